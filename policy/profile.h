@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * profile.h: what differs between kernels and patches, one field a difference.
+ *
+ * No decision asks which version it is simulating; it reads the field. A kernel
+ * is a profile, a patch is a named change to one. The values stand in
+ * crates/placewise-policy/src/kernel.rs and patch.rs.
+ */
+#ifndef PLACEWISE_PROFILE_H
+#define PLACEWISE_PROFILE_H
+
+#include "types.h"
+
+/* When a waker with many wakees makes the wakeup wide, so not affine. */
+enum wake_wide_rule {
+	WAKE_WIDE_NONE,
+	WAKE_WIDE_NODE, /* flips against the number of CPUs in the node (2013) */
+	WAKE_WIDE_LLC, /* flips against the size of the LLC */
+};
+
+/* How the search for an idle CPU in an LLC is limited. */
+enum scan_limit {
+	SCAN_UNLIMITED, /* the whole LLC, core by core (v3.10) */
+	SIS_PROP_AVG_IDLE, /* avg_idle / 512 against the scan cost */
+	SIS_PROP_WAKE_AVG_IDLE, /* wake_avg_idle against the scan cost */
+	SIS_UTIL, /* nr_idle_scan from LLC utilisation */
+};
+
+/* In which passes the LLC is searched. */
+enum scan_order {
+	SCAN_CORE_CPU_SMT_OF_TARGET, /* cores, then CPUs, then target's siblings */
+	SCAN_SMT_OF_PREV_THEN_MERGED, /* prev's siblings, then cores and CPUs in one walk */
+};
+
+/* When recent_used_cpu is written. */
+enum recent_used_rule {
+	RECENT_USED_NONE, /* not kept at all */
+	RECENT_USED_ON_HIT, /* set to prev on a hit; the waker's own after an affine search */
+	RECENT_USED_ALWAYS, /* set to prev before it is tested */
+};
+
+/* Which rule wake_affine_idle has beside the mainline ones. */
+enum affine_short_rule {
+	AFFINE_SHORT_NONE,
+	AFFINE_SHORT_V1, /* joins clause 2, no bound on nr_running */
+	AFFINE_SHORT_HONGLEI, /* joins clause 2, inside its nr_running bound */
+	AFFINE_SHORT_LAST, /* clause 4: waker alone and short */
+	AFFINE_SHORT_SYNC_LAST, /* clause 4, for sync wakeups only */
+};
+
+/* Where in select_idle_sibling a short task stops the search. */
+enum scan_short_rule {
+	SCAN_SHORT_NONE,
+	SCAN_SHORT_V1, /* busy LLC, wakee and target's current short */
+	SCAN_SHORT_V2, /* busy LLC, target's current short and alone */
+	SCAN_SHORT_V4, /* no idle core, both short; before the search, no utilisation test */
+	SCAN_SHORT_V5, /* busy LLC, target is the waking CPU, both short */
+	SCAN_SHORT_CURRENT, /* each the other's last wakee, both short: waking CPU */
+	SCAN_SHORT_SYNC, /* the same, for sync wakeups without an idle core */
+};
+
+/* How the run length of a task is measured. */
+enum run_length_metric {
+	RUN_LENGTH_NONE,
+	RUN_LENGTH_TOTAL, /* sum_exec_runtime against voluntary switches */
+	RUN_LENGTH_AVERAGE_OUTLIERS, /* average that only takes large deviations */
+	RUN_LENGTH_AVERAGE, /* average of every sample */
+};
+
+/* Which run length counts as short. */
+enum short_threshold {
+	SHORT_MIN_GRAN, /* <= minimum granularity */
+	SHORT_MIN_GRAN_EIGHTH, /* nonzero, 8 * d <= minimum granularity */
+	SHORT_BELOW_MIN_GRAN_EIGHTH, /* nonzero, 8 * d < minimum granularity */
+	SHORT_MIGRATION_COST, /* nonzero, below the migration cost */
+	SHORT_LLC_SIZE, /* d << 16 below migration cost * LLC size squared */
+};
+
+enum balance_algorithm {
+	BALANCE_LEGACY, /* before the rework: averages of loads */
+	BALANCE_REWORK_V2, /* the rework as posted in August 2019 */
+	BALANCE_REWORK, /* the rework as merged */
+};
+
+enum fork_algorithm {
+	FORK_LEGACY, /* runnable load and average load per group */
+	FORK_REWORK, /* group types and idle CPUs */
+};
+
+/* When fork placement stays in the local NUMA node although it has fewer idle CPUs. */
+enum fork_numa_rule {
+	FORK_NUMA_ANY_IDLE, /* any idle CPU here */
+	FORK_NUMA_RUNNING, /* running + 1 within imb_numa_nr */
+	FORK_NUMA_ADJUST, /* adjust_numa_imbalance() says the difference is nothing */
+};
+
+/* Which imbalance a NUMA level of the load balancer tolerates. */
+enum balance_numa_rule {
+	BALANCE_NUMA_NONE,
+	BALANCE_NUMA_BUSIEST_TWO, /* busiest has at most 2 running; after halving */
+	BALANCE_NUMA_LIMIT_HALVED, /* imb_numa_nr, after halving */
+	BALANCE_NUMA_LIMIT, /* imb_numa_nr, before halving */
+};
+
+/* When a wakeup goes over the target's wake list. */
+enum wake_list_rule {
+	WAKE_LIST_CROSS_LLC,
+	WAKE_LIST_CROSS_LLC_OR_ON_CPU, /* and the on_cpu shortcut, one runnable at most */
+	WAKE_LIST_CROSS_LLC_OR_IDLE, /* and targets with nothing queued */
+};
+
+enum newidle_gate {
+	NEWIDLE_MIGRATION_COST, /* avg_idle against the migration cost */
+	NEWIDLE_DOMAIN_COST, /* avg_idle against the lowest domain's cost */
+};
+
+/* What a newly-idle pass that pulled nothing does to the recorded cost. */
+enum newidle_failure {
+	NEWIDLE_FAILURE_ELAPSED, /* the elapsed time, as for any pass */
+	NEWIDLE_FAILURE_GROWS, /* the old cost, and half as much again */
+};
+
+enum run_queue_class {
+	RUN_QUEUE_CFS,
+	RUN_QUEUE_EEVDF,
+};
+
+struct profile {
+	/* wakeup */
+	u32 wake_wide; /* enum wake_wide_rule */
+	u32 affine_prev_idle; /* clause 1 answers prev if that is idle, instead of the waking CPU */
+	u32 affine_prev_idle_last; /* clause 3: prev idle => prev */
+	u32 affine_short; /* enum affine_short_rule */
+	u32 affine_counts_delayed; /* clause 2 counts delayed tasks too */
+	u32 affine_skip_weight_if_short;
+	u32 affine_move_counts_prev; /* a decision for prev counts as an affine move */
+	u32 scan_limit; /* enum scan_limit */
+	u32 scan_order; /* enum scan_order */
+	u32 scan_starts_after_target; /* wrap start target + 1 instead of target */
+	u32 scan_allowed_only; /* the limit counts allowed CPUs only */
+	u32 scan_cluster_first;
+	u32 scan_short; /* enum scan_short_rule */
+	u32 smt_scan_skips_prev;
+	u32 sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
+	u32 sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */
+	u32 kthread_stacking; /* 0 no, 1 yes, 2 only in task context */
+	u32 recent_used; /* enum recent_used_rule */
+	u32 recent_used_tests_prev; /* the affinity test looks at the new value (prev) */
+	u32 wake_list; /* enum wake_list_rule */
+	u32 wake_list_clear_early; /* pending mark cleared before the tasks are enqueued */
+	u32 run_length; /* enum run_length_metric */
+	u32 short_threshold; /* enum short_threshold */
+	u32 short_needs_no_flips;
+
+	/* fork */
+	u32 fork; /* enum fork_algorithm */
+	u32 fork_numa; /* enum fork_numa_rule */
+	u32 fork_stats_allowed_only;
+
+	/* balance */
+	u32 balance; /* enum balance_algorithm */
+	u32 balance_numa; /* enum balance_numa_rule */
+	u32 busy_factor;
+	u32 balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
+	u32 newidle_gate; /* enum newidle_gate */
+	u32 newidle_failure; /* enum newidle_failure */
+	u32 newidle_bails_out; /* should_we_balance refuses once work has arrived */
+	u32 newidle_skips_pending; /* no newly-idle balance with a wakeup pending */
+	u32 active_balance_any_type;
+	u32 active_balance_backs_off; /* 5.10 and older: failed count and interval after a kick */
+	u32 balance_runnable_terms; /* overload tests use runnable_avg */
+	u32 balance_fully_busy_later; /* on equal fully busy groups the later one wins */
+	u32 balance_local_above_average; /* nothing to pull when local is above the domain average */
+	u32 detach_delayed_load_only; /* delayed tasks move for migrate_load only; ineligible refused at first */
+	u32 detach_util_shifted; /* migrate_util tolerance grows with failures */
+	u32 queue_util_uses_runnable; /* busiest queue by max(util, runnable, util_est) */
+	u32 h_nr_without_delayed; /* group sums do not count delayed tasks as runnable */
+
+	/* run queue */
+	u32 run_queue; /* enum run_queue_class */
+	u32 delayed_dequeue;
+	u32 runnable_without_delayed; /* PELT runnable does not count delayed tasks */
+	u32 util_est_fast_up;
+	u32 util_est_single; /* one value instead of enqueued and ewma */
+	u32 fork_preempts; /* a new child may preempt its parent's CPU */
+	u32 base_slice_us; /* EEVDF, before scaling with the number of CPUs */
+	u32 exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
+
+	u64 migration_cost; /* ns */
+	u64 min_gran; /* ns, scaled */
+};
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * state.h: everything a placement decision may read or write.
+ *
+ * One struct state, owned by the engine, fixed in size, full of indices instead
+ * of pointers, and the same bytes in native C, in BPF and in Rust
+ * (crates/placewise-policy/src/state.rs mirrors it; a test compares the two).
+ *
+ *   cpu[c], rq[c]        what is fixed and what changes about CPU c
+ *   domain[c][level]     its chain of sched domains, smallest first
+ *   span[], group[]      what all CPUs of a domain share; groups of a span are
+ *                        neighbours, in ring order
+ *   llc[]                sd_llc_shared
+ *   task[]               task c < NR_CPUS is the idle task of CPU c
+ *
+ * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings. Task groups are not
+ * modelled yet: an rq has one cfs_rq, and task_h_load() is the place where a
+ * hierarchy will show.
+ */
+#ifndef PLACEWISE_STATE_H
+#define PLACEWISE_STATE_H
+
+#include "cpumask.h"
+#include "profile.h"
+#include "types.h"
+
+#define NR_LEVELS 8
+#define NR_SIBLINGS 8
+#define NR_SPANS 4096
+#define NR_GROUPS 8192
+#define NR_TASKS 65536
+
+/* The first task that is not the idle task of some CPU. */
+#define FIRST_TASK NR_CPUS
+#define NO_TASK U32_MAX
+
+#define SCHED_CAPACITY_SCALE 1024
+#define NICE_0_LOAD 1024
+
+/* rq.idle_exit_latency of a CPU that is in no idle state, or in an unknown one. */
+#define LATENCY_UNKNOWN U32_MAX
+
+/* sched_avg: PELT of a task or a cfs_rq. Sums are in units of 1,024 ns. */
+struct sched_avg {
+	u64 last_update_time; /* ns; 0 = attached to no cfs_rq */
+	u64 load_sum;
+	u64 runnable_sum;
+	u32 util_sum;
+	u32 period_contrib;
+	u64 load_avg;
+	u64 runnable_avg;
+	u64 util_avg;
+};
+
+struct task {
+	struct sched_avg avg;
+
+	u64 exec_start; /* ns; when it last started running or was accounted */
+	u64 sum_exec_runtime; /* ns */
+	u64 prev_sleep_runtime; /* sum_exec_runtime at the last voluntary sleep */
+	u64 run_length_avg; /* ns; "dur_avg" of the short-task patches */
+	u64 nvcsw; /* voluntary switches */
+	u64 nivcsw; /* involuntary switches */
+
+	u64 wakee_flip_decay_ts; /* jiffies */
+	u32 last_wakee;
+	u32 wakee_flips;
+
+	u32 weight; /* 1024 at nice 0 */
+	u32 util_est_enqueued;
+	u32 util_est_ewma;
+	u32 util_at_enqueue; /* util_est is not updated while util_avg stands still */
+
+	u32 mru_prev, mru_next; /* rq.mru list, NO_TASK at the ends */
+
+	u16 cpu; /* the CPU it runs, is queued or last was on */
+	u16 recent_used_cpu;
+	u16 nr_cpus_allowed;
+	u8 on_rq; /* queued, current included */
+	u8 delayed; /* asleep but still queued (delayed dequeue) */
+	u8 idle_policy; /* SCHED_IDLE */
+	u8 per_cpu_kthread;
+	u8 exiting;
+	u8 hint; /* enum hint */
+	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
+	u8 throttled;
+
+	struct cpumask cpus_allowed;
+};
+
+struct cfs_rq {
+	struct sched_avg avg;
+	u64 load_weight; /* sum of the weights queued, delayed tasks included */
+	u64 removed_load; /* of blocked tasks that were migrated away */
+	u64 removed_runnable;
+	u64 removed_util;
+	u32 removed_nr;
+	u32 util_est; /* sum of the estimates of queued tasks */
+	u32 h_nr_queued; /* CFS tasks, delayed ones included */
+	u32 h_nr_delayed;
+	u32 h_nr_idle; /* queued SCHED_IDLE tasks */
+	u32 reserved;
+};
+
+/* What never changes about a CPU between two rebuilds of the topology. */
+struct cpu {
+	u16 siblings[NR_SIBLINGS]; /* of its core, itself included, in increasing order */
+	u16 nr_siblings;
+	u16 llc;
+	u16 cluster_first; /* the lowest CPU of its cluster: CPUs with the same one share it */
+	u16 node;
+	u16 nr_domains;
+	u16 node_cpus; /* CPUs in its NUMA node */
+	u32 capacity_orig;
+	s32 asym_priority; /* greater wins */
+	u32 reserved;
+};
+
+struct rq {
+	struct cfs_rq cfs;
+
+	u32 curr; /* task; the CPU's own number means its idle task */
+	u32 nr_running; /* all classes, delayed tasks included */
+	u32 capacity; /* capacity_of(): what is left for CFS */
+	u32 idle_exit_latency; /* ns, or LATENCY_UNKNOWN */
+	u32 mru_head, mru_tail; /* CFS tasks; head = enqueued or picked last */
+	u64 misfit_task_load;
+
+	u64 idle_stamp; /* ns; 0 = not idle since a wakeup */
+	u64 avg_idle;
+	u64 wake_avg_idle;
+	u64 wake_stamp; /* jiffies */
+	u64 max_idle_balance_cost;
+
+	u64 next_balance; /* jiffies */
+	u8 ttwu_pending; /* wakeups on its wake list */
+	u8 active_balance; /* its stopper has been asked to push */
+	u8 tick_stopped; /* tickless idle */
+	u8 reserved[5];
+};
+
+enum domain_flag {
+	SD_BALANCE_NEWIDLE = 1 << 0,
+	SD_BALANCE_EXEC = 1 << 1,
+	SD_BALANCE_FORK = 1 << 2,
+	SD_WAKE_AFFINE = 1 << 3,
+	SD_SHARE_CPUCAPACITY = 1 << 4,
+	SD_SHARE_LLC = 1 << 5,
+	SD_CLUSTER = 1 << 6,
+	SD_PREFER_SIBLING = 1 << 7,
+	SD_NUMA = 1 << 8,
+	SD_SERIALIZE = 1 << 9,
+	SD_ASYM_CPUCAPACITY = 1 << 10,
+	SD_ASYM_CPUCAPACITY_FULL = 1 << 11,
+	SD_ASYM_PACKING = 1 << 12,
+};
+
+/* The part of a sched domain that all its CPUs share. */
+struct sched_span {
+	struct cpumask cpus;
+	u32 first_word, end_word; /* the words of cpus that are not empty */
+	u32 weight;
+	u32 flags; /* enum domain_flag */
+	u32 imbalance_pct;
+	u32 cache_nice_tries;
+	u32 imb_numa_nr;
+	u32 first_group, nr_groups;
+	u32 asym_capacity_max; /* largest capacity in it */
+};
+
+struct sched_group {
+	struct cpumask cpus;
+	u32 first_word, end_word;
+	u32 weight;
+	u32 flags; /* of the child domain; 0 for single CPUs */
+	u32 cores;
+	u32 capacity, min_capacity, max_capacity;
+	u32 imbalance; /* tasks could not be moved because of their affinity */
+	u32 asym_prefer_cpu;
+};
+
+enum cpu_idle_type {
+	CPU_IDLE,
+	CPU_NOT_IDLE,
+	CPU_NEWLY_IDLE,
+	NR_IDLE_TYPES,
+};
+
+enum migration_type {
+	MIGRATE_LOAD,
+	MIGRATE_UTIL,
+	MIGRATE_TASK,
+	MIGRATE_MISFIT,
+	NR_MIGRATION_TYPES,
+};
+
+/* The counters of one /proc/schedstat domain line. */
+struct domain_stats {
+	u32 lb_count[NR_IDLE_TYPES];
+	u32 lb_balanced[NR_IDLE_TYPES];
+	u32 lb_failed[NR_IDLE_TYPES];
+	u32 lb_gained[NR_IDLE_TYPES];
+	u32 lb_hot_gained[NR_IDLE_TYPES];
+	u32 lb_nobusyq[NR_IDLE_TYPES];
+	u32 lb_nobusyg[NR_IDLE_TYPES];
+	u32 alb_count, alb_failed, alb_pushed;
+	u64 lb_imbalance[NR_IDLE_TYPES][NR_MIGRATION_TYPES];
+	u32 ttwu_wake_remote;
+	u32 ttwu_move_affine;
+};
+
+/* One CPU's view of one level. */
+struct sched_domain {
+	u32 span;
+	u32 local_group;
+	u32 balance_interval, min_interval, max_interval; /* ms */
+	u32 nr_balance_failed;
+	u64 last_balance; /* jiffies */
+	u64 max_newidle_lb_cost; /* ns */
+	u64 last_decay_max_lb_cost; /* jiffies */
+	u64 avg_scan_cost; /* ns; SIS_PROP */
+	struct domain_stats stats;
+};
+
+/* sd_llc and sd_llc_shared. */
+struct llc {
+	struct cpumask cpus;
+	u32 first_word, end_word;
+	u32 size;
+	u32 has_idle_cores; /* optimistic: set when a core idles, cleared by a failed search */
+	u32 nr_busy_cpus;
+	u32 nr_idle_scan;
+	u32 imbalance_pct; /* of the LLC-sized domain */
+	u32 domain_level; /* of that domain in the chain of its CPUs; NR_LEVELS if there is none */
+};
+
+/* What the last placement saw and answered, for costs, traces and explanations. */
+struct decision {
+	u32 waker, wakee;
+	u16 waking_cpu, prev_cpu;
+	u16 target_cpu; /* what the search started from */
+	u16 result_cpu;
+	u8 sync;
+	u8 wide;
+	u8 affine; /* enum affine_reason */
+	u8 search; /* enum search_reason */
+	u8 has_idle_cores; /* as the search found it */
+	u8 hint_used;
+	u8 affine_level; /* domain level at which wake_affine decided; NR_LEVELS if it did not */
+	u8 slow_path;
+	u32 scan_limit; /* CPUs the search could look at; U32_MAX = no limit */
+	u32 scanned; /* CPUs it looked at, slow path included */
+	s64 waker_load, prev_load; /* the two sides of the weight test */
+};
+
+enum affine_reason {
+	AFFINE_NOT_TRIED,
+	AFFINE_WAKING_CPU_IDLE, /* clause 1 */
+	AFFINE_PREV_IDLE_SHARED, /* clause 1, prev idle in the same LLC */
+	AFFINE_SYNC, /* clause 2 */
+	AFFINE_PREV_IDLE, /* clause 3 */
+	AFFINE_SHORT_WAKER, /* the short-task clause, wherever it stands */
+	AFFINE_WEIGHT, /* weight test */
+	AFFINE_UNDECIDED, /* prev for want of a reason */
+};
+
+enum search_reason {
+	SEARCH_NONE, /* no search: slow path or single CPU */
+	SEARCH_TARGET, /* target usable */
+	SEARCH_PREV, /* prev usable and cache affine */
+	SEARCH_KTHREAD, /* stacked on a per-CPU kthread */
+	SEARCH_RECENT_USED,
+	SEARCH_ASYM_CAPACITY,
+	SEARCH_SMT_SIBLING,
+	SEARCH_SHORT, /* stopped by a short-task rule */
+	SEARCH_CLUSTER,
+	SEARCH_IDLE_CORE,
+	SEARCH_IDLE_CPU,
+	SEARCH_FALLBACK, /* prev or recent, remembered by the cluster rules */
+	SEARCH_FAILED, /* target, for want of an idle CPU */
+};
+
+struct root_domain {
+	u32 overload; /* some CPU has two runnable tasks, or a misfit */
+	u32 nr_cpu_ids; /* one more than the highest CPU number */
+	u32 nr_spans, nr_groups, nr_llcs;
+	u32 smt_active; /* some core has two threads */
+	u32 cluster_active; /* some cluster is smaller than its LLC and larger than a core */
+	u32 asym_capacity; /* CPUs of different capacity */
+	u32 serialize_busy; /* a NUMA level is being balanced */
+	u32 tick_ns; /* one jiffy */
+	u64 nohz_next_balance; /* jiffies */
+	u64 nohz_next_blocked; /* jiffies */
+	struct cpumask online;
+	struct cpumask idle; /* idle(c): see update_idle() */
+	struct cpumask idle_core; /* all siblings idle */
+	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
+	struct cpumask tickless; /* tickless idle CPUs */
+};
+
+struct state {
+	struct profile profile;
+	struct root_domain root;
+	struct decision decision;
+	struct cpu cpu[NR_CPUS];
+	struct rq rq[NR_CPUS];
+	struct llc llc[NR_CPUS];
+	struct sched_domain domain[NR_CPUS][NR_LEVELS];
+	struct sched_span span[NR_SPANS];
+	struct sched_group group[NR_GROUPS];
+	struct task task[NR_TASKS];
+};
+
+static inline u64 jiffies(const struct state __arena *st, u64 now)
+{
+	return now / st->root.tick_ns;
+}
+
+static inline struct cpu __arena *cpu_of(struct state __arena *st, u32 cpu)
+{
+	return &st->cpu[cpu & (NR_CPUS - 1)];
+}
+
+static inline struct rq __arena *cpu_rq(struct state __arena *st, u32 cpu)
+{
+	return &st->rq[cpu & (NR_CPUS - 1)];
+}
+
+static inline struct task __arena *task_of(struct state __arena *st, u32 task)
+{
+	return &st->task[task & (NR_TASKS - 1)];
+}
+
+static inline struct llc __arena *cpu_llc(struct state __arena *st, u32 cpu)
+{
+	return &st->llc[cpu_of(st, cpu)->llc & (NR_CPUS - 1)];
+}
+
+static inline struct sched_domain __arena *
+cpu_domain(struct state __arena *st, u32 cpu, u32 level)
+{
+	return &st->domain[cpu & (NR_CPUS - 1)][level & (NR_LEVELS - 1)];
+}
+
+static inline struct sched_span __arena *
+domain_span(struct state __arena *st, const struct sched_domain __arena *sd)
+{
+	return &st->span[sd->span & (NR_SPANS - 1)];
+}
+
+static inline struct sched_group __arena *group_of(struct state __arena *st,
+						   u32 group)
+{
+	return &st->group[group & (NR_GROUPS - 1)];
+}
+
+static inline bool cpus_share_cache(struct state __arena *st, u32 a, u32 b)
+{
+	return cpu_of(st, a)->llc == cpu_of(st, b)->llc;
+}
+
+static inline bool task_allowed(const struct task __arena *p, u32 cpu)
+{
+	return cpumask_test(&p->cpus_allowed, cpu);
+}
+
+static inline bool is_idle_task(u32 task)
+{
+	return task < FIRST_TASK;
+}
+
+/*
+ * idle(c): the idle task runs, nothing is queued and no wakeup is on its way.
+ * A CPU inside a newly-idle pass is not idle: its old task is still current.
+ */
+static inline bool available_idle_cpu(const struct state __arena *st, u32 cpu)
+{
+	return cpumask_test(&st->root.idle, cpu);
+}
+
+static inline bool sched_idle_cpu(const struct state __arena *st, u32 cpu)
+{
+	return cpumask_test(&st->root.sched_idle, cpu);
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * types.h: what lets the same lines compile natively and as BPF.
+ *
+ * Native code sees plain pointers and plain loops. BPF code keeps the state in
+ * an arena, so pointers into it carry an address space, and the verifier wants
+ * to see every loop end: can_loop is its budget, and is always true natively.
+ */
+#ifndef PLACEWISE_TYPES_H
+#define PLACEWISE_TYPES_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed int s32;
+typedef signed long long s64;
+typedef _Bool bool;
+
+#define true 1
+#define false 0
+
+#ifdef __bpf__
+#define __arena __attribute__((address_space(1)))
+#define can_loop                                               \
+	({                                                     \
+		__label__ spent, go_on;                        \
+		bool more = true;                              \
+		asm volatile goto("may_goto %l[spent]" ::::spent); \
+		goto go_on;                                    \
+	spent:                                                 \
+		more = false;                                  \
+	go_on:                                                 \
+		more;                                          \
+	})
+#else
+#define __arena
+#define can_loop true
+#endif
+
+#define U64_MAX (~0ULL)
+#define U32_MAX (~0U)
+
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+
+/* a - b, or 0 where that would be negative. */
+#define sub_positive(a, b) ((a) > (b) ? (a) - (b) : 0)
+
+#endif
