@@ -1,1 +1,3 @@
-//! ...
+//! Workloads: what tasks do, compiled to one small task program.
+
+pub mod program;

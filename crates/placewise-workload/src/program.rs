@@ -1,0 +1,186 @@
+//! The small task program that every workload compiles to.
+//!
+//! A program is a flat list of [`Op`]s that the simulator interprets: compute,
+//! send and receive, wait and wake, sleep, fork, loop. A benchmark model or an
+//! rt-app file decides *what* tasks do; what an operation costs and which CPU
+//! a woken task gets is the simulator's business.
+//!
+//! Limits: four loop counters per task; a message has a fixed size per op; no
+//! data-dependent control flow beyond counted loops.
+
+use placewise_machine::CpuSet;
+
+/// Nanoseconds.
+pub type Nanos = u64;
+
+/// Index into [`Workload::programs`].
+pub type ProgramId = u32;
+
+/// Names a channel, mutex, barrier and so on: one of the task's own range, so
+/// that many instances share one program, or one that all tasks share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object(u32);
+
+impl Object {
+    const SHARED: u32 = 1 << 31;
+
+    /// The `n`th object after the task's base.
+    pub const fn own(n: u32) -> Self {
+        Object(n)
+    }
+
+    /// Object `n`, whoever asks.
+    pub const fn shared(n: u32) -> Self {
+        Object(n | Self::SHARED)
+    }
+
+    /// The index it means for a task with this base.
+    pub const fn index(self, base: u32) -> usize {
+        if self.0 & Self::SHARED != 0 {
+            (self.0 & !Self::SHARED) as usize
+        } else {
+            (self.0 + base) as usize
+        }
+    }
+}
+
+/// One step of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Compute in user space for this much CPU time at full speed.
+    Run { ns: Nanos },
+    /// Compute until this much wall time has passed, whoever else ran meanwhile.
+    Spin { ns: Nanos },
+    /// Sleep on a timer; up to `random_pct` percent are added at random.
+    Sleep { ns: Nanos, random_pct: u8 },
+    /// Sleep until the next multiple of `period` since the timer's first use;
+    /// a period that has passed already is not waited for. `absolute` timers
+    /// then skip to the next multiple that lies ahead only if they are late by
+    /// more than a period.
+    Timer { timer: Object, period: Nanos },
+    /// Write one message; blocks while the channel is full.
+    Send { channel: Object, bytes: u32 },
+    /// Read one message; blocks while the channel is empty.
+    Receive { channel: Object, bytes: u32 },
+    /// Block until the gate is open.
+    GateWait { gate: Object },
+    /// Open the gate for good and wake all who wait there, by one sync wakeup each.
+    GateOpen { gate: Object },
+    /// Put the task on a list, for [`Op::WakeListed`].
+    Enlist { list: Object },
+    /// Take all tasks off the list, last come first, and futex-wake each; the
+    /// time before the first is the stamp their wakeup latency counts from.
+    WakeListed { list: Object },
+    /// Futex-wake the task that forked this one.
+    WakeParent,
+    /// Futex-wait for a wake; returns at once if one has come since the last
+    /// wait. With `sample` the time since the waker's stamp is recorded as
+    /// wakeup latency.
+    Wait { sample: bool },
+    /// Lock a pthread mutex (futex when contended).
+    Lock { mutex: Object },
+    /// Unlock it, waking the next waiter.
+    Unlock { mutex: Object },
+    /// Wait on a condition; releases and retakes the mutex if one is named.
+    CondWait {
+        condition: Object,
+        mutex: Option<Object>,
+    },
+    /// Wake one waiter of a condition.
+    Signal { condition: Object },
+    /// Wake all waiters of a condition.
+    Broadcast { condition: Object },
+    /// Wait until as many tasks as the barrier has parties are here.
+    Barrier { barrier: Object },
+    /// Give the CPU away without sleeping.
+    Yield,
+    /// Create `count` tasks, one after the other. The `i`th runs `program`
+    /// with base `base + i * step`.
+    Fork {
+        program: ProgramId,
+        count: u32,
+        base: u32,
+        step: u32,
+    },
+    /// Wait until all tasks forked by this one have exited.
+    Join,
+    /// Add one to the units of work the workload counts.
+    Count,
+    /// Go back to op `to` until it has been done `times` times ([`FOREVER`] = always).
+    Repeat { counter: u8, times: u32, to: u32 },
+    /// The measured part begins here (the first task to arrive counts).
+    Start,
+    /// End the task. Every program ends with it.
+    Exit,
+}
+
+/// For [`Op::Repeat`]: no end.
+pub const FOREVER: u32 = u32::MAX;
+
+/// Loop counters a task has.
+pub const COUNTERS: usize = 4;
+
+/// What the tasks of one kind do, and what they are.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The task's comm: at most 15 bytes are kept.
+    pub name: String,
+    pub ops: Vec<Op>,
+    /// -20 to 19.
+    pub nice: i8,
+    /// SCHED_IDLE instead of SCHED_OTHER.
+    pub idle_policy: bool,
+    /// CPUs it may run on; all if none is named.
+    pub cpus: Option<CpuSet>,
+    /// Bytes of cache it wants back after a migration, in KiB.
+    pub footprint_kib: u32,
+}
+
+/// What carries messages, with its capacity rule and its wakeups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// A pipe: 16 pages, small writes merge into the last page.
+    Pipe,
+    /// An AF_UNIX stream socket pair, one direction.
+    UnixSocket,
+}
+
+/// When measuring begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Simulated time after [`Op::Start`] (or after time 0) that is not measured.
+    pub warm_up: Nanos,
+    /// Simulated time measured; the run also ends when all tasks have exited.
+    pub measure: Nanos,
+}
+
+/// A figure the workload reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Metric {
+    /// Seconds until `units` are done: measured directly when the workload
+    /// finishes inside the window, else units by the rate in the window.
+    Time { units: u64 },
+    /// Units per second, times `scale`.
+    Throughput { unit: &'static str, scale: f64 },
+    /// Quantile of the recorded wakeup latencies: 0.5, 0.99, 0.999.
+    WakeupLatency { quantile: f64 },
+    /// Share of the machine's non-idle CPU time spent waiting for run-queue locks, in percent.
+    RunQueueLockShare,
+}
+
+/// A whole workload: task 0 runs program 0 and forks the rest.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    pub name: String,
+    pub programs: Vec<Program>,
+    pub channels: Vec<ChannelKind>,
+    pub mutexes: u32,
+    pub conditions: u32,
+    /// Parties of each barrier.
+    pub barriers: Vec<u32>,
+    pub gates: u32,
+    pub lists: u32,
+    pub timers: u32,
+    pub window: Window,
+    pub metrics: Vec<Metric>,
+}
