@@ -59,6 +59,13 @@ enum scan_short_rule {
 	SCAN_SHORT_SYNC, /* the same, for sync wakeups without an idle core */
 };
 
+/* Whether a wakee stays with a per-CPU kthread that wakes it (I/O completion). */
+enum kthread_rule {
+	KTHREAD_STACKING_NONE,
+	KTHREAD_STACKING_ANY_CONTEXT,
+	KTHREAD_STACKING_TASK_CONTEXT,
+};
+
 /* How the run length of a task is measured. */
 enum run_length_metric {
 	RUN_LENGTH_NONE,
@@ -127,64 +134,64 @@ enum run_queue_class {
 
 struct profile {
 	/* wakeup */
-	u32 wake_wide; /* enum wake_wide_rule */
-	u32 affine_prev_idle; /* clause 1 answers prev if that is idle, instead of the waking CPU */
-	u32 affine_prev_idle_last; /* clause 3: prev idle => prev */
-	u32 affine_short; /* enum affine_short_rule */
-	u32 affine_counts_delayed; /* clause 2 counts delayed tasks too */
-	u32 affine_skip_weight_if_short;
-	u32 affine_move_counts_prev; /* a decision for prev counts as an affine move */
-	u32 scan_limit; /* enum scan_limit */
-	u32 scan_order; /* enum scan_order */
-	u32 scan_starts_after_target; /* wrap start target + 1 instead of target */
-	u32 scan_allowed_only; /* the limit counts allowed CPUs only */
-	u32 scan_cluster_first;
-	u32 scan_short; /* enum scan_short_rule */
-	u32 smt_scan_skips_prev;
-	u32 sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
-	u32 sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */
-	u32 kthread_stacking; /* 0 no, 1 yes, 2 only in task context */
-	u32 recent_used; /* enum recent_used_rule */
-	u32 recent_used_tests_prev; /* the affinity test looks at the new value (prev) */
-	u32 wake_list; /* enum wake_list_rule */
-	u32 wake_list_clear_early; /* pending mark cleared before the tasks are enqueued */
-	u32 run_length; /* enum run_length_metric */
-	u32 short_threshold; /* enum short_threshold */
-	u32 short_needs_no_flips;
+	enum wake_wide_rule wake_wide;
+	bool affine_prev_idle; /* clause 1 answers prev if that is idle, instead of the waking CPU */
+	bool affine_prev_idle_last; /* clause 3: prev idle => prev */
+	enum affine_short_rule affine_short;
+	bool affine_counts_delayed; /* clause 2 counts delayed tasks too */
+	bool affine_skip_weight_if_short;
+	bool affine_move_counts_prev; /* a decision for prev counts as an affine move */
+	enum scan_limit scan_limit;
+	enum scan_order scan_order;
+	bool scan_starts_after_target; /* wrap start target + 1 instead of target */
+	bool scan_allowed_only; /* the limit counts allowed CPUs only */
+	bool scan_cluster_first;
+	enum scan_short_rule scan_short;
+	bool smt_scan_skips_prev;
+	bool sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
+	bool sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */
+	enum kthread_rule kthread_stacking;
+	enum recent_used_rule recent_used;
+	bool recent_used_tests_prev; /* the affinity test looks at the new value (prev) */
+	enum wake_list_rule wake_list;
+	bool wake_list_clear_early; /* pending mark cleared before the tasks are enqueued */
+	enum run_length_metric run_length;
+	enum short_threshold short_threshold;
+	bool short_needs_no_flips;
 
 	/* fork */
-	u32 fork; /* enum fork_algorithm */
-	u32 fork_numa; /* enum fork_numa_rule */
-	u32 fork_stats_allowed_only;
+	enum fork_algorithm fork;
+	enum fork_numa_rule fork_numa;
+	bool fork_stats_allowed_only;
 
 	/* balance */
-	u32 balance; /* enum balance_algorithm */
-	u32 balance_numa; /* enum balance_numa_rule */
+	enum balance_algorithm balance;
+	enum balance_numa_rule balance_numa;
 	u32 busy_factor;
-	u32 balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
-	u32 newidle_gate; /* enum newidle_gate */
-	u32 newidle_failure; /* enum newidle_failure */
-	u32 newidle_bails_out; /* should_we_balance refuses once work has arrived */
-	u32 newidle_skips_pending; /* no newly-idle balance with a wakeup pending */
-	u32 active_balance_any_type;
-	u32 active_balance_backs_off; /* 5.10 and older: failed count and interval after a kick */
-	u32 balance_runnable_terms; /* overload tests use runnable_avg */
-	u32 balance_fully_busy_later; /* on equal fully busy groups the later one wins */
-	u32 balance_local_above_average; /* nothing to pull when local is above the domain average */
-	u32 detach_delayed_load_only; /* delayed tasks move for migrate_load only; ineligible refused at first */
-	u32 detach_util_shifted; /* migrate_util tolerance grows with failures */
-	u32 queue_util_uses_runnable; /* busiest queue by max(util, runnable, util_est) */
-	u32 h_nr_without_delayed; /* group sums do not count delayed tasks as runnable */
+	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
+	enum newidle_gate newidle_gate;
+	enum newidle_failure newidle_failure;
+	bool newidle_bails_out; /* should_we_balance refuses once work has arrived */
+	bool newidle_skips_pending; /* no newly-idle balance with a wakeup pending */
+	bool active_balance_any_type;
+	bool active_balance_backs_off; /* 5.10 and older: failed count and interval after a kick */
+	bool balance_runnable_terms; /* overload tests use runnable_avg */
+	bool balance_fully_busy_later; /* on equal fully busy groups the later one wins */
+	bool balance_local_above_average; /* nothing to pull when local is above the domain average */
+	bool detach_delayed_load_only; /* delayed tasks move for migrate_load only; ineligible refused at first */
+	bool detach_util_shifted; /* migrate_util tolerance grows with failures */
+	bool queue_util_uses_runnable; /* busiest queue by max(util, runnable, util_est) */
+	bool h_nr_without_delayed; /* group sums do not count delayed tasks as runnable */
 
 	/* run queue */
-	u32 run_queue; /* enum run_queue_class */
-	u32 delayed_dequeue;
-	u32 runnable_without_delayed; /* PELT runnable does not count delayed tasks */
-	u32 util_est_fast_up;
-	u32 util_est_single; /* one value instead of enqueued and ewma */
-	u32 fork_preempts; /* a new child may preempt its parent's CPU */
+	enum run_queue_class run_queue;
+	bool delayed_dequeue;
+	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
+	bool util_est_fast_up;
+	bool util_est_single; /* one value instead of enqueued and ewma */
+	bool fork_preempts; /* a new child may preempt its parent's CPU */
 	u32 base_slice_us; /* EEVDF, before scaling with the number of CPUs */
-	u32 exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
+	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
 
 	u64 migration_cost; /* ns */
 	u64 min_gran; /* ns, scaled */
