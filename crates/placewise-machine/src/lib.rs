@@ -1,1 +1,18 @@
-//! ...
+//! The machine a placement decision is made on: its shape (CPUs, cores, LLCs, NUMA nodes,
+//! packages), the cost figures of its hardware, and the sched domains Linux builds from the shape.
+//!
+//! This crate knows nothing of tasks, time or policy. It reads machines (presets, TOML files, the
+//! running host, hwloc XML, lstopo synthetic strings), refuses what it cannot model with one clear
+//! line, and derives the sched domains.
+
+mod costs;
+mod cpuset;
+pub mod domains;
+mod error;
+mod import;
+mod machine;
+
+pub use costs::{ByDistance, Costs, IdleState};
+pub use cpuset::CpuSet;
+pub use error::MachineError;
+pub use machine::{Cpu, Machine, Preset, load, presets};

@@ -1,0 +1,89 @@
+//! What things cost on a machine. Every figure is data of the machine file, with its source there;
+//! the simulator turns each into an effect through one mechanism.
+//!
+//! Times are nanoseconds unless the name says otherwise.
+
+use serde::{Deserialize, Serialize};
+
+/// The cost figures of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// Direct cost of switching from one task to another on a CPU.
+    pub context_switch_ns: u64,
+    /// Switching from the idle task to a task, without the idle state's exit.
+    pub idle_switch_ns: u64,
+    /// Entering and leaving the kernel for one system call.
+    pub syscall_ns: u64,
+    /// Copying one small message into or out of a pipe, without the system call and any wakeup.
+    pub pipe_message_ns: u64,
+    /// The same for a stream socket.
+    pub socket_message_ns: u64,
+    /// Hash-bucket work of a futex wait or wake, without the system call and any wakeup.
+    pub futex_ns: u64,
+    /// Arming or expiring a timer.
+    pub timer_ns: u64,
+    /// Creating a task, without its placement.
+    pub fork_ns: u64,
+    /// Ending a task.
+    pub exit_ns: u64,
+    /// Fixed part of `try_to_wake_up`: without scanning, locking, and sending the interrupt.
+    pub wakeup_ns: u64,
+    /// Looking at one CPU in the search for an idle one.
+    pub scan_cpu_ns: u64,
+    /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended.
+    pub rq_lock_hold_ns: u64,
+    /// Sender's side of an inter-processor interrupt or of a write that ends a monitored wait.
+    pub ipi_send_ns: u64,
+    /// From sending to the handler's first instruction on a CPU that is not in an idle state.
+    pub ipi_delivery_ns: ByDistance,
+    /// Idle states from shallow to deep.
+    pub idle_states: Vec<IdleState>,
+    /// Added to the exit of a CPU whose whole LLC has been idle for `llc_idle_residency_ns`.
+    pub llc_idle_exit_ns: u64,
+    /// An LLC counts as idle when all its CPUs have been idle this long.
+    pub llc_idle_residency_ns: u64,
+    /// Moving one cache line from one core to another.
+    pub cache_line_ns: ByDistance,
+    /// Refilling one KiB of a migrated task's footprint, by the distance it moved.
+    pub refill_ns_per_kib: ByDistance,
+    /// The most that one refill can cost.
+    pub refill_cap_ns: u64,
+    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core.
+    pub smt_throughput_pct: u32,
+    /// CPU time of one scheduler tick.
+    pub tick_ns: u64,
+    /// Fixed part of a load-balance pass over one domain.
+    pub balance_ns: u64,
+    /// Cache lines read per CPU in a load-balance pass; each costs `cache_line_ns` by distance.
+    pub balance_lines_per_cpu: u32,
+    /// Scheduler ticks per second (CONFIG_HZ).
+    pub hz: u32,
+    /// Half width, in percent, of the uniform distribution every cost is drawn from.
+    pub jitter_pct: u32,
+}
+
+/// A cost that depends on how far apart two CPUs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByDistance {
+    /// Two SMT siblings of a core.
+    pub smt: u64,
+    /// Two cores of an LLC.
+    pub llc: u64,
+    /// Two LLCs of a package.
+    pub package: u64,
+    /// Two packages.
+    pub remote: u64,
+}
+
+/// A state an idle CPU can rest in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IdleState {
+    pub name: String,
+    /// From the interrupt to the first instruction.
+    pub exit_ns: u64,
+    /// The idle governor chooses the state when it expects at least this much idle time.
+    pub residency_ns: u64,
+}

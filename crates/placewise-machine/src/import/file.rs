@@ -1,0 +1,393 @@
+//! Machine files: the TOML format of the presets and of machines users describe themselves.
+//!
+//! A file gives the shape as a list of packages, each regular in itself, and every cost figure with
+//! its source. `costs_from` takes the figures of a preset; figures in the file then override them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Identity, Place, RECLAIM_DISTANCE, Shape};
+use crate::import::CAPACITY_SCALE;
+use crate::{Costs, CpuSet, Machine, MachineError};
+
+macro_rules! preset_file {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../../machines/", $name, ".toml")),
+        )
+    };
+}
+
+/// Name and text of the machine files that come with Placewise.
+pub(crate) const PRESETS: &[(&str, &str)] = &[
+    preset_file!("zen3-2s-nps1"),
+    preset_file!("zen3-2s-nps2"),
+    preset_file!("zen3-2s-nps4"),
+    preset_file!("epyc-9654-2s"),
+    preset_file!("icx-2s"),
+    preset_file!("spr-112"),
+    preset_file!("xeon-4n80"),
+    preset_file!("arm64-8"),
+    preset_file!("arm64-224"),
+    preset_file!("uma-8"),
+    preset_file!("x86-12"),
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MachineFile {
+    description: String,
+    thread_numbering: ThreadNumbering,
+    node_reclaim_distance: Option<u32>,
+    /// One row per NUMA node.
+    node_distances: Option<Vec<Vec<u32>>>,
+    /// CPUs that are offline, as a CPU list.
+    #[serde(default)]
+    offline: String,
+    #[serde(default)]
+    capacity: Vec<CpuSetting<u32>>,
+    #[serde(default)]
+    priority: Vec<CpuSetting<i32>>,
+    package: Vec<Package>,
+    costs_from: Option<String>,
+    #[serde(default)]
+    costs: toml::Table,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ThreadNumbering {
+    /// The siblings of a core have consecutive CPU ids.
+    SiblingsAdjacent,
+    /// First one thread of every core, then the second of every core, and so on.
+    SiblingsApart,
+}
+
+/// `count` equal packages. A package has whole nodes, a node whole LLCs, an LLC whole clusters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Package {
+    #[serde(default = "one")]
+    count: u32,
+    #[serde(default = "one")]
+    nodes: u32,
+    llcs_per_node: u32,
+    cores_per_llc: u32,
+    threads_per_core: u32,
+    /// Cores that share an L2 cache or an arm64 cluster.
+    #[serde(default = "one")]
+    cores_per_cluster: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CpuSetting<T> {
+    cpus: String,
+    value: T,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    value: toml::Value,
+    source: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The text of a preset's file, with the preset's own name.
+pub(crate) fn preset(name: &str) -> Option<(&'static str, &'static str)> {
+    PRESETS.iter().copied().find(|(preset, _)| *preset == name)
+}
+
+/// The description in the text of a preset's file.
+pub(crate) fn description(text: &str) -> String {
+    let file: MachineFile = toml::from_str(text).expect("presets are checked by the tests");
+    file.description
+}
+
+/// The cost figures of a preset, and their sources.
+pub(crate) fn preset_costs(name: &str) -> (Costs, BTreeMap<String, String>) {
+    let (name, text) = preset(name).expect("only presets lend costs");
+    let machine = parse(name, text).expect("presets are checked by the tests");
+    (machine.costs, machine.cost_sources)
+}
+
+/// Reads a machine file.
+pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
+    let file: MachineFile = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
+    let (costs, cost_sources) = read_costs(&figures(&file, 0)?)?;
+    let identity = Identity {
+        name: name.to_string(),
+        description: file.description.clone(),
+        node_reclaim_distance: file.node_reclaim_distance.unwrap_or(RECLAIM_DISTANCE),
+        costs,
+        cost_sources,
+    };
+    read_shape(&file)?.assemble(identity)
+}
+
+/// toml's own message, on one line and with the line of the file it is about.
+fn syntax_error(text: &str, error: &toml::de::Error) -> MachineError {
+    let Some(span) = error.span() else {
+        return MachineError::new("machine file", error.message());
+    };
+    let before = text.get(..span.start).unwrap_or(text);
+    let number = before.lines().count().max(1);
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    MachineError::new(format!("line {number} `{line}`"), error.message())
+}
+
+fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
+    let mut shape = Shape {
+        cpus: number_threads(&cores(&file.package)?, &file.thread_numbering),
+        distances: BTreeMap::new(),
+    };
+    for CpuSetting { cpus, value } in &file.capacity {
+        if !(1..=CAPACITY_SCALE).contains(value) {
+            let problem = format!("is {value}, must be 1 to {CAPACITY_SCALE}");
+            return Err(MachineError::new("capacity", problem));
+        }
+        for cpu in known_cpus("capacity", cpus, &shape)?.iter() {
+            shape.cpus[cpu]
+                .iter_mut()
+                .for_each(|place| place.capacity = *value);
+        }
+    }
+    for CpuSetting { cpus, value } in &file.priority {
+        for cpu in known_cpus("priority", cpus, &shape)?.iter() {
+            shape.cpus[cpu]
+                .iter_mut()
+                .for_each(|place| place.priority = Some(*value));
+        }
+    }
+    for cpu in known_cpus("offline", &file.offline, &shape)?.iter() {
+        shape.cpus[cpu] = None;
+    }
+    shape.distances = distances(file)?;
+    Ok(shape)
+}
+
+fn known_cpus(field: &str, list: &str, shape: &Shape) -> Result<CpuSet, MachineError> {
+    let cpus = CpuSet::parse_list(list).map_err(|error| error.within(field))?;
+    match cpus.last() {
+        Some(last) if last >= shape.cpus.len() => {
+            let highest = shape.cpus.len() - 1;
+            let problem = format!("names CPU {last}, the highest CPU is {highest}");
+            Err(MachineError::new(field, problem))
+        }
+        _ => Ok(cpus),
+    }
+}
+
+/// One core with its place and its number of threads.
+struct CoreThreads {
+    place: Place,
+    threads: u32,
+}
+
+fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
+    check_counts(packages)?;
+    let mut cores = Vec::new();
+    let (mut package_id, mut node, mut llc, mut cluster) = (0, 0, 0, 0);
+    for package in packages {
+        for _ in 0..package.count {
+            for _ in 0..package.nodes {
+                for _ in 0..package.llcs_per_node {
+                    for core_in_llc in 0..package.cores_per_llc {
+                        cores.push(CoreThreads {
+                            place: Place {
+                                core: cores.len() as u32,
+                                cluster: cluster + core_in_llc / package.cores_per_cluster,
+                                llc,
+                                node,
+                                package: package_id,
+                                capacity: CAPACITY_SCALE,
+                                priority: None,
+                            },
+                            threads: package.threads_per_core,
+                        });
+                    }
+                    cluster += package.cores_per_llc;
+                    llc += 1;
+                }
+                node += 1;
+            }
+            package_id += 1;
+        }
+    }
+    Ok(cores)
+}
+
+/// No count may be zero, and the product is limited before anything of that size is made.
+fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
+    let mut nr_cpus: u64 = 0;
+    for (index, package) in packages.iter().enumerate() {
+        let counts = [
+            ("count", package.count),
+            ("nodes", package.nodes),
+            ("llcs_per_node", package.llcs_per_node),
+            ("cores_per_llc", package.cores_per_llc),
+            ("threads_per_core", package.threads_per_core),
+            ("cores_per_cluster", package.cores_per_cluster),
+        ];
+        for (field, count) in counts {
+            if count == 0 || count as usize > CpuSet::MAX_CPUS {
+                let place = format!("[[package]] {}: {field}", index + 1);
+                let problem = format!("is {count}, must be 1 to {}", CpuSet::MAX_CPUS);
+                return Err(MachineError::new(place, problem));
+            }
+        }
+        // Five factors of at most 2^10 each.
+        nr_cpus += counts[..5]
+            .iter()
+            .map(|(_, count)| u64::from(*count))
+            .product::<u64>();
+    }
+    if nr_cpus == 0 || nr_cpus > CpuSet::MAX_CPUS as u64 {
+        let problem = format!(
+            "add up to {nr_cpus} CPUs, must be 1 to {}",
+            CpuSet::MAX_CPUS
+        );
+        return Err(MachineError::new("[[package]]", problem));
+    }
+    Ok(())
+}
+
+fn number_threads(cores: &[CoreThreads], numbering: &ThreadNumbering) -> Vec<Option<Place>> {
+    let place = |core: &CoreThreads| Some(core.place);
+    match numbering {
+        ThreadNumbering::SiblingsAdjacent => cores
+            .iter()
+            .flat_map(|core| (0..core.threads).map(move |_| place(core)))
+            .collect(),
+        ThreadNumbering::SiblingsApart => {
+            let most = cores.iter().map(|core| core.threads).max().unwrap_or(0);
+            (0..most)
+                .flat_map(|thread| cores.iter().filter(move |core| thread < core.threads))
+                .map(place)
+                .collect()
+        }
+    }
+}
+
+fn distances(file: &MachineFile) -> Result<BTreeMap<(u32, u32), u32>, MachineError> {
+    let Some(rows) = &file.node_distances else {
+        return Ok(BTreeMap::new());
+    };
+    let nr_nodes: u32 = file
+        .package
+        .iter()
+        .map(|package| package.count * package.nodes)
+        .sum();
+    if rows.len() != nr_nodes as usize || rows.iter().any(|row| row.len() != rows.len()) {
+        let problem = format!("must have {nr_nodes} rows of {nr_nodes} values, one per NUMA node");
+        return Err(MachineError::new("node_distances", problem));
+    }
+    let cells = (0u32..).zip(rows).flat_map(|(from, row)| {
+        (0u32..)
+            .zip(row)
+            .map(move |(to, distance)| ((from, to), *distance))
+    });
+    Ok(cells.collect())
+}
+
+/// The cost figures of `file`, over those of the preset named by `costs_from`. `depth` ends a
+/// circle of presets.
+fn figures(file: &MachineFile, depth: usize) -> Result<toml::Table, MachineError> {
+    let mut figures = match &file.costs_from {
+        None => toml::Table::new(),
+        Some(lender) => borrowed_figures(lender, depth)?,
+    };
+    figures.extend(file.costs.clone());
+    Ok(figures)
+}
+
+fn borrowed_figures(lender: &str, depth: usize) -> Result<toml::Table, MachineError> {
+    let Some((name, text)) = preset(lender).filter(|_| depth < PRESETS.len()) else {
+        let problem = format!("`{lender}` is not a preset with costs of its own");
+        return Err(MachineError::new("costs_from", problem));
+    };
+    let file: MachineFile =
+        toml::from_str(text).map_err(|error| syntax_error(text, &error).within(name))?;
+    figures(&file, depth + 1)
+}
+
+fn read_costs(figures: &toml::Table) -> Result<(Costs, BTreeMap<String, String>), MachineError> {
+    let mut values = toml::Table::new();
+    let mut sources = BTreeMap::new();
+    for (name, figure) in figures {
+        let place = format!("[costs] {name}");
+        let figure: Figure = figure
+            .clone()
+            .try_into()
+            .map_err(|error: toml::de::Error| {
+                let problem = format!(
+                    "{}; expected {{ value = ..., source = \"...\" }}",
+                    error.message()
+                );
+                MachineError::new(&place, problem)
+            })?;
+        if figure.source.trim().is_empty() {
+            return Err(MachineError::new(
+                &place,
+                "source is empty: say where the figure is from",
+            ));
+        }
+        check_numbers(&place, &figure.value)?;
+        values.insert(name.clone(), figure.value);
+        sources.insert(name.clone(), figure.source);
+    }
+    let costs = toml::Value::Table(values)
+        .try_into()
+        .map_err(|error: toml::de::Error| MachineError::new("[costs]", error.to_string()))?;
+    check_ranges(&costs)?;
+    Ok((costs, sources))
+}
+
+/// Refuses negative and fractional numbers here, where their name is known.
+fn check_numbers(place: &str, value: &toml::Value) -> Result<(), MachineError> {
+    let parts: Vec<(String, &toml::Value)> = match value {
+        toml::Value::Integer(number) if *number >= 0 => Vec::new(),
+        toml::Value::Integer(_) | toml::Value::Float(_) => {
+            let problem = format!("is {value}, must be a whole number, 0 or more");
+            return Err(MachineError::new(place, problem));
+        }
+        toml::Value::Table(table) => table
+            .iter()
+            .map(|(key, part)| (format!("{place}.{key}"), part))
+            .collect(),
+        toml::Value::Array(array) => array
+            .iter()
+            .enumerate()
+            .map(|(index, part)| (format!("{place}[{index}]"), part))
+            .collect(),
+        _ => Vec::new(),
+    };
+    parts
+        .iter()
+        .try_for_each(|(place, part)| check_numbers(place, part))
+}
+
+fn check_ranges(costs: &Costs) -> Result<(), MachineError> {
+    let range = |name: &str, value: u32, least: u32, most: u32| {
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        let problem = format!("is {value}, must be {least} to {most}");
+        Err(MachineError::new(format!("[costs] {name}"), problem))
+    };
+    range("hz", costs.hz, 100, 1000)?;
+    range("smt_throughput_pct", costs.smt_throughput_pct, 1, 100)?;
+    range("jitter_pct", costs.jitter_pct, 0, 50)?;
+    let residencies = costs.idle_states.iter().map(|state| state.residency_ns);
+    if costs.idle_states.is_empty() || !residencies.is_sorted() {
+        let problem = "must name at least one state, in order of residency_ns";
+        return Err(MachineError::new("[costs] idle_states", problem));
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! stub
+use crate::{Machine, MachineError};
+pub(crate) fn parse(name: &str, _text: &str) -> Result<Machine, MachineError> {
+    Err(MachineError::new(name, "not yet"))
+}

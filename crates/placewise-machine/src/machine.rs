@@ -1,0 +1,149 @@
+//! The machine itself: which CPU sits in which core, LLC, NUMA node and package, and where a
+//! machine named by the user comes from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::{Costs, CpuSet, MachineError, import};
+
+/// A machine: shape and costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub name: String,
+    pub description: String,
+    /// Indexed by CPU id.
+    pub cpus: Vec<Cpu>,
+    /// SLIT distances between the nodes of `Cpu::node`; 10 on the diagonal.
+    pub node_distances: Vec<Vec<u32>>,
+    /// Beyond this distance the kernel balances neither forks nor wakeups: 30, on AMD Zen 32.
+    pub node_reclaim_distance: u32,
+    pub costs: Costs,
+    /// Where the figure of each field of [`Costs`] comes from.
+    pub cost_sources: BTreeMap<String, String>,
+}
+
+/// One logical CPU. Core, cluster, LLC, node and package are numbered densely over the machine,
+/// counting online CPUs only; of an offline CPU no field but `online` means anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    pub online: bool,
+    pub core: u16,
+    /// Cores that share an L2 (x86) or a cluster (arm64); without such a level the core itself.
+    pub cluster: u16,
+    /// CPUs that share the last-level cache.
+    pub llc: u16,
+    pub node: u16,
+    pub package: u16,
+    /// `arch_scale_cpu_capacity`: 1024 for the strongest CPUs.
+    pub capacity: u32,
+    /// `arch_asym_cpu_priority`: the higher goes first. Minus the CPU id where the hardware states
+    /// no preference, so that the lower number wins.
+    pub priority: i32,
+}
+
+impl Machine {
+    /// The CPUs that are online.
+    pub fn online(&self) -> CpuSet {
+        self.cpus_where(|_| true)
+    }
+
+    /// The online CPUs for which `wanted` holds.
+    pub fn cpus_where(&self, wanted: impl Fn(&Cpu) -> bool) -> CpuSet {
+        let online = self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
+        online
+            .filter(|(_, cpu)| wanted(cpu))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    pub fn nr_cores(&self) -> usize {
+        self.count(|cpu| cpu.core)
+    }
+
+    pub fn nr_llcs(&self) -> usize {
+        self.count(|cpu| cpu.llc)
+    }
+
+    pub fn nr_nodes(&self) -> usize {
+        self.node_distances.len()
+    }
+
+    pub fn nr_packages(&self) -> usize {
+        self.count(|cpu| cpu.package)
+    }
+
+    /// Ids are dense, so the highest tells how many there are.
+    fn count(&self, id: impl Fn(&Cpu) -> u16) -> usize {
+        let online = self.cpus.iter().filter(|cpu| cpu.online);
+        online
+            .map(|cpu| usize::from(id(cpu)) + 1)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// A machine that comes with Placewise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    pub name: &'static str,
+    pub description: String,
+}
+
+/// The machines that come with Placewise.
+pub fn presets() -> Vec<Preset> {
+    import::file::PRESETS
+        .iter()
+        .map(|(name, text)| Preset {
+            name,
+            description: import::file::description(text),
+        })
+        .collect()
+}
+
+/// Reads the machine that `spec` names: a preset, `host`, a path to a machine file (`.toml`) or to
+/// an hwloc dump (`.xml`), or an lstopo synthetic string such as `pack:2 l3:8 core:8 pu:2`.
+pub fn load(spec: &str) -> Result<Machine, MachineError> {
+    let extension = Path::new(spec).extension().and_then(|ext| ext.to_str());
+    if spec == "host" {
+        import::host::load()
+    } else if let Some((name, text)) = import::file::preset(spec) {
+        import::file::parse(name, text)
+    } else if extension == Some("toml") {
+        import::file::parse(&stem(spec), &read(spec)?).map_err(|error| error.within(spec))
+    } else if extension == Some("xml") {
+        import::hwloc::parse(&stem(spec), &read(spec)?).map_err(|error| error.within(spec))
+    } else if spec.contains(':') {
+        import::synthetic::parse(spec)
+    } else {
+        Err(unknown(spec))
+    }
+}
+
+fn stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn read(path: &str) -> Result<String, MachineError> {
+    std::fs::read_to_string(path)
+        .map_err(|error| MachineError::new(path, format!("cannot be read: {error}")))
+}
+
+fn unknown(spec: &str) -> MachineError {
+    let near: Vec<&str> = import::file::PRESETS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| strsim::jaro_winkler(name, &spec.to_lowercase()) > 0.75)
+        .collect();
+    let hint = match near.is_empty() {
+        true => "`placewise machine list` shows the presets".to_string(),
+        false => format!("did you mean {}?", near.join(" or ")),
+    };
+    MachineError::new(
+        format!("machine `{spec}`"),
+        format!(
+            "is not a preset, `host`, a path to a .toml or .xml file, \
+             or a synthetic string such as `pack:2 l3:8 core:8 pu:2`; {hint}"
+        ),
+    )
+}
