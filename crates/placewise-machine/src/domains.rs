@@ -1,1 +1,488 @@
-//! stub
+//! The sched domains Linux builds on a machine, level by level, as `build_sched_domains` does.
+//!
+//! ```text
+//! NUMA 0-255                  groups {0-63,128-191} {64-127,192-255}
+//!   DIE 0-63,128-191          groups {0-7,128-135} {8-15,136-143} ...
+//!     MC 0-7,128-135          groups {0,128} {1,129} ...
+//!       SMT 0,128             groups {0} {128}
+//! ```
+//!
+//! What differs between kernels is data ([`DomainRules`]).
+//!
+//! Limits: NUMA levels must nest, so that sched groups are the spans of the level below; machines
+//! whose NUMA groups would overlap (a ring or a ladder of nodes) are refused. ASYM_PACKING is set
+//! from CLS up to DIE/PKG, as x86 does when cores have a preference order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::{Cpu, CpuSet, Machine, MachineError};
+
+/// What differs between kernels in building sched domains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainRules {
+    /// The CLS level exists (5.16).
+    pub cluster_level: bool,
+    /// `DIE`, or `PKG` since 6.7.
+    pub package_name: &'static str,
+    /// `imbalance_pct` of the levels above the LLC: 125, since 5.10 117.
+    pub default_imbalance_pct: u32,
+    pub numa_imbalance: NumaImbalanceRule,
+}
+
+/// How `imb_numa_nr` is computed for a node of one LLC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumaImbalanceRule {
+    /// Before 5.18: there is no `imb_numa_nr`; it is 0 here.
+    None,
+    /// 5.18 and 5.19: a quarter of the node.
+    Quarter,
+    /// 6.0: an eighth of the node, at least 1.
+    Eighth,
+}
+
+bitflags! {
+    /// The SD_* flags of a domain that a policy looks at.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct DomainFlags: u32 {
+        const BALANCE_NEWIDLE = 1 << 0;
+        const BALANCE_EXEC = 1 << 1;
+        const BALANCE_FORK = 1 << 2;
+        const WAKE_AFFINE = 1 << 3;
+        const SHARE_CPUCAPACITY = 1 << 4;
+        /// SD_SHARE_PKG_RESOURCES before 6.9.
+        const SHARE_LLC = 1 << 5;
+        const CLUSTER = 1 << 6;
+        const PREFER_SIBLING = 1 << 7;
+        const NUMA = 1 << 8;
+        const SERIALIZE = 1 << 9;
+        const ASYM_CPUCAPACITY = 1 << 10;
+        const ASYM_CPUCAPACITY_FULL = 1 << 11;
+        const ASYM_PACKING = 1 << 12;
+    }
+}
+
+impl DomainFlags {
+    /// The flags that mean something even in a domain of one group.
+    const GROUP_INDEPENDENT: DomainFlags = DomainFlags::WAKE_AFFINE;
+}
+
+/// A topology level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Smt,
+    Cls,
+    Mc,
+    Die,
+    Pkg,
+    /// The NUMA node, where packages hold several nodes.
+    Node,
+    /// The nodes up to this distance.
+    Numa(u32),
+}
+
+impl Level {
+    /// The kernel's name of the level.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Level::Smt => "SMT",
+            Level::Cls => "CLS",
+            Level::Mc => "MC",
+            Level::Die => "DIE",
+            Level::Pkg => "PKG",
+            Level::Node => "NODE",
+            Level::Numa(_) => "NUMA",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+/// The sched domains of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domains {
+    /// Every distinct domain, once for all CPUs that have it.
+    pub spans: Vec<DomainSpan>,
+    /// The domains of each CPU bottom up, as indices into `spans`; empty for an offline CPU.
+    pub chains: Vec<Vec<usize>>,
+}
+
+/// A sched domain. CPUs share it if level, span and constants agree: in a machine of unequal
+/// nodes the constants of one span can differ between its CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainSpan {
+    pub level: Level,
+    pub cpus: CpuSet,
+    /// The sched groups, in ring order as seen from the first CPU of the span.
+    pub groups: Vec<CpuSet>,
+    pub flags: DomainFlags,
+    /// The flags of each group's own (child) domain; empty for a group without one.
+    pub child_flags: Vec<DomainFlags>,
+    pub imbalance_pct: u32,
+    pub cache_nice_tries: u32,
+    /// How many tasks a node may take before NUMA balance cares.
+    pub imb_numa_nr: u32,
+}
+
+impl DomainSpan {
+    /// The number of CPUs in the span.
+    pub fn weight(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The group of `cpu`, as an index into `groups`.
+    pub fn group_of(&self, cpu: usize) -> Option<usize> {
+        self.groups.iter().position(|group| group.contains(cpu))
+    }
+
+    /// The ring of groups as seen from `cpu`: its own group, then each further group in the order
+    /// in which a walk over the span meets it. This order breaks ties in the balancer.
+    pub fn ring(&self, cpu: usize) -> Vec<usize> {
+        let mut ring = Vec::with_capacity(self.groups.len());
+        for member in self.cpus.iter_wrap(cpu) {
+            if let Some(group) = self.group_of(member).filter(|group| !ring.contains(group)) {
+                ring.push(group);
+            }
+        }
+        ring
+    }
+}
+
+/// Builds the sched domains of the online CPUs.
+pub fn build(machine: &Machine, rules: &DomainRules) -> Result<Domains, MachineError> {
+    let levels = levels(machine, rules)?;
+    check_nesting(machine, &levels)?;
+    let chain_of = |cpu: usize| match machine.cpus[cpu].online {
+        true => chain(machine, rules, &levels, cpu),
+        false => Vec::new(),
+    };
+    Ok(share((0..machine.cpus.len()).map(chain_of).collect()))
+}
+
+/// A topology level with the span it gives to each CPU; empty for an offline CPU.
+struct LevelSpans {
+    level: Level,
+    spans: Vec<CpuSet>,
+}
+
+impl LevelSpans {
+    /// The level on which CPUs with the same `key` belong together.
+    fn by_key(machine: &Machine, level: Level, key: impl Fn(&Cpu) -> u16) -> Self {
+        let mut members: BTreeMap<u16, CpuSet> = BTreeMap::new();
+        for cpu in machine.online().iter() {
+            members
+                .entry(key(&machine.cpus[cpu]))
+                .or_default()
+                .insert(cpu);
+        }
+        let span = |cpu: &Cpu| match cpu.online {
+            true => members[&key(cpu)],
+            false => CpuSet::EMPTY,
+        };
+        Self {
+            level,
+            spans: machine.cpus.iter().map(span).collect(),
+        }
+    }
+
+    /// The level of all nodes up to `distance`.
+    fn by_distance(machine: &Machine, distance: u32) -> Self {
+        let reached = |from: &Cpu| {
+            let row = &machine.node_distances[usize::from(from.node)];
+            machine.cpus_where(|to| row[usize::from(to.node)] <= distance)
+        };
+        let by_node: Vec<Option<CpuSet>> = (0..machine.node_distances.len())
+            .map(|node| {
+                machine
+                    .cpus
+                    .iter()
+                    .find(|cpu| cpu.online && usize::from(cpu.node) == node)
+            })
+            .map(|cpu| cpu.map(reached))
+            .collect();
+        let span = |cpu: &Cpu| match cpu.online {
+            true => by_node[usize::from(cpu.node)].unwrap_or_default(),
+            false => CpuSet::EMPTY,
+        };
+        Self {
+            level: Level::Numa(distance),
+            spans: machine.cpus.iter().map(span).collect(),
+        }
+    }
+}
+
+/// All levels, lowest first. The mask of DIE/PKG is the NUMA node, so x86 leaves that level out
+/// when packages hold several nodes, and NODE stands in its place.
+fn levels(machine: &Machine, rules: &DomainRules) -> Result<Vec<LevelSpans>, MachineError> {
+    check_distances(machine)?;
+    let mut levels = vec![LevelSpans::by_key(machine, Level::Smt, |cpu| cpu.core)];
+    if rules.cluster_level {
+        levels.push(LevelSpans::by_key(machine, Level::Cls, |cpu| cpu.cluster));
+    }
+    levels.push(LevelSpans::by_key(machine, Level::Mc, |cpu| cpu.llc));
+    if !has_numa_in_package(machine) {
+        let package = match rules.package_name {
+            "DIE" => Level::Die,
+            _ => Level::Pkg,
+        };
+        levels.push(LevelSpans::by_key(machine, package, |cpu| cpu.node));
+    }
+    levels.push(LevelSpans::by_key(machine, Level::Node, |cpu| cpu.node));
+    let distances = remote_distances(machine).into_iter();
+    levels.extend(distances.map(|distance| LevelSpans::by_distance(machine, distance)));
+    Ok(levels)
+}
+
+fn has_numa_in_package(machine: &Machine) -> bool {
+    let online = || machine.cpus.iter().filter(|cpu| cpu.online);
+    let node_of_package: BTreeMap<u16, u16> = online().map(|cpu| (cpu.package, cpu.node)).collect();
+    online().any(|cpu| node_of_package[&cpu.package] != cpu.node)
+}
+
+/// The distinct distances between nodes that have online CPUs, ascending.
+fn remote_distances(machine: &Machine) -> BTreeSet<u32> {
+    let online = machine.cpus.iter().filter(|cpu| cpu.online);
+    let nodes: BTreeSet<usize> = online.map(|cpu| usize::from(cpu.node)).collect();
+    let row = |from: &usize| {
+        let from = *from;
+        let others = nodes.iter().filter(move |to| **to != from);
+        others.map(move |to| machine.node_distances[from][*to])
+    };
+    nodes.iter().flat_map(row).collect()
+}
+
+fn check_distances(machine: &Machine) -> Result<(), MachineError> {
+    let size = machine.node_distances.len();
+    let square = machine.node_distances.iter().all(|row| row.len() == size);
+    let mut online = machine.cpus.iter().filter(|cpu| cpu.online);
+    match square && online.all(|cpu| usize::from(cpu.node) < size) {
+        true => Ok(()),
+        false => Err(MachineError::new(
+            format!("machine `{}`", machine.name),
+            "node_distances must have one row and one column per NUMA node",
+        )),
+    }
+}
+
+/// Each level must cut the machine into disjoint spans that contain those of the level below.
+fn check_nesting(machine: &Machine, levels: &[LevelSpans]) -> Result<(), MachineError> {
+    let refuse = |problem: String| {
+        let place = format!("sched domains of machine `{}`", machine.name);
+        Err(MachineError::new(place, problem))
+    };
+    for (below, level) in levels.iter().zip(&levels[1..]) {
+        for cpu in machine.online().iter() {
+            let (name, span) = (level.level.name(), level.spans[cpu]);
+            if !below.spans[cpu].is_subset(&span) {
+                let (inner, name_below) = (below.spans[cpu], below.level.name());
+                return refuse(format!(
+                    "{name_below} {inner} reaches beyond {name} {span}; levels must nest"
+                ));
+            }
+            if let Some(other) = span.iter().find(|other| level.spans[*other] != span) {
+                let theirs = level.spans[other];
+                return refuse(format!(
+                    "{name} of CPU {cpu} spans {span} and that of CPU {other} {theirs}; \
+                     overlapping sched groups cannot be modelled"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The domains of one CPU, bottom up, with degenerate levels removed; groups are not filled in yet.
+fn chain(
+    machine: &Machine,
+    rules: &DomainRules,
+    levels: &[LevelSpans],
+    cpu: usize,
+) -> Vec<DomainSpan> {
+    let mut chain: Vec<DomainSpan> = Vec::new();
+    for level in levels {
+        let domain = DomainSpan::init(machine, rules, level.level, level.spans[cpu]);
+        if domain.flags.contains(DomainFlags::ASYM_CPUCAPACITY)
+            && let Some(child) = chain.last_mut()
+        {
+            child.flags.remove(DomainFlags::PREFER_SIBLING);
+        }
+        chain.push(domain);
+        if level.spans[cpu] == machine.online() {
+            break;
+        }
+    }
+    set_imb_numa_nr(&mut chain, rules.numa_imbalance);
+    without_degenerate(chain)
+}
+
+impl DomainSpan {
+    /// `sd_init`.
+    fn init(machine: &Machine, rules: &DomainRules, level: Level, cpus: CpuSet) -> Self {
+        let (imbalance_pct, cache_nice_tries) = match level {
+            Level::Smt => (110, 0),
+            Level::Cls | Level::Mc => (117, 1),
+            Level::Die | Level::Pkg | Level::Node => (rules.default_imbalance_pct, 1),
+            Level::Numa(_) => (rules.default_imbalance_pct, 2),
+        };
+        Self {
+            level,
+            cpus,
+            groups: Vec::new(),
+            flags: level_flags(machine, level) | asym_cpu_capacity(machine, &cpus),
+            child_flags: Vec::new(),
+            imbalance_pct,
+            cache_nice_tries,
+            imb_numa_nr: 0,
+        }
+    }
+}
+
+fn level_flags(machine: &Machine, level: Level) -> DomainFlags {
+    use DomainFlags as Flags;
+    let placement = Flags::BALANCE_EXEC | Flags::BALANCE_FORK | Flags::WAKE_AFFINE;
+    let every_level = Flags::BALANCE_NEWIDLE | placement | Flags::PREFER_SIBLING;
+    let asym_packing = match has_preference_order(machine) {
+        true => Flags::ASYM_PACKING,
+        false => Flags::empty(),
+    };
+    match level {
+        Level::Smt => every_level | Flags::SHARE_CPUCAPACITY | Flags::SHARE_LLC,
+        Level::Cls => every_level | Flags::CLUSTER | Flags::SHARE_LLC | asym_packing,
+        Level::Mc => every_level | Flags::SHARE_LLC | asym_packing,
+        Level::Die | Level::Pkg => every_level | asym_packing,
+        Level::Node => every_level,
+        Level::Numa(distance) => {
+            let numa = every_level - Flags::PREFER_SIBLING | Flags::NUMA | Flags::SERIALIZE;
+            match distance > machine.node_reclaim_distance {
+                true => numa - placement,
+                false => numa,
+            }
+        }
+    }
+}
+
+/// Whether the hardware prefers some cores, beyond the default that the lower number wins.
+fn has_preference_order(machine: &Machine) -> bool {
+    let mut online = machine
+        .cpus
+        .iter()
+        .enumerate()
+        .filter(|(_, cpu)| cpu.online);
+    online.any(|(id, cpu)| cpu.priority != -(id as i32))
+}
+
+/// `asym_cpu_capacity_classify`.
+fn asym_cpu_capacity(machine: &Machine, span: &CpuSet) -> DomainFlags {
+    let capacities = |cpus: &CpuSet| -> BTreeSet<u32> {
+        cpus.iter().map(|cpu| machine.cpus[cpu].capacity).collect()
+    };
+    let in_span = capacities(span);
+    if in_span.len() < 2 {
+        DomainFlags::empty()
+    } else if in_span.len() < capacities(&machine.online()).len() {
+        DomainFlags::ASYM_CPUCAPACITY
+    } else {
+        DomainFlags::ASYM_CPUCAPACITY | DomainFlags::ASYM_CPUCAPACITY_FULL
+    }
+}
+
+/// Computed before degenerate levels go, as the rule looks at the node level even where the LLC
+/// spans the node.
+fn set_imb_numa_nr(chain: &mut [DomainSpan], rule: NumaImbalanceRule) {
+    let llc_below = |chain: &[DomainSpan], index: usize| {
+        let shares = |index: usize| chain[index].flags.contains(DomainFlags::SHARE_LLC);
+        index > 0 && !shares(index) && shares(index - 1)
+    };
+    let Some(node) = (0..chain.len()).find(|index| llc_below(chain, *index)) else {
+        return;
+    };
+    let node_weight = chain[node].weight();
+    let imb = numa_imbalance(node_weight, chain[node - 1].weight(), rule);
+    let first_numa = chain[node + 1..]
+        .iter()
+        .find(|domain| domain.flags.contains(DomainFlags::NUMA));
+    let imb_span = first_numa.map_or(node_weight, DomainSpan::weight);
+    chain[node].imb_numa_nr = imb;
+    for domain in &mut chain[node + 1..] {
+        domain.imb_numa_nr = imb * (domain.weight() / imb_span).max(1) as u32;
+    }
+}
+
+fn numa_imbalance(node_weight: usize, llc_weight: usize, rule: NumaImbalanceRule) -> u32 {
+    let nr_llcs = node_weight / llc_weight;
+    let imb = match (rule, nr_llcs) {
+        (NumaImbalanceRule::None, _) => 0,
+        (NumaImbalanceRule::Quarter, 1) => node_weight / 4,
+        (NumaImbalanceRule::Eighth, 1) => (node_weight / 8).max(1),
+        (_, nr_llcs) => nr_llcs,
+    };
+    imb as u32
+}
+
+/// `cpu_attach_domain`: drops levels that add nothing; a child inherits a dropped parent's
+/// PREFER_SIBLING.
+fn without_degenerate(chain: Vec<DomainSpan>) -> Vec<DomainSpan> {
+    let mut kept: Vec<DomainSpan> = Vec::new();
+    for domain in chain {
+        match kept.last_mut() {
+            Some(child) if adds_nothing(&domain, child) => {
+                child.flags |= domain.flags & DomainFlags::PREFER_SIBLING;
+            }
+            _ => kept.push(domain),
+        }
+    }
+    kept.retain(|domain| domain.weight() > 1);
+    kept
+}
+
+fn adds_nothing(domain: &DomainSpan, child: &DomainSpan) -> bool {
+    let own_flags = (domain.flags - child.flags) & DomainFlags::GROUP_INDEPENDENT;
+    domain.cpus == child.cpus && own_flags.is_empty()
+}
+
+/// Stores equal domains of different CPUs once, and fills in the groups.
+fn share(chains: Vec<Vec<DomainSpan>>) -> Domains {
+    let mut spans: Vec<DomainSpan> = Vec::new();
+    let mut indices = Vec::with_capacity(chains.len());
+    for chain in &chains {
+        let index_of = |domain: &DomainSpan| match spans.iter().position(|known| known == domain) {
+            Some(index) => index,
+            None => {
+                spans.push(domain.clone());
+                spans.len() - 1
+            }
+        };
+        indices.push(chain.iter().map(index_of).collect());
+    }
+    for domain in &mut spans {
+        (domain.groups, domain.child_flags) = groups(domain, &chains);
+    }
+    Domains {
+        spans,
+        chains: indices,
+    }
+}
+
+/// The groups of a domain are the spans of its child domains; a CPU without one is its own group.
+fn groups(domain: &DomainSpan, chains: &[Vec<DomainSpan>]) -> (Vec<CpuSet>, Vec<DomainFlags>) {
+    let (mut groups, mut child_flags) = (Vec::new(), Vec::new());
+    let mut covered = CpuSet::EMPTY;
+    for cpu in domain.cpus.iter() {
+        if covered.contains(cpu) {
+            continue;
+        }
+        let smaller = |other: &&DomainSpan| other.weight() < domain.weight();
+        let child = chains[cpu].iter().rev().find(smaller);
+        let group = child.map_or(CpuSet::single(cpu), |child| child.cpus);
+        covered |= group;
+        groups.push(group);
+        child_flags.push(child.map_or(DomainFlags::empty(), |child| child.flags));
+    }
+    (groups, child_flags)
+}
