@@ -53,11 +53,15 @@ pub enum Op {
     Spin { ns: Nanos },
     /// Sleep on a timer; up to `random_pct` percent are added at random.
     Sleep { ns: Nanos, random_pct: u8 },
-    /// Sleep until the next multiple of `period` since the timer's first use;
-    /// a period that has passed already is not waited for. `absolute` timers
-    /// then skip to the next multiple that lies ahead only if they are late by
-    /// more than a period.
-    Timer { timer: Object, period: Nanos },
+    /// Sleep until the timer's next expiry, one `period` after the last. The
+    /// first expiry is one period after the start of the task that uses the
+    /// timer first. An expiry that has passed already is not waited for; the
+    /// next one then counts from now, or, with `absolute`, from the missed one.
+    Timer {
+        timer: Object,
+        period: Nanos,
+        absolute: bool,
+    },
     /// Write one message; blocks while the channel is full.
     Send { channel: Object, bytes: u32 },
     /// Read one message; blocks while the channel is empty.
@@ -95,7 +99,7 @@ pub enum Op {
     /// Give the CPU away without sleeping.
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`
-    /// with base `base + i * step`.
+    /// with base `base + i * step`, counted from the base of the task that forks.
     Fork {
         program: ProgramId,
         count: u32,
@@ -106,7 +110,8 @@ pub enum Op {
     Join,
     /// Add one to the units of work the workload counts.
     Count,
-    /// Go back to op `to` until it has been done `times` times ([`FOREVER`] = always).
+    /// Go back to op `to` until it has been done `times` times ([`FOREVER`] =
+    /// always); the counter is then 0 again, so that loops can nest.
     Repeat { counter: u8, times: u32, to: u32 },
     /// The measured part begins here (the first task to arrive counts).
     Start,
