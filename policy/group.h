@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * group.h: how a sched group counts when groups are compared.
+ *
+ * Fork placement and the load balancer both reduce the groups of a domain to a
+ * type and a few sums and then compare those:
+ *
+ *   has_spare     some CPU of the group could take a task
+ *   fully_busy    every CPU has work, none has too much
+ *   misfit        a task needs a bigger CPU
+ *   smt_balance   a core shares its siblings while another core could help
+ *   asym_packing  a preferred CPU idles elsewhere
+ *   imbalanced    affinity kept an earlier pass from moving tasks
+ *   overloaded    more tasks than CPUs, and the time is used up
+ *
+ * Kernels: v5.5 on for the types. Older ones compare average loads; they share
+ * only adjust_numa_imbalance()'s absence and cpu_runnable_load() here.
+ *
+ * Limits: no EAS, no NUMA-balancing classes. A queue does not keep the sum of
+ * its queued entities' loads, so cpu_runnable_load() walks them.
+ */
+#ifndef PLACEWISE_GROUP_H
+#define PLACEWISE_GROUP_H
+
+#include "load.h"
+
+#define NO_GROUP U32_MAX
+
+/* The running tasks' difference between NUMA nodes that is never worth a move.
+ */
+#define NUMA_IMBALANCE_MIN 2
+
+enum group_type {
+	GROUP_HAS_SPARE,
+	GROUP_FULLY_BUSY,
+	GROUP_MISFIT_TASK,
+	GROUP_SMT_BALANCE,
+	GROUP_ASYM_PACKING,
+	GROUP_IMBALANCED,
+	GROUP_OVERLOADED,
+};
+
+/* Sums over the CPUs of a group; lives on the stack, so it is kept small. */
+struct sg_lb_stats {
+	u64 group_load;
+	u64 group_util;
+	u64 group_runnable;
+	u64 avg_load; /* load over capacity; only where a type needs it */
+	u64 misfit_task_load;
+	u32 group; /* index, NO_GROUP = not filled */
+	u32 group_capacity;
+	u32 group_weight;
+	u32 group_type;
+	u32 sum_nr_running;   /* all classes */
+	u32 sum_h_nr_running; /* CFS */
+	u32 idle_cpus;
+	u16 asym_packing;
+	u16 smt_balance;
+};
+
+/* Is @capacity used up by more than imbalance_pct allows? */
+static inline bool group_runnable_exceeds(const struct state __arena *st,
+					  u32 imbalance_pct,
+					  const struct sg_lb_stats *sgs)
+{
+	return st->profile.balance_runnable_terms &&
+	       (u64)sgs->group_capacity * imbalance_pct <
+		       sgs->group_runnable * 100;
+}
+
+static inline bool group_is_overloaded(const struct state __arena *st,
+				       u32 imbalance_pct,
+				       const struct sg_lb_stats *sgs)
+{
+	if (sgs->sum_nr_running <= sgs->group_weight)
+		return false;
+	return (u64)sgs->group_capacity * 100 <
+		       sgs->group_util * imbalance_pct ||
+	       group_runnable_exceeds(st, imbalance_pct, sgs);
+}
+
+static inline bool group_has_capacity(const struct state __arena *st,
+				      u32 imbalance_pct,
+				      const struct sg_lb_stats *sgs)
+{
+	if (sgs->sum_nr_running < sgs->group_weight)
+		return true;
+	return !group_runnable_exceeds(st, imbalance_pct, sgs) &&
+	       (u64)sgs->group_capacity * 100 > sgs->group_util * imbalance_pct;
+}
+
+static inline u32 group_classify(struct state __arena *st, u32 imbalance_pct,
+				 const struct sg_lb_stats *sgs)
+{
+	if (group_is_overloaded(st, imbalance_pct, sgs))
+		return GROUP_OVERLOADED;
+	if (group_of(st, sgs->group)->imbalance)
+		return GROUP_IMBALANCED;
+	if (sgs->asym_packing)
+		return GROUP_ASYM_PACKING;
+	if (sgs->smt_balance)
+		return GROUP_SMT_BALANCE;
+	if (sgs->misfit_task_load)
+		return GROUP_MISFIT_TASK;
+	if (!group_has_capacity(st, imbalance_pct, sgs))
+		return GROUP_FULLY_BUSY;
+	return GROUP_HAS_SPARE;
+}
+
+static inline u64 group_avg_load(const struct sg_lb_stats *sgs)
+{
+	return sgs->group_load * SCHED_CAPACITY_SCALE /
+	       max(sgs->group_capacity, 1u);
+}
+
+/* What is left of a difference between nodes that small jobs may keep. */
+static inline u32 adjust_numa_imbalance(u32 imbalance, u32 dst_running,
+					u32 imb_numa_nr)
+{
+	if (dst_running > imb_numa_nr)
+		return imbalance;
+	return imbalance <= NUMA_IMBALANCE_MIN ? 0 : imbalance;
+}
+
+/* The @nth group in ring order: the ring of a CPU starts with its own group. */
+static inline u32 nth_group(const struct sched_span __arena *span,
+			    const struct sched_domain __arena *sd, u32 nth)
+{
+	u32 offset = sd->local_group - span->first_group + nth;
+
+	if (offset >= span->nr_groups)
+		offset -= span->nr_groups;
+	return span->first_group + offset;
+}
+
+/* CFS tasks that a group sum counts. */
+static inline u32 cpu_h_nr_running(const struct state __arena *st,
+				   const struct rq __arena *rq)
+{
+	if (st->profile.h_nr_without_delayed)
+		return rq->cfs.h_nr_queued - rq->cfs.h_nr_delayed;
+	return rq->cfs.h_nr_queued;
+}
+
+/* Load of the entities that are queued, without what sleepers left behind. */
+static inline u64 cpu_runnable_load(struct state __arena *st, u32 cpu)
+{
+	u64 load = 0;
+	u32 p = cpu_rq(st, cpu)->mru_head;
+	u32 i;
+
+	for (i = 0; p != NO_TASK && i < NR_TASKS && can_loop; i++) {
+		load += task_h_load(task_of(st, p));
+		p = task_of(st, p)->mru_next;
+	}
+	return load;
+}
+
+static inline bool group_allows(const struct state __arena *st,
+				const struct sched_group __arena *group,
+				const struct task __arena *p)
+{
+	u32 word;
+
+	for_each_word(word, group)
+	{
+		if (group->cpus.bits[word] & st->root.online.bits[word] &
+		    p->cpus_allowed.bits[word])
+			return true;
+	}
+	return false;
+}
+
+#endif
