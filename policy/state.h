@@ -69,7 +69,7 @@ struct task {
 	u32 weight; /* 1024 at nice 0 */
 	u32 util_est_enqueued;
 	u32 util_est_ewma;
-	u32 util_at_enqueue; /* util_est is not updated while util_avg stands still */
+	u32 util_changed; /* util_avg was recomputed since the last util_est update */
 
 	u32 mru_prev, mru_next; /* rq.mru list, NO_TASK at the ends */
 
@@ -251,6 +251,8 @@ struct decision {
 	u32 scan_limit; /* CPUs the search could look at; U32_MAX = no limit */
 	u32 scanned; /* CPUs it looked at, slow path included */
 	s64 waker_load, prev_load; /* the two sides of the weight test */
+	u32 scan_timed; /* the search's time counts as scan cost: record_scan_cost() */
+	u32 timed_scan; /* CPUs it looked at in that time */
 };
 
 enum affine_reason {

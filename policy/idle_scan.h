@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * idle_scan.h: how an LLC is walked for an idle core or an idle CPU, and how
+ * far.
+ *
+ * Covers the limiters of all kernels: none (v3.10), SIS_PROP in its two forms,
+ * and SIS_UTIL. A walk works on words of CPUs and answers what the kernel's
+ * visit of one CPU after the other would; decision.scanned is the number of
+ * CPUs that such a visit looks at. In a walk for a core each core is visited
+ * up to its first busy CPU; v5.3 looked at the rest of the core as well.
+ */
+#ifndef PLACEWISE_IDLE_SCAN_H
+#define PLACEWISE_IDLE_SCAN_H
+
+#include "average.h"
+#include "relation.h"
+
+#define UNLIMITED U32_MAX
+
+/* The CPUs of a walk: cpus without except, which may be missing. */
+struct scan_set {
+	const struct cpumask __arena *cpus;
+	const struct cpumask __arena *except;
+	u32 first_word, words;
+	u32 start; /* the first CPU in wrap order, if it is in the set */
+};
+
+/* One run of select_idle_sibling(). */
+struct idle_search {
+	const struct wakeup *wakeup;
+	struct llc __arena *llc; /* of the target */
+	u32 target;
+	u32 limit; /* CPUs that scans for a CPU may still look at */
+	u32 fallback; /* usable CPU of a core that is not idle, or NO_CPU */
+	bool has_idle_core;
+	bool exhausted; /* a scan stopped because of the limit */
+};
+
+/* Is a CPU that runs nothing but SCHED_IDLE tasks as good as idle? */
+static inline bool sched_idle_counts(const struct wakeup *wakeup)
+{
+	const struct profile __arena *profile = &wakeup->st->profile;
+
+	return profile->sched_idle_usable &&
+	       (profile->sched_idle_wakee_usable ||
+		!wakeup->wakee->idle_policy);
+}
+
+static inline bool cpu_usable(const struct wakeup *wakeup, u32 cpu)
+{
+	wakeup->st->decision.scanned++;
+	return available_idle_cpu(wakeup->st, cpu) ||
+	       (sched_idle_counts(wakeup) && sched_idle_cpu(wakeup->st, cpu));
+}
+
+static inline u64 usable_word(const struct wakeup *wakeup, u32 word)
+{
+	const struct root_domain __arena *root = &wakeup->st->root;
+	u64 usable = root->idle.bits[word];
+
+	if (sched_idle_counts(wakeup))
+		usable |= root->sched_idle.bits[word];
+	return usable & wakeup->wakee->cpus_allowed.bits[word];
+}
+
+/* The words of a set in wrap order. The start's word comes twice, as two parts. */
+static inline u32 scan_word(const struct scan_set *set, u32 step)
+{
+	u32 word = set->start / 64 + step;
+
+	if (word >= set->first_word + set->words)
+		word -= set->words;
+	return word & (CPUMASK_WORDS - 1);
+}
+
+static inline u64 scan_bits(const struct scan_set *set, u32 step)
+{
+	u32 word = scan_word(set, step);
+	u64 bits = set->cpus->bits[word];
+
+	if (set->except)
+		bits &= ~set->except->bits[word];
+	if (step == 0)
+		bits &= bits_from(set->start);
+	else if (step == set->words)
+		bits &= bits_below(set->start);
+	return bits;
+}
+
+/* All CPUs of [first_word, end_word) from the target, or the one after it, on. */
+static inline void scan_init(struct scan_set *set,
+			     const struct idle_search *search,
+			     const struct cpumask __arena *cpus, u32 first_word,
+			     u32 end_word)
+{
+	const struct state __arena *st = search->wakeup->st;
+
+	set->cpus = cpus;
+	set->except = 0;
+	set->first_word = first_word;
+	set->words = end_word - first_word;
+	set->start = search->target + !!st->profile.scan_starts_after_target;
+	if (set->start < first_word * 64 || set->start >= end_word * 64)
+		set->start = first_word * 64;
+}
+
+/* Walk for a usable CPU, within the search's limit. */
+static inline u32 scan_for_cpu(struct idle_search *search,
+			       const struct scan_set *set)
+{
+	const struct wakeup *wakeup = search->wakeup;
+	struct state __arena *st = wakeup->st;
+	u32 seen = 0, found = NO_CPU, step;
+
+	for (step = 0; step <= set->words && can_loop; step++) {
+		u32 word = scan_word(set, step);
+		u64 cpus = scan_bits(set, step);
+		u64 usable = cpus & usable_word(wakeup, word);
+
+		if (st->profile.scan_allowed_only)
+			cpus &= wakeup->wakee->cpus_allowed.bits[word];
+		if (usable) {
+			found = word * 64 + first_bit(usable);
+			cpus &= bits_below(found);
+		}
+		seen += count_bits(cpus);
+		if (found != NO_CPU || seen > search->limit)
+			break;
+	}
+
+	/* seen: those before the CPU that was found, or all there are. */
+	if (found != NO_CPU && seen < search->limit) {
+		seen++;
+	} else if (found != NO_CPU || seen > search->limit) {
+		found = NO_CPU;
+		seen = search->limit;
+		search->exhausted = true;
+	}
+	st->decision.scanned += seen;
+	if (search->limit != UNLIMITED)
+		search->limit -= seen;
+	return found;
+}
+
+/* Did the walk meet @cpu's core at an earlier CPU? */
+static inline bool core_visited(const struct idle_search *search,
+				const struct scan_set *set, u32 cpu)
+{
+	struct cpu __arena *core = cpu_of(search->wakeup->st, cpu);
+	u32 distance = (cpu - set->start) & (NR_CPUS - 1);
+	u32 i;
+
+	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
+		u32 sibling = core->siblings[i];
+
+		if (((sibling - set->start) & (NR_CPUS - 1)) < distance &&
+		    task_allowed(search->wakeup->wakee, sibling))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Look at the CPUs of a core that is not idle. Without a fallback yet, the look
+ * goes on behind the first busy CPU, for one.
+ */
+static inline void scan_busy_core(struct idle_search *search, u32 cpu)
+{
+	const struct wakeup *wakeup = search->wakeup;
+	struct state __arena *st = wakeup->st;
+	struct cpu __arena *core = cpu_of(st, cpu);
+	u32 i;
+
+	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
+		u32 sibling = core->siblings[i];
+		bool idle = available_idle_cpu(st, sibling);
+
+		st->decision.scanned++;
+		if (search->fallback == NO_CPU) {
+			if (!task_allowed(wakeup->wakee, sibling))
+				continue;
+			if (!idle && !(sched_idle_counts(wakeup) &&
+				       sched_idle_cpu(st, sibling)))
+				continue;
+			search->fallback = sibling;
+		}
+		if (!idle)
+			break;
+	}
+}
+
+/* Walk for a core all of whose CPUs are idle: its first allowed CPU met. */
+static inline u32 scan_for_core(struct idle_search *search,
+				const struct scan_set *set)
+{
+	const struct wakeup *wakeup = search->wakeup;
+	struct state __arena *st = wakeup->st;
+	u32 step;
+
+	for (step = 0; step <= set->words && can_loop; step++) {
+		u32 word = scan_word(set, step);
+		u64 cpus = scan_bits(set, step) &
+			   wakeup->wakee->cpus_allowed.bits[word];
+
+		for (; cpus && can_loop; cpus &= cpus - 1) {
+			u32 cpu = word * 64 + first_bit(cpus);
+
+			if (cpumask_test(&st->root.idle_core, cpu)) {
+				st->decision.scanned +=
+					cpu_of(st, cpu)->nr_siblings;
+				return cpu;
+			}
+			if (!core_visited(search, set, cpu))
+				scan_busy_core(search, cpu);
+		}
+	}
+	return NO_CPU;
+}
+
+/*
+ * SIS_UTIL: how many CPUs of an LLC a search may look at, from the sum of its
+ * CPUs' utilisation. For the balancer, at the end of a statistics pass over the
+ * LLC's domain that is not a newly-idle one.
+ */
+static inline u32 nr_idle_scan_of(u64 util, u32 llc_size, u32 imbalance_pct)
+{
+	u64 average, taken;
+
+	if (!llc_size)
+		return 0;
+	average = util / llc_size;
+	taken = average * average * imbalance_pct * imbalance_pct /
+		(10000ULL * SCHED_CAPACITY_SCALE);
+	taken = min(taken, (u64)SCHED_CAPACITY_SCALE);
+	return (SCHED_CAPACITY_SCALE - taken) * llc_size / SCHED_CAPACITY_SCALE;
+}
+
+/* The domain that carries the waking CPU's scan cost. */
+static inline struct sched_domain __arena *
+scan_cost_domain(struct state __arena *st, u32 this_cpu)
+{
+	return cpu_domain(st, this_cpu, cpu_llc(st, this_cpu)->domain_level);
+}
+
+static inline bool has_llc_domain(struct state __arena *st, u32 cpu)
+{
+	return cpu_llc(st, cpu)->domain_level < NR_LEVELS;
+}
+
+/*
+ * How long the waking CPU may expect to be idle. A busy CPU has made no sample
+ * for some jiffies: its prediction is halved for each of them.
+ */
+static inline u64 predicted_idle(const struct wakeup *wakeup)
+{
+	struct state __arena *st = wakeup->st;
+	struct rq __arena *rq = cpu_rq(st, wakeup->this_cpu);
+	u64 now = jiffies(st, wakeup->now);
+
+	if (st->profile.scan_limit == SIS_PROP_AVG_IDLE)
+		return rq->avg_idle / 512;
+	if (rq->wake_stamp < now) {
+		u64 gap = now - rq->wake_stamp;
+
+		rq->wake_avg_idle >>= min(gap, 63ULL);
+		rq->wake_stamp = now;
+	}
+	return rq->wake_avg_idle;
+}
+
+/* SIS_PROP: as many CPUs as the idle time pays for; the last is not looked at. */
+static inline u32 scan_limit_prop(const struct idle_search *search)
+{
+	struct state __arena *st = search->wakeup->st;
+	u32 this_cpu = search->wakeup->this_cpu;
+	u64 cost, span_avg, nr = 4;
+
+	if (!has_llc_domain(st, this_cpu))
+		return 0;
+	cost = scan_cost_domain(st, this_cpu)->avg_scan_cost + 1;
+	span_avg = search->llc->size * predicted_idle(search->wakeup);
+	if (span_avg > 4 * cost)
+		nr = span_avg / cost;
+	return min(nr, (u64)UNLIMITED) - 1;
+}
+
+/* How many CPUs the search may look at; 0 = it need not begin. */
+static inline u32 scan_limit(const struct idle_search *search)
+{
+	switch (search->wakeup->st->profile.scan_limit) {
+	case SIS_UTIL:
+		return search->llc->nr_idle_scan;
+	case SIS_PROP_AVG_IDLE:
+	case SIS_PROP_WAKE_AVG_IDLE:
+		return scan_limit_prop(search);
+	default:
+		return UNLIMITED;
+	}
+}
+
+static inline bool scan_limit_is_prop(const struct state __arena *st)
+{
+	return st->profile.scan_limit == SIS_PROP_AVG_IDLE ||
+	       st->profile.scan_limit == SIS_PROP_WAKE_AVG_IDLE;
+}
+
+/*
+ * SIS_PROP: account for the last decision's scan. For the engine, which alone
+ * knows the time it took: that of decision.timed_scan CPUs. A scan that ran out
+ * of CPUs is not accounted for.
+ */
+static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
+				    u64 scan_ns)
+{
+	struct rq __arena *rq = cpu_rq(st, this_cpu);
+
+	if (!st->decision.scan_timed)
+		return;
+	if (st->profile.scan_limit == SIS_PROP_WAKE_AVG_IDLE)
+		rq->wake_avg_idle = sub_positive(rq->wake_avg_idle, scan_ns);
+	update_avg(&scan_cost_domain(st, this_cpu)->avg_scan_cost, scan_ns);
+}
+
+/*
+ * For the engine, when @cpu starts to idle. has_idle_cores is optimistic: only a
+ * search that finds no idle core takes it back.
+ */
+static inline void update_idle_core(struct state __arena *st, u32 cpu)
+{
+	struct llc __arena *llc = cpu_llc(st, cpu);
+	struct cpu __arena *core = cpu_of(st, cpu);
+	u32 i;
+
+	if (!st->root.smt_active || llc->has_idle_cores)
+		return;
+	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
+		u32 sibling = core->siblings[i];
+
+		if (sibling != cpu && !available_idle_cpu(st, sibling))
+			return;
+	}
+	llc->has_idle_cores = 1;
+}
+
+#endif

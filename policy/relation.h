@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * relation.h: who wakes whom, and whether that is too many for an affine
+ * wakeup.
+ *
+ * Covers every kernel from v3.12 on; the 2013 form measured flips against the
+ * CPUs of the NUMA node, the merged one against the LLC. A child inherits the
+ * flips of its creator: the engine copies them at fork.
+ */
+#ifndef PLACEWISE_RELATION_H
+#define PLACEWISE_RELATION_H
+
+#include "state.h"
+
+/* One wakeup, as every decision about it sees it. */
+struct wakeup {
+	struct state __arena *st;
+	struct task __arena *waker; /* current on this_cpu, perhaps idle */
+	struct task __arena *wakee;
+	u32 waker_index, wakee_index;
+	u32 this_cpu; /* the waking CPU */
+	u32 prev; /* where the wakee last ran or was queued */
+	u32 sync;
+	u32 in_interrupt;
+	u64 now;
+};
+
+/* Count how often a task changes wakees; halved at most once a second. */
+static inline void record_wakee(const struct wakeup *wakeup)
+{
+	struct task __arena *waker = wakeup->waker;
+	u64 now = jiffies(wakeup->st, wakeup->now);
+	u32 hz = 1000000000U / wakeup->st->root.tick_ns;
+
+	if (now > waker->wakee_flip_decay_ts + hz) {
+		waker->wakee_flips >>= 1;
+		waker->wakee_flip_decay_ts = now;
+	}
+	if (waker->last_wakee != wakeup->wakee_index) {
+		waker->last_wakee = wakeup->wakee_index;
+		waker->wakee_flips++;
+	}
+}
+
+static inline u32 wake_wide_factor(struct state __arena *st, u32 this_cpu)
+{
+	if (st->profile.wake_wide == WAKE_WIDE_NODE)
+		return cpu_of(st, this_cpu)->node_cpus;
+	return cpu_llc(st, this_cpu)->size;
+}
+
+/*
+ * A master that wakes many slaves, which themselves wake several others, would
+ * drag them all to its own CPU: leave such wakeups wide.
+ */
+static inline bool wake_wide(const struct wakeup *wakeup)
+{
+	u64 waker_flips = wakeup->waker->wakee_flips;
+	u64 wakee_flips = wakeup->wakee->wakee_flips;
+	u64 master = max(waker_flips, wakee_flips);
+	u64 slave = min(waker_flips, wakee_flips);
+	u64 factor;
+
+	if (wakeup->st->profile.wake_wide == WAKE_WIDE_NONE)
+		return false;
+	factor = wake_wide_factor(wakeup->st, wakeup->this_cpu);
+	return slave >= factor && master >= slave * factor;
+}
+
+/* Did each of the two wake the other last? */
+static inline bool wake_each_other(const struct wakeup *wakeup)
+{
+	return wakeup->waker->last_wakee == wakeup->wakee_index &&
+	       wakeup->wakee->last_wakee == wakeup->waker_index;
+}
+
+#endif
