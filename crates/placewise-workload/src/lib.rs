@@ -1,3 +1,22 @@
 //! Workloads: what tasks do, compiled to one small task program.
+//!
+//! A workload is a benchmark model built for a [`Case`] (one module per benchmark, see
+//! [`build`]) or an rt-app file . Both end in a [`program::Workload`] that the
+//! simulator interprets. This crate knows nothing of time, costs or placement.
 
+mod case;
+mod check;
+mod context_switch1;
+mod error;
+mod hackbench;
+mod model;
+mod parameter;
 pub mod program;
+
+mod schbench;
+mod schedpipe;
+
+pub use case::Case;
+pub use error::WorkloadError;
+pub use model::{build, canonical, default_cases, names, parameters, summary};
+pub use parameter::{Parameter, Value};

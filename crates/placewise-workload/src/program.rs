@@ -42,6 +42,15 @@ impl Object {
             (self.0 + base) as usize
         }
     }
+
+    /// As [`Object::index`], for a base that may not fit.
+    pub(crate) const fn highest_index(self, base: u64) -> u64 {
+        if self.0 & Self::SHARED != 0 {
+            (self.0 & !Self::SHARED) as u64
+        } else {
+            self.0 as u64 + base
+        }
+    }
 }
 
 /// One step of a task.
@@ -57,11 +66,7 @@ pub enum Op {
     /// first expiry is one period after the start of the task that uses the
     /// timer first. An expiry that has passed already is not waited for; the
     /// next one then counts from now, or, with `absolute`, from the missed one.
-    Timer {
-        timer: Object,
-        period: Nanos,
-        absolute: bool,
-    },
+    Timer { timer: Object, period: Nanos, absolute: bool },
     /// Write one message; blocks while the channel is full.
     Send { channel: Object, bytes: u32 },
     /// Read one message; blocks while the channel is empty.
@@ -86,10 +91,7 @@ pub enum Op {
     /// Unlock it, waking the next waiter.
     Unlock { mutex: Object },
     /// Wait on a condition; releases and retakes the mutex if one is named.
-    CondWait {
-        condition: Object,
-        mutex: Option<Object>,
-    },
+    CondWait { condition: Object, mutex: Option<Object> },
     /// Wake one waiter of a condition.
     Signal { condition: Object },
     /// Wake all waiters of a condition.
@@ -100,12 +102,7 @@ pub enum Op {
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`
     /// with base `base + i * step`, counted from the base of the task that forks.
-    Fork {
-        program: ProgramId,
-        count: u32,
-        base: u32,
-        step: u32,
-    },
+    Fork { program: ProgramId, count: u32, base: u32, step: u32 },
     /// Wait until all tasks forked by this one have exited.
     Join,
     /// Add one to the units of work the workload counts.
@@ -188,4 +185,34 @@ pub struct Workload {
     pub timers: u32,
     pub window: Window,
     pub metrics: Vec<Metric>,
+}
+
+impl Program {
+    /// A program at nice 0 that may run anywhere and has no footprint to speak of.
+    pub fn new(name: impl Into<String>, ops: Vec<Op>) -> Self {
+        Self { name: name.into(), ops, nice: 0, idle_policy: false, cpus: None, footprint_kib: 0 }
+    }
+
+    pub fn with_footprint(self, footprint_kib: u32) -> Self {
+        Self { footprint_kib, ..self }
+    }
+}
+
+impl Workload {
+    /// A workload without objects and metrics.
+    pub fn new(name: impl Into<String>, programs: Vec<Program>, window: Window) -> Self {
+        Self {
+            name: name.into(),
+            programs,
+            channels: Vec::new(),
+            mutexes: 0,
+            conditions: 0,
+            barriers: Vec::new(),
+            gates: 0,
+            lists: 0,
+            timers: 0,
+            window,
+            metrics: Vec::new(),
+        }
+    }
 }

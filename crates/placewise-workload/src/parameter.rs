@@ -1,0 +1,186 @@
+//! The parameters of a benchmark model: names, meanings, defaults and ranges, and the check of a
+//! case against them.
+
+use crate::error::{quoted, suggestion};
+use crate::program::Window;
+use crate::{Case, WorkloadError};
+
+/// One parameter of a workload, for help texts and for checking a case.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub meaning: &'static str,
+    pub value: Value,
+}
+
+/// What a parameter may be set to.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// A whole number from `min` to `max`.
+    Integer {
+        /// `None`: depends on other parameters, as the meaning says.
+        default: Option<u64>,
+        min: u64,
+        max: u64,
+        /// Empty for a count.
+        unit: &'static str,
+    },
+    /// One of these words; the first is the default.
+    Choice { words: &'static [&'static str] },
+}
+
+impl Parameter {
+    pub(crate) const fn integer(
+        name: &'static str,
+        default: u64,
+        min: u64,
+        max: u64,
+        unit: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        let default = Some(default);
+        let value = Value::Integer { default, min, max, unit };
+        Self { name, meaning, value }
+    }
+
+    pub(crate) const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        meaning: &'static str,
+    ) -> Self {
+        let value = Value::Choice { words };
+        Self { name, meaning, value }
+    }
+
+    /// `warmup_ms`, which every workload has.
+    pub(crate) const fn warmup_ms(default: u64) -> Self {
+        Self::integer(
+            "warmup_ms",
+            default,
+            0,
+            LONGEST_MS,
+            "ms",
+            "simulated time after the start that is not measured",
+        )
+    }
+
+    /// `window_ms`, which every workload has.
+    pub(crate) const fn window_ms(default: u64) -> Self {
+        Self::integer("window_ms", default, 1, LONGEST_MS, "ms", "simulated time that is measured")
+    }
+
+    fn check(&self, text: &str) -> Result<(), WorkloadError> {
+        let wrong = |expected: String| {
+            let place = format!("{}={}", self.name, text);
+            Err(WorkloadError::new(quoted(&place), format!("expected {expected}")))
+        };
+        match self.value {
+            Value::Choice { words } if words.contains(&text) => Ok(()),
+            Value::Choice { words } => wrong(words.join(" or ")),
+            Value::Integer { min, max, unit, .. } => match parse_integer(text) {
+                Some(number) if (min..=max).contains(&number) => Ok(()),
+                _ => wrong(
+                    format!("a whole number from {min} to {max} {unit}").trim_end().to_string(),
+                ),
+            },
+        }
+    }
+}
+
+/// Ten minutes of simulated time: far beyond what any of the models needs to settle.
+const LONGEST_MS: u64 = 600_000;
+
+/// `+5` is not a number here although `u64::from_str` takes it.
+fn parse_integer(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+/// A case that fits the parameters of a workload.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    parameters: &'static [Parameter],
+    case: &'a Case,
+}
+
+impl<'a> Settings<'a> {
+    /// Refuses unknown keys and values out of range.
+    pub(crate) fn check(
+        parameters: &'static [Parameter],
+        case: &'a Case,
+    ) -> Result<Self, WorkloadError> {
+        for (key, value) in case.iter() {
+            let Some(parameter) = parameters.iter().find(|parameter| parameter.name == key) else {
+                let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+                return Err(WorkloadError::new(
+                    format!("case key {}", quoted(key)),
+                    format!("unknown; {}", suggestion(key, &known)),
+                ));
+            };
+            parameter.check(value)?;
+        }
+        Ok(Self { parameters, case })
+    }
+
+    /// The keys that are set, in the order of the workload's parameters, numbers without leading zeros.
+    pub(crate) fn canonical(&self) -> Case {
+        let mut case = Case::default();
+        for parameter in self.parameters {
+            let Some(text) = self.case.get(parameter.name) else {
+                continue;
+            };
+            case = match parse_integer(text) {
+                Some(number) => case.with(parameter.name, number),
+                None => case.with(parameter.name, text),
+            };
+        }
+        case
+    }
+
+    /// The value of an integer parameter that has a default.
+    pub(crate) fn integer(&self, name: &str) -> u64 {
+        self.integer_or(name, 0)
+    }
+
+    /// The value of an integer parameter whose default depends on others.
+    pub(crate) fn integer_or(&self, name: &str, otherwise: u64) -> u64 {
+        let Value::Integer { default, .. } = self.parameter(name).value else {
+            unreachable!("{name} is not an integer parameter");
+        };
+        let given = self.case.get(name).and_then(parse_integer);
+        given.or(default).unwrap_or(otherwise)
+    }
+
+    /// As [`Settings::integer`], for counts whose range fits.
+    pub(crate) fn count(&self, name: &str) -> u32 {
+        u32::try_from(self.integer(name)).expect("the parameter's range fits a u32")
+    }
+
+    /// The word a choice parameter is set to.
+    pub(crate) fn choice(&self, name: &str) -> &'a str {
+        let Value::Choice { words } = self.parameter(name).value else {
+            unreachable!("{name} is not a choice parameter");
+        };
+        self.case.get(name).unwrap_or(words[0])
+    }
+
+    /// The window that `warmup_ms` and `window_ms` set.
+    pub(crate) fn window(&self) -> Window {
+        self.window_or(0)
+    }
+
+    /// As [`Settings::window`], for a `window_ms` whose default depends on other parameters.
+    pub(crate) fn window_or(&self, window_ms: u64) -> Window {
+        Window {
+            warm_up: self.integer("warmup_ms") * 1_000_000,
+            measure: self.integer_or("window_ms", window_ms) * 1_000_000,
+        }
+    }
+
+    fn parameter(&self, name: &str) -> &'static Parameter {
+        self.parameters
+            .iter()
+            .find(|parameter| parameter.name == name)
+            .unwrap_or_else(|| unreachable!("{name} is not a parameter of this workload"))
+    }
+}
