@@ -31,7 +31,8 @@ static inline bool waker_is_short(const struct wakeup *wakeup)
 }
 
 /* The clause that stands after all others. */
-static inline bool affine_short_last(const struct wakeup *wakeup, u32 nr_running)
+static inline bool affine_short_last(const struct wakeup *wakeup,
+				     u32 nr_running)
 {
 	u32 rule = wakeup->st->profile.affine_short;
 

@@ -13,10 +13,11 @@
 #include "state.h"
 
 enum hint {
-	HINT_FORK_AFFINE = 1 << 0, /* children stay close while cores are idle */
+	HINT_FORK_AFFINE = 1
+			   << 0, /* children stay close while cores are idle */
 	HINT_FORK_SPREAD = 1 << 1, /* children go where utilisation is lowest */
 	HINT_WAKE_AFFINE = 1 << 2, /* wake in the waker's LLC */
-	HINT_WAKE_HOLD = 1 << 3, /* wake in the LLC of the previous CPU */
+	HINT_WAKE_HOLD = 1 << 3,   /* wake in the LLC of the previous CPU */
 };
 
 #define HINT_FORK (HINT_FORK_AFFINE | HINT_FORK_SPREAD)
@@ -24,7 +25,7 @@ enum hint {
 
 enum hint_error {
 	HINT_VALID,
-	HINT_UNKNOWN, /* a bit that is no hint */
+	HINT_UNKNOWN,	    /* a bit that is no hint */
 	HINT_FORK_CONFLICT, /* both fork hints */
 	HINT_WAKE_CONFLICT, /* both wakeup hints */
 };

@@ -30,7 +30,7 @@ struct idle_search {
 	const struct wakeup *wakeup;
 	struct llc __arena *llc; /* of the target */
 	u32 target;
-	u32 limit; /* CPUs that scans for a CPU may still look at */
+	u32 limit;    /* CPUs that scans for a CPU may still look at */
 	u32 fallback; /* usable CPU of a core that is not idle, or NO_CPU */
 	bool has_idle_core;
 	bool exhausted; /* a scan stopped because of the limit */
@@ -63,7 +63,8 @@ static inline u64 usable_word(const struct wakeup *wakeup, u32 word)
 	return usable & wakeup->wakee->cpus_allowed.bits[word];
 }
 
-/* The words of a set in wrap order. The start's word comes twice, as two parts. */
+/* The words of a set in wrap order. The start's word comes twice, as two parts.
+ */
 static inline u32 scan_word(const struct scan_set *set, u32 step)
 {
 	u32 word = set->start / 64 + step;
@@ -87,7 +88,8 @@ static inline u64 scan_bits(const struct scan_set *set, u32 step)
 	return bits;
 }
 
-/* All CPUs of [first_word, end_word) from the target, or the one after it, on. */
+/* All CPUs of [first_word, end_word) from the target, or the one after it, on.
+ */
 static inline void scan_init(struct scan_set *set,
 			     const struct idle_search *search,
 			     const struct cpumask __arena *cpus, u32 first_word,
@@ -268,7 +270,8 @@ static inline u64 predicted_idle(const struct wakeup *wakeup)
 	return rq->wake_avg_idle;
 }
 
-/* SIS_PROP: as many CPUs as the idle time pays for; the last is not looked at. */
+/* SIS_PROP: as many CPUs as the idle time pays for; the last is not looked at.
+ */
 static inline u32 scan_limit_prop(const struct idle_search *search)
 {
 	struct state __arena *st = search->wakeup->st;
@@ -322,8 +325,8 @@ static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
 }
 
 /*
- * For the engine, when @cpu starts to idle. has_idle_cores is optimistic: only a
- * search that finds no idle core takes it back.
+ * For the engine, when @cpu starts to idle. has_idle_cores is optimistic: only
+ * a search that finds no idle core takes it back.
  */
 static inline void update_idle_core(struct state __arena *st, u32 cpu)
 {

@@ -19,7 +19,7 @@ struct wakeup {
 	struct task __arena *wakee;
 	u32 waker_index, wakee_index;
 	u32 this_cpu; /* the waking CPU */
-	u32 prev; /* where the wakee last ran or was queued */
+	u32 prev;     /* where the wakee last ran or was queued */
 	u32 sync;
 	u32 in_interrupt;
 	u64 now;

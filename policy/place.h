@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * place.h: where a task runs next: what an engine calls at a wakeup, a fork and
+ * an exec.
+ *
+ * select_task_rq() answers with a CPU and leaves in st->decision how it came to
+ * it; ttwu_queue_wakelist() says how the wakee travels there. Covers v4.15 to
+ * v7.3. Limits: no energy model, and no domain sets SD_BALANCE_WAKE, so wakeups
+ * never take the slow path.
+ */
+#ifndef PLACEWISE_PLACE_H
+#define PLACEWISE_PLACE_H
+
+#include "affine.h"
+#include "fork.h"
+#include "hint.h"
+#include "idle_sibling.h"
+#include "relation.h"
+
+/* The kernel's values; WF_INTERRUPT is ours, and means that in_task() is false.
+ */
+enum wake_flags {
+	WF_EXEC = 0x02,
+	WF_FORK = 0x04,
+	WF_TTWU = 0x08,
+	WF_SYNC = 0x10,
+	WF_CURRENT_CPU = 0x40,
+	WF_INTERRUPT = 0x10000,
+};
+
+static inline u32 first_allowed_cpu(struct state __arena *st,
+				    const struct task __arena *p)
+{
+	u32 word;
+
+	for (word = 0; word < CPUMASK_WORDS && can_loop; word++) {
+		u64 cpus =
+			p->cpus_allowed.bits[word] & st->root.online.bits[word];
+
+		if (cpus)
+			return word * 64 + first_bit(cpus);
+	}
+	return NO_CPU;
+}
+
+/* For an answer that the wakee may not use: its node, then any CPU it may. */
+static inline u32 select_fallback_rq(struct state __arena *st,
+				     const struct task __arena *p)
+{
+	u16 node = cpu_of(st, p->cpu)->node;
+	u32 cpu;
+
+	for (cpu = 0; cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop;
+	     cpu++) {
+		if (cpu_of(st, cpu)->node == node && task_allowed(p, cpu) &&
+		    cpumask_test(&st->root.online, cpu))
+			return cpu;
+	}
+	cpu = first_allowed_cpu(st, p);
+	return cpu == NO_CPU ? p->cpu : cpu;
+}
+
+/* The lowest level of this_cpu that contains prev and allows affine wakeups. */
+static inline u32 affine_level(const struct wakeup *wakeup)
+{
+	struct state __arena *st = wakeup->st;
+	u32 nr_domains = cpu_of(st, wakeup->this_cpu)->nr_domains;
+	u32 level;
+
+	for (level = 0; level < nr_domains && level < NR_LEVELS && can_loop;
+	     level++) {
+		struct sched_span __arena *span = domain_span(
+			st, cpu_domain(st, wakeup->this_cpu, level));
+
+		if (span->flags & SD_WAKE_AFFINE &&
+		    cpumask_test(&span->cpus, wakeup->prev))
+			return level;
+	}
+	return NR_LEVELS;
+}
+
+/* A hint, wake_affine(), or without either the previous CPU. */
+static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
+{
+	struct state __arena *st = wakeup->st;
+	u32 target = wake_hint_target(st, wakeup->wakee, wakeup->this_cpu,
+				      wakeup->prev);
+	u32 level;
+
+	if (target != NO_CPU) {
+		st->decision.hint_used = 1;
+		return target;
+	}
+	if (!want_affine || wakeup->this_cpu == wakeup->prev)
+		return wakeup->prev;
+	level = affine_level(wakeup);
+	if (level == NR_LEVELS)
+		return wakeup->prev;
+	return wake_affine(wakeup, level);
+}
+
+static inline u32 select_wakeup_cpu(const struct wakeup *wakeup,
+				    bool current_cpu)
+{
+	struct state __arena *st = wakeup->st;
+	struct decision __arena *decision = &st->decision;
+	bool allowed_here = task_allowed(wakeup->wakee, wakeup->this_cpu);
+	bool want_affine;
+	u32 cpu;
+
+	record_wakee(wakeup);
+	if (current_cpu && allowed_here) {
+		decision->target_cpu = wakeup->this_cpu;
+		return wakeup->this_cpu;
+	}
+
+	decision->wide = wake_wide(wakeup);
+	want_affine = !decision->wide && allowed_here;
+	decision->target_cpu = wakeup_target(wakeup, want_affine);
+	cpu = select_idle_sibling(wakeup, decision->target_cpu);
+	if (want_affine && st->profile.recent_used == RECENT_USED_ON_HIT)
+		wakeup->waker->recent_used_cpu = wakeup->this_cpu;
+	return cpu;
+}
+
+static inline u32 select_task_rq_fair(const struct wakeup *wakeup,
+				      u32 wake_flags)
+{
+	struct state __arena *st = wakeup->st;
+	u32 flag;
+
+	if (wake_flags & WF_TTWU)
+		return select_wakeup_cpu(wakeup, wake_flags & WF_CURRENT_CPU);
+	flag = wake_flags & WF_FORK ? SD_BALANCE_FORK : SD_BALANCE_EXEC;
+	return find_idlest_cpu(st, wakeup->wakee_index, wakeup->this_cpu,
+			       wakeup->prev, flag);
+}
+
+static inline void decision_init(const struct wakeup *wakeup)
+{
+	struct decision __arena *decision = &wakeup->st->decision;
+
+	decision->waker = wakeup->waker_index;
+	decision->wakee = wakeup->wakee_index;
+	decision->waking_cpu = wakeup->this_cpu;
+	decision->prev_cpu = wakeup->prev;
+	decision->target_cpu = wakeup->prev;
+	decision->result_cpu = wakeup->prev;
+	decision->sync = wakeup->sync;
+	decision->wide = 0;
+	decision->affine = AFFINE_NOT_TRIED;
+	decision->search = SEARCH_NONE;
+	decision->has_idle_cores = 0;
+	decision->hint_used = 0;
+	decision->affine_level = NR_LEVELS;
+	decision->slow_path = 0;
+	decision->scan_limit = UNLIMITED;
+	decision->scanned = 0;
+	decision->waker_load = 0;
+	decision->prev_load = 0;
+	decision->scan_timed = 0;
+	decision->timed_scan = 0;
+}
+
+/*
+ * The CPU for @p, which last ran on @prev, in a wakeup, fork or exec made on
+ * @cpu. Nothing marks the CPU until the engine enqueues the task there.
+ */
+static inline u32 select_task_rq(struct state __arena *st, u32 p, u32 prev,
+				 u32 cpu, u32 wake_flags, u64 now)
+{
+	u32 waker = cpu_rq(st, cpu)->curr, result;
+	struct wakeup wakeup = {
+		.st = st,
+		.waker = task_of(st, waker),
+		.wakee = task_of(st, p),
+		.waker_index = waker,
+		.wakee_index = p,
+		.this_cpu = cpu,
+		.prev = prev,
+		.sync = wake_flags & WF_SYNC && !task_of(st, waker)->exiting,
+		.in_interrupt = !!(wake_flags & WF_INTERRUPT),
+		.now = now,
+	};
+
+	decision_init(&wakeup);
+	if (wakeup.wakee->nr_cpus_allowed > 1)
+		result = select_task_rq_fair(&wakeup, wake_flags);
+	else
+		result = first_allowed_cpu(st, wakeup.wakee);
+	if (!task_allowed(wakeup.wakee, result) ||
+	    !cpumask_test(&st->root.online, result))
+		result = select_fallback_rq(st, wakeup.wakee);
+	st->decision.result_cpu = result;
+	return result;
+}
+
+/*
+ * Does a wakee go over @cpu's wake list, to be enqueued there by that CPU?
+ * @on_cpu asks before placement, about a wakee that is still switching out on
+ * @cpu; if the answer is no the waker waits until it has.
+ */
+static inline bool ttwu_queue_wakelist(struct state __arena *st, u32 p,
+				       u32 this_cpu, u32 cpu, bool on_cpu)
+{
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+	u32 rule = st->profile.wake_list;
+
+	if (rule == WAKE_LIST_CROSS_LLC && on_cpu)
+		return false;
+	if (rule == WAKE_LIST_CROSS_LLC_OR_IDLE &&
+	    (!cpumask_test(&st->root.online, cpu) ||
+	     !task_allowed(task_of(st, p), cpu)))
+		return false;
+	if (!cpus_share_cache(st, this_cpu, cpu))
+		return true;
+	if (this_cpu == cpu)
+		return false;
+	switch (rule) {
+	case WAKE_LIST_CROSS_LLC_OR_ON_CPU:
+		return on_cpu && rq->nr_running <= 1;
+	case WAKE_LIST_CROSS_LLC_OR_IDLE:
+		return !rq->nr_running;
+	default:
+		return false;
+	}
+}
+
+#endif
