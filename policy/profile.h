@@ -127,6 +127,21 @@ enum newidle_failure {
 	NEWIDLE_FAILURE_GROWS, /* the old cost, and half as much again */
 };
 
+/* How the utilisation estimate of a task follows its utilisation. */
+enum util_est_rule {
+	UTIL_EST_NONE,
+	UTIL_EST_EWMA, /* enqueued value and a moving average */
+	UTIL_EST_FAST_UP, /* the average jumps up at once */
+	UTIL_EST_SINGLE, /* one value that jumps up and moves down */
+};
+
+/* How many tasks a NUMA node with one LLC may take before balance cares. */
+enum imb_numa_rule {
+	IMB_NUMA_NONE,
+	IMB_NUMA_QUARTER, /* of the node's CPUs */
+	IMB_NUMA_EIGHTH,
+};
+
 enum run_queue_class {
 	RUN_QUEUE_CFS,
 	RUN_QUEUE_EEVDF,
@@ -187,11 +202,17 @@ struct profile {
 	enum run_queue_class run_queue;
 	bool delayed_dequeue;
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
-	bool util_est_fast_up;
-	bool util_est_single; /* one value instead of enqueued and ewma */
+	enum util_est_rule util_est;
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
 	u32 base_slice_us; /* EEVDF, before scaling with the number of CPUs */
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
+
+	/* sched domains, for the engine that builds them */
+	u32 imbalance_pct; /* of the levels above the LLC */
+	bool cluster_level;
+	enum imb_numa_rule imb_numa;
+	bool package_level_is_pkg; /* named PKG instead of DIE */
+	u32 schedstat_version;
 
 	u64 migration_cost; /* ns */
 	u64 min_gran; /* ns, scaled */

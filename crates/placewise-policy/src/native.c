@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The native build of the policy: its entry points with C linkage. */
+#include "state.h"
+#include "runqueue.h"
+#include "layout.h"
+
+const unsigned long *placewise_layout(unsigned long *entries)
+{
+	*entries = sizeof(layout) / sizeof(layout[0]);
+	return layout;
+}
+
+/* What a task's change of place leaves behind: runqueue.h. */
+
+void placewise_set_ttwu_pending(struct state *st, u32 cpu, bool pending)
+{
+	set_ttwu_pending(st, cpu, pending);
+}
+
+u64 placewise_update_curr(struct state *st, u32 cpu, u64 now)
+{
+	return update_curr(st, cpu, now);
+}
+
+void placewise_set_task_cpu(struct state *st, u32 task, u32 cpu)
+{
+	set_task_cpu(st, task, cpu);
+}
+
+void placewise_enqueue_task(struct state *st, u32 task, u32 flags, u64 now)
+{
+	enqueue_task(st, task, flags, now);
+}
+
+void placewise_dequeue_task(struct state *st, u32 task, u32 flags, u64 now)
+{
+	dequeue_task(st, task, flags, now);
+}
+
+void placewise_delay_dequeue(struct state *st, u32 task, u64 now)
+{
+	delay_dequeue(st, task, now);
+}
+
+void placewise_requeue_delayed(struct state *st, u32 task, u64 now)
+{
+	requeue_delayed(st, task, now);
+}
+
+void placewise_set_next_task(struct state *st, u32 cpu, u32 task, u64 now)
+{
+	set_next_task(st, cpu, task, now);
+}
+
+void placewise_put_prev_task(struct state *st, u32 cpu, u64 now)
+{
+	put_prev_task(st, cpu, now);
+}
+
+void placewise_task_tick(struct state *st, u32 cpu, u64 now)
+{
+	task_tick(st, cpu, now);
+}
+
+void placewise_sample_avg_idle(struct state *st, u32 cpu, u64 now)
+{
+	sample_avg_idle(st, cpu, now);
+}
+
+void placewise_copy_task(struct state *st, u32 child, u32 parent, u32 cpu)
+{
+	copy_task(st, child, parent, cpu);
+}
+
+void placewise_place_new_task(struct state *st, u32 child, u32 cpu)
+{
+	place_new_task(st, child, cpu);
+}

@@ -1,0 +1,265 @@
+//! Patches as data: each is a named change to a kernel's profile or a hint.
+//!
+//! A policy is a kernel with patches and hints. Its name is `baseline`, or
+//! patches joined by commas: `short-task:v4,hint:fork_spread`. Hints of one
+//! policy are joined by plus signs: `hint:fork_affine+wake_hold`.
+
+use crate::kernel;
+use crate::state::*;
+
+/// A kernel with patches and hints, ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// As it was asked for.
+    pub name: String,
+    pub profile: Profile,
+    /// The hint mask every task of the workload inherits.
+    pub hint: u8,
+}
+
+/// Why a policy could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    #[error("unknown kernel '{name}'{}", near(.name, kernel::kernel_names()))]
+    UnknownKernel { name: String },
+    #[error("unknown policy '{name}'{}", near(.name, known_names()))]
+    UnknownPatch { name: String },
+    #[error("hints '{names}' do not go together: at most one fork_ and one wake_ hint")]
+    ConflictingHints { names: String },
+}
+
+struct Patch {
+    name: &'static str,
+    about: &'static str,
+    apply: fn(&mut Profile),
+}
+
+const PATCHES: &[Patch] = &[
+    Patch {
+        name: "wake-wide",
+        about: "smart wake-affine (2013): a waker with many wakees wakes them where they were",
+        apply: |profile| profile.wake_wide = WAKE_WIDE_NODE,
+    },
+    Patch {
+        name: "prev-idle",
+        about: "a wakeup from an idle CPU of the same LLC stays on an idle prev CPU (2018)",
+        apply: |profile| profile.affine_prev_idle = true,
+    },
+    Patch { name: "short-task", about: "the same as short-task:v1", apply: short_task_v1 },
+    Patch {
+        name: "short-task:v1",
+        about: "short wakers pull their wakees, a short pair on a busy LLC stacks (2022)",
+        apply: short_task_v1,
+    },
+    Patch {
+        name: "short-task:honglei",
+        about: "v1, pulling only when the waker is alone on its CPU",
+        apply: |profile| {
+            short_task_v1(profile);
+            profile.affine_short = AFFINE_SHORT_HONGLEI;
+        },
+    },
+    Patch {
+        name: "short-task:reviewed",
+        about: "v2: pulling comes after the idle prev CPU, run length is an average",
+        apply: |profile| {
+            profile.affine_short = AFFINE_SHORT_LAST;
+            profile.scan_short = SCAN_SHORT_V2;
+            profile.run_length = RUN_LENGTH_AVERAGE_OUTLIERS;
+            profile.short_threshold = SHORT_MIN_GRAN;
+        },
+    },
+    Patch {
+        name: "short-task:sync-gated",
+        about: "v1, pulling last and for sync wakeups only",
+        apply: |profile| {
+            short_task_v1(profile);
+            profile.affine_short = AFFINE_SHORT_SYNC_LAST;
+        },
+    },
+    Patch {
+        name: "short-task:v4",
+        about: "stacking before the search, below an eighth of the minimum granularity",
+        apply: |profile| {
+            profile.affine_short = AFFINE_SHORT_LAST;
+            profile.scan_short = SCAN_SHORT_V4;
+            profile.run_length = RUN_LENGTH_AVERAGE;
+            profile.short_threshold = SHORT_MIN_GRAN_EIGHTH;
+        },
+    },
+    Patch {
+        name: "short-task:v6",
+        about: "stacking on the waking CPU of a busy LLC, for tasks that wake one other only",
+        apply: short_task_v6,
+    },
+    Patch {
+        name: "short-task:skip-weight",
+        about: "v6 without the weight test of wake_affine for short wakees",
+        apply: |profile| {
+            short_task_v6(profile);
+            profile.affine_skip_weight_if_short = true;
+        },
+    },
+    Patch {
+        name: "short-task:current",
+        about: "SIS_CURRENT (v8): two short tasks that wake each other share the waking CPU",
+        apply: |profile| {
+            profile.scan_short = SCAN_SHORT_CURRENT;
+            profile.run_length = RUN_LENGTH_AVERAGE;
+            profile.short_threshold = SHORT_MIGRATION_COST;
+            profile.short_needs_no_flips = true;
+        },
+    },
+    Patch {
+        name: "short-task:sync",
+        about: "SIS_SYNC (2024): the same for sync wakeups, the larger the LLC the sooner",
+        apply: |profile| {
+            profile.scan_short = SCAN_SHORT_SYNC;
+            profile.run_length = RUN_LENGTH_AVERAGE;
+            profile.short_threshold = SHORT_LLC_SIZE;
+        },
+    },
+];
+
+fn short_task_v1(profile: &mut Profile) {
+    profile.affine_short = AFFINE_SHORT_V1;
+    profile.scan_short = SCAN_SHORT_V1;
+    profile.run_length = RUN_LENGTH_TOTAL;
+    profile.short_threshold = SHORT_MIN_GRAN;
+}
+
+fn short_task_v6(profile: &mut Profile) {
+    profile.affine_short = AFFINE_SHORT_LAST;
+    profile.scan_short = SCAN_SHORT_V5;
+    profile.run_length = RUN_LENGTH_AVERAGE;
+    profile.short_threshold = SHORT_BELOW_MIN_GRAN_EIGHTH;
+    profile.short_needs_no_flips = true;
+}
+
+struct Hint {
+    name: &'static str,
+    about: &'static str,
+    bits: u8,
+}
+
+const FORK_HINTS: u8 = 1 | 2;
+const WAKE_HINTS: u8 = 4 | 8;
+
+const HINTS: &[Hint] = &[
+    Hint { name: "none", about: "no hint: the kernel that knows hints, unused", bits: 0 },
+    Hint {
+        name: "fork_affine",
+        about: "children stay near their parent while half of its group is idle",
+        bits: 1,
+    },
+    Hint {
+        name: "fork_spread",
+        about: "children go to the group with most idle CPUs, whatever the NUMA node",
+        bits: 2,
+    },
+    Hint {
+        name: "wake_affine",
+        about: "wakees go to the waker's LLC while it seems to have an idle core",
+        bits: 4,
+    },
+    Hint {
+        name: "wake_hold",
+        about: "wakees stay in their own LLC while it seems to have an idle core",
+        bits: 8,
+    },
+];
+
+/// Every patch and hint with a line about it.
+pub fn patch_names() -> Vec<(String, &'static str)> {
+    let patches = PATCHES.iter().map(|patch| (patch.name.to_string(), patch.about));
+    let hints = HINTS.iter().map(|hint| (format!("hint:{}", hint.name), hint.about));
+    patches.chain(hints).collect()
+}
+
+impl Policy {
+    /// `kernel` with the changes that `spec` names.
+    pub fn parse(kernel: &str, spec: &str) -> Result<Policy, PolicyError> {
+        let mut profile = kernel::profile(kernel)
+            .ok_or_else(|| PolicyError::UnknownKernel { name: kernel.to_string() })?;
+        let mut hint = 0;
+        for change in spec.split(',').filter(|&change| change != "baseline") {
+            match change.strip_prefix("hint:") {
+                Some(names) => hint |= parse_hints(names)?,
+                None => (find_patch(change)?.apply)(&mut profile),
+            }
+        }
+        if hint & FORK_HINTS == FORK_HINTS || hint & WAKE_HINTS == WAKE_HINTS {
+            return Err(PolicyError::ConflictingHints { names: spec.to_string() });
+        }
+        Ok(Policy { name: spec.to_string(), profile, hint })
+    }
+}
+
+fn find_patch(name: &str) -> Result<&'static Patch, PolicyError> {
+    PATCHES
+        .iter()
+        .find(|patch| patch.name == name)
+        .ok_or_else(|| PolicyError::UnknownPatch { name: name.to_string() })
+}
+
+fn parse_hints(names: &str) -> Result<u8, PolicyError> {
+    names.split('+').try_fold(0, |bits, name| {
+        let hint = HINTS.iter().find(|hint| hint.name == name);
+        let unknown = || PolicyError::UnknownPatch { name: format!("hint:{name}") };
+        Ok(bits | hint.ok_or_else(unknown)?.bits)
+    })
+}
+
+fn known_names() -> Vec<String> {
+    let baseline = ("baseline".to_string(), "");
+    let known = std::iter::once(baseline).chain(patch_names());
+    known.map(|(name, _)| name).collect()
+}
+
+/// "; near: a, b", or all names when none is near.
+fn near<T: AsRef<str>>(name: &str, known: Vec<T>) -> String {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    let close = |candidate: &&&str| strsim::jaro_winkler(name, candidate) > 0.8;
+    let mut near: Vec<&str> = known.iter().filter(close).copied().collect();
+    if near.is_empty() {
+        near = known;
+    }
+    format!("; known: {}", near.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn baseline_is_the_kernel() {
+        let policy = Policy::parse("v6.0", "baseline").unwrap();
+        assert_eq!(policy.profile.scan_short, SCAN_SHORT_NONE);
+        assert_eq!(policy.hint, 0);
+    }
+
+    #[test]
+    fn changes_add_up() {
+        let policy = Policy::parse("v6.0", "short-task:v4,hint:fork_spread+wake_hold").unwrap();
+        assert_eq!(policy.profile.scan_short, SCAN_SHORT_V4);
+        assert_eq!(policy.profile.affine_short, AFFINE_SHORT_LAST);
+        assert_eq!(policy.hint, 2 | 8);
+    }
+
+    #[test]
+    fn unknown_names_list_the_near_ones() {
+        let error = Policy::parse("v6.0", "short-tusk").unwrap_err().to_string();
+        assert!(error.contains("short-task:v1"), "{error}");
+        assert!(!error.contains("wake-wide"), "{error}");
+        let error = Policy::parse("v6.1", "baseline").unwrap_err().to_string();
+        assert!(error.contains("v6.0"), "{error}");
+    }
+
+    #[test]
+    fn hints_of_one_kind_exclude_each_other() {
+        for spec in ["hint:fork_affine+fork_spread", "hint:wake_affine,hint:wake_hold"] {
+            let refused = Policy::parse("v6.0", spec).unwrap_err();
+            assert!(matches!(refused, PolicyError::ConflictingHints { .. }));
+        }
+    }
+}

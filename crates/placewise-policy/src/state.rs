@@ -1,0 +1,132 @@
+//! The policy's state and entry points.
+//!
+//! The structs are translated from `policy/*.h` when the crate is built, so
+//! their fields are documented there.
+
+#![allow(missing_docs)]
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+
+mod declarations {
+    #![allow(unused_parens)]
+    include!(concat!(env!("OUT_DIR"), "/declarations.rs"));
+}
+
+pub use declarations::*;
+
+/// An owned [`declarations::State`], with the policy's entry points as methods.
+///
+/// It starts as all zeros, so pages of CPUs and tasks that are never used cost
+/// no memory.
+pub struct Placement(Box<State>);
+
+impl Placement {
+    pub fn new(profile: Profile) -> Self {
+        let layout = Layout::new::<State>();
+        // SAFETY: the layout is not empty, and all-zero bytes are a valid State:
+        // it is made of integers and bools only.
+        let mut state = unsafe {
+            let memory = alloc_zeroed(layout).cast::<State>();
+            if memory.is_null() {
+                handle_alloc_error(layout);
+            }
+            Box::from_raw(memory)
+        };
+        state.profile = profile;
+        Placement(state)
+    }
+}
+
+/// Makes a method of [`Placement`] of each entry point of `native.c`.
+macro_rules! entry_points {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
+        mod native {
+            use super::State;
+            unsafe extern "C" {
+                $(
+                    #[link_name = concat!("placewise_", stringify!($name))]
+                    pub fn $name(st: *mut State, $($argument: $kind),*) $(-> $result)?;
+                )*
+            }
+        }
+
+        impl Placement {
+            $(
+                $(#[$doc])*
+                #[inline]
+                pub fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
+                    // SAFETY: the state is exclusively ours for the call, and
+                    // the policy masks every index to the size of its array.
+                    unsafe { native::$name(&mut *self.0, $($argument),*) }
+                }
+            )*
+        }
+    };
+}
+
+entry_points! {
+    /// Marks that a wakeup is on its way over the wake list of `cpu`, or that all have arrived.
+    fn set_ttwu_pending(cpu: u32, pending: bool);
+    /// Accounts the time the current task has run; returns it in ns.
+    fn update_curr(cpu: u32, now: u64) -> u64;
+    /// Makes a task that is on no run queue belong to `cpu`.
+    fn set_task_cpu(task: u32, cpu: u32);
+    /// Puts a task on the run queue of its CPU.
+    fn enqueue_task(task: u32, flags: u32, now: u64);
+    /// Takes a task off its run queue.
+    fn dequeue_task(task: u32, flags: u32, now: u64);
+    /// Puts a task to sleep that stays queued.
+    fn delay_dequeue(task: u32, now: u64);
+    /// Wakes a delayed task where it is.
+    fn requeue_delayed(task: u32, now: u64);
+    /// Starts running a task; the CPU's own number stands for its idle task.
+    fn set_next_task(cpu: u32, task: u32, now: u64);
+    /// Stops running the current task, which stays queued.
+    fn put_prev_task(cpu: u32, now: u64);
+    fn task_tick(cpu: u32, now: u64);
+    /// Accounts how long `cpu` had been idle when a wakeup was enqueued on it.
+    fn sample_avg_idle(cpu: u32, now: u64);
+    /// Makes a new task a copy of its creator, which runs on `cpu`.
+    fn copy_task(child: u32, parent: u32, cpu: u32);
+    /// Gives a new task its first utilisation on the CPU that was chosen.
+    fn place_new_task(child: u32, cpu: u32);
+}
+
+impl Deref for Placement {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for Placement {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::declarations::RUST_LAYOUT;
+
+    unsafe extern "C" {
+        fn placewise_layout(entries: *mut usize) -> *const usize;
+    }
+
+    #[test]
+    fn rust_and_c_agree_on_every_offset() {
+        let mut entries = 0;
+        // SAFETY: the function returns a static table of `entries` numbers.
+        let c_layout = unsafe {
+            let table = placewise_layout(&mut entries);
+            std::slice::from_raw_parts(table, entries)
+        };
+        let rust_layout: Vec<usize> = RUST_LAYOUT.iter().map(|&(_, at)| at).collect();
+        assert_eq!(c_layout.len(), rust_layout.len());
+        for (&(name, rust), &c) in RUST_LAYOUT.iter().zip(c_layout) {
+            assert_eq!(rust, c, "{name}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * runqueue.h: what enqueueing, picking, running and sleeping leave behind for
+ * later decisions to read.
+ *
+ * The engine owns time and the order of its run queues; it calls one of these
+ * functions whenever a task changes its place, and writes none of the fields
+ * itself. They keep the counts of a run queue, its list of CFS tasks, PELT,
+ * util_est, run lengths, idle masks and avg_idle.
+ *
+ * Limits: CFS tasks only; misfit marks are refreshed at pick and tick.
+ */
+#ifndef PLACEWISE_RUNQUEUE_H
+#define PLACEWISE_RUNQUEUE_H
+
+#include "idle_scan.h"
+#include "pelt.h"
+#include "short_task.h"
+#include "state.h"
+
+enum enqueue_flag {
+	ENQUEUE_WAKEUP = 1 << 0,
+	ENQUEUE_MIGRATED = 1 << 1,
+};
+
+enum dequeue_flag {
+	DEQUEUE_SLEEP = 1 << 0,
+	DEQUEUE_MIGRATE = 1 << 1,
+};
+
+/* Refresh what the masks say of a CPU after its current or counts changed. */
+static inline void update_idle(struct state __arena *st, u32 cpu)
+{
+	struct cpu __arena *c = cpu_of(st, cpu);
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	bool idle = rq->curr == cpu && !rq->nr_running && !rq->ttwu_pending;
+	bool sched_idle = rq->nr_running &&
+			  rq->nr_running == rq->cfs.h_nr_idle;
+	bool core_idle = true;
+	u32 i;
+
+	cpumask_assign(&st->root.sched_idle, cpu, sched_idle);
+	if (cpumask_test(&st->root.idle, cpu) == idle)
+		return;
+	cpumask_assign(&st->root.idle, cpu, idle);
+	for (i = 0; i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+		core_idle &= available_idle_cpu(st, c->siblings[i]);
+	for (i = 0; i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+		cpumask_assign(&st->root.idle_core, c->siblings[i], core_idle);
+}
+
+/* A wakeup is on its way to @cpu over its wake list, or all have arrived. */
+static inline void set_ttwu_pending(struct state __arena *st, u32 cpu,
+				    bool pending)
+{
+	cpu_rq(st, cpu)->ttwu_pending = pending;
+	update_idle(st, cpu);
+}
+
+static inline void mru_remove(struct state __arena *st, struct rq __arena *rq,
+			      struct task __arena *p)
+{
+	if (p->mru_prev == NO_TASK)
+		rq->mru_head = p->mru_next;
+	else
+		task_of(st, p->mru_prev)->mru_next = p->mru_next;
+	if (p->mru_next == NO_TASK)
+		rq->mru_tail = p->mru_prev;
+	else
+		task_of(st, p->mru_next)->mru_prev = p->mru_prev;
+}
+
+static inline void mru_add_head(struct state __arena *st, struct rq __arena *rq,
+				u32 task, struct task __arena *p)
+{
+	p->mru_prev = NO_TASK;
+	p->mru_next = rq->mru_head;
+	if (rq->mru_head == NO_TASK)
+		rq->mru_tail = task;
+	else
+		task_of(st, rq->mru_head)->mru_prev = task;
+	rq->mru_head = task;
+}
+
+/* Account the time the current task has run; returns it in ns. */
+static inline u64 update_curr(struct state __arena *st, u32 cpu, u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	struct task __arena *curr = task_of(st, rq->curr);
+	u64 delta = now - curr->exec_start;
+
+	if (is_idle_task(rq->curr) || (s64)delta <= 0)
+		return 0;
+	curr->exec_start = now;
+	curr->sum_exec_runtime += delta;
+	return delta;
+}
+
+/* misfit_task_load: the current task needs a bigger CPU, and there is one. */
+static inline void update_misfit_status(struct state __arena *st, u32 cpu)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	struct task __arena *curr = task_of(st, rq->curr);
+
+	if (!st->root.asym_capacity)
+		return;
+	if (is_idle_task(rq->curr) || curr->nr_cpus_allowed == 1 ||
+	    fits_capacity(task_util_est(curr), capacity_of(st, cpu)))
+		rq->misfit_task_load = 0;
+	else
+		rq->misfit_task_load = max(task_h_load(curr), 1ULL);
+}
+
+/* @p, which is on no run queue, now belongs to @cpu. */
+static inline void set_task_cpu(struct state __arena *st, u32 task, u32 cpu)
+{
+	struct task __arena *p = task_of(st, task);
+
+	if (p->cpu == cpu)
+		return;
+	remove_task_avg(p, &cpu_rq(st, p->cpu)->cfs);
+	if (!st->profile.exec_start_reset_at_enqueue)
+		p->exec_start = 0;
+	p->cpu = cpu;
+}
+
+static inline void add_nr_running(struct state __arena *st, u32 cpu)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	rq->nr_running++;
+	if (rq->nr_running == 2)
+		st->root.overload = 1;
+}
+
+/* Put @p on the run queue of the CPU it belongs to. */
+static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
+				u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, p->cpu);
+	struct cfs_rq __arena *cfs = &rq->cfs;
+
+	util_est_enqueue(cfs, p);
+	update_cfs_rq_avg(st, p->cpu, now);
+	if (p->avg.last_update_time)
+		update_task_avg(st, task, p, now);
+	else
+		attach_task_avg(p, cfs);
+
+	p->on_rq = true;
+	cfs->load_weight += p->weight;
+	cfs->h_nr_queued++;
+	cfs->h_nr_idle += p->idle_policy;
+	mru_add_head(st, rq, task, p);
+	if (flags & ENQUEUE_MIGRATED && st->profile.exec_start_reset_at_enqueue)
+		p->exec_start = 0;
+	add_nr_running(st, p->cpu);
+	update_idle(st, p->cpu);
+}
+
+/* What a voluntary sleep teaches about a task, whether it is dequeued at once or delayed. */
+static inline void account_sleep(struct state __arena *st,
+				 struct task __arena *p)
+{
+	util_est_update(st, p);
+	record_run_length(st, p);
+}
+
+/* Take @p off its run queue: it sleeps, ends, or moves to another CPU. */
+static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
+				u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, p->cpu);
+	struct cfs_rq __arena *cfs = &rq->cfs;
+
+	update_cfs_rq_avg(st, p->cpu, now);
+	update_task_avg(st, task, p, now);
+	if (p->delayed) {
+		cfs->h_nr_delayed--;
+		p->delayed = false;
+	} else {
+		util_est_dequeue(cfs, p);
+		if (flags & DEQUEUE_SLEEP)
+			account_sleep(st, p);
+	}
+	p->on_rq = false;
+	cfs->load_weight -= p->weight;
+	cfs->h_nr_queued--;
+	cfs->h_nr_idle -= p->idle_policy;
+	mru_remove(st, rq, p);
+	rq->nr_running--;
+	if (flags & DEQUEUE_MIGRATE)
+		detach_task_avg(p, cfs);
+	update_idle(st, p->cpu);
+}
+
+/* @p sleeps, but stays queued until it would be picked (delayed dequeue). */
+static inline void delay_dequeue(struct state __arena *st, u32 task, u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct cfs_rq __arena *cfs = &cpu_rq(st, p->cpu)->cfs;
+
+	update_cfs_rq_avg(st, p->cpu, now);
+	update_task_avg(st, task, p, now);
+	util_est_dequeue(cfs, p);
+	account_sleep(st, p);
+	p->delayed = true;
+	cfs->h_nr_delayed++;
+}
+
+/* A delayed task is woken: it becomes ordinary where it is. */
+static inline void requeue_delayed(struct state __arena *st, u32 task, u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct cfs_rq __arena *cfs = &cpu_rq(st, p->cpu)->cfs;
+
+	update_cfs_rq_avg(st, p->cpu, now);
+	update_task_avg(st, task, p, now);
+	p->delayed = false;
+	cfs->h_nr_delayed--;
+	util_est_enqueue(cfs, p);
+}
+
+/* @task starts running on @cpu; the CPU's own number stands for its idle task. */
+static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
+				 u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	if (!is_idle_task(task)) {
+		update_cfs_rq_avg(st, cpu, now);
+		update_task_avg(st, task, p, now);
+		p->exec_start = now;
+		if (rq->mru_head != task) {
+			mru_remove(st, rq, p);
+			mru_add_head(st, rq, task, p);
+		}
+	}
+	rq->curr = task;
+	update_misfit_status(st, cpu);
+	update_idle(st, cpu);
+	if (is_idle_task(task))
+		update_idle_core(st, cpu);
+}
+
+/* The current task stops running but stays queued. */
+static inline void put_prev_task(struct state __arena *st, u32 cpu, u64 now)
+{
+	u32 curr = cpu_rq(st, cpu)->curr;
+
+	if (is_idle_task(curr) || !task_of(st, curr)->on_rq)
+		return;
+	update_cfs_rq_avg(st, cpu, now);
+	update_task_avg(st, curr, task_of(st, curr), now);
+}
+
+static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)
+{
+	u32 curr = cpu_rq(st, cpu)->curr;
+
+	update_cfs_rq_avg(st, cpu, now);
+	if (!is_idle_task(curr))
+		update_task_avg(st, curr, task_of(st, curr), now);
+	update_misfit_status(st, cpu);
+}
+
+/* A wakeup was enqueued on @cpu: how long had it been idle? */
+static inline void sample_avg_idle(struct state __arena *st, u32 cpu, u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	u64 limit = 2 * rq->max_idle_balance_cost;
+
+	if (!rq->idle_stamp)
+		return;
+	update_avg(&rq->avg_idle, now - rq->idle_stamp);
+	rq->avg_idle = min(rq->avg_idle, limit);
+	rq->wake_stamp = jiffies(st, now);
+	rq->wake_avg_idle = rq->avg_idle / 2;
+	rq->idle_stamp = 0;
+}
+
+/*
+ * A new task before it is placed: its relations are a copy of its creator's,
+ * nothing resets them at fork; what counts its own running starts at 0.
+ */
+static inline void copy_task(struct state __arena *st, u32 child, u32 parent,
+			     u32 cpu)
+{
+	struct task __arena *p = task_of(st, child);
+	struct task __arena *creator = task_of(st, parent);
+
+	p->last_wakee = creator->last_wakee;
+	p->wakee_flips = creator->wakee_flips;
+	p->wakee_flip_decay_ts = creator->wakee_flip_decay_ts;
+	p->hint = creator->hint;
+	p->recent_used_cpu = cpu;
+	p->cpu = cpu;
+	p->avg.load_avg = p->weight;
+	p->mru_prev = NO_TASK;
+	p->mru_next = NO_TASK;
+	p->eligible = true;
+}
+
+/* A new task whose CPU has been chosen, before its first enqueue. */
+static inline void place_new_task(struct state __arena *st, u32 child, u32 cpu)
+{
+	struct task __arena *p = task_of(st, child);
+
+	p->cpu = cpu;
+	init_task_util(p, &cpu_rq(st, cpu)->cfs);
+}
+
+#endif
