@@ -42,9 +42,7 @@ impl CpuSet {
     }
 
     pub fn contains(&self, cpu: usize) -> bool {
-        self.0
-            .get(cpu / 64)
-            .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+        self.0.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -132,9 +130,7 @@ impl CpuSet {
                 continue;
             }
             if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err(wrong(
-                    "expected hex digits in comma-separated 32-bit pieces",
-                ));
+                return Err(wrong("expected hex digits in comma-separated 32-bit pieces"));
             }
             let bits = u32::from_str_radix(digits, 16)
                 .map_err(|_| wrong("a comma-separated piece has more than 32 bits"))?;
@@ -159,9 +155,9 @@ impl CpuSet {
             .collect();
         match pieces.split_first() {
             None => "0".to_string(),
-            Some((first, rest)) => rest.iter().fold(format!("{first:x}"), |mask, piece| {
-                format!("{mask},{piece:08x}")
-            }),
+            Some((first, rest)) => {
+                rest.iter().fold(format!("{first:x}"), |mask, piece| format!("{mask},{piece:08x}"))
+            }
         }
     }
 
@@ -233,10 +229,7 @@ impl fmt::Display for CpuSet {
         let mut rest = *self;
         let mut separator = "";
         while let Some(first) = rest.first() {
-            let last = (first..)
-                .take_while(|cpu| rest.contains(*cpu))
-                .last()
-                .unwrap_or(first);
+            let last = (first..).take_while(|cpu| rest.contains(*cpu)).last().unwrap_or(first);
             match first == last {
                 true => write!(out, "{separator}{first}")?,
                 false => write!(out, "{separator}{first}-{last}")?,
@@ -269,18 +262,11 @@ mod tests {
 
     #[test]
     fn bad_lists_name_the_part() {
-        for (list, part) in [
-            ("0-3,x", "`x`"),
-            ("5-2", "`5-2`"),
-            ("1024", "`1024`"),
-            ("-1", "`-1`"),
-            ("+1", "`+1`"),
-        ] {
+        for (list, part) in
+            [("0-3,x", "`x`"), ("5-2", "`5-2`"), ("1024", "`1024`"), ("-1", "`-1`"), ("+1", "`+1`")]
+        {
             let message = CpuSet::parse_list(list).unwrap_err().to_string();
-            assert!(
-                message.contains(&format!("{part} is not a CPU")),
-                "{message}"
-            );
+            assert!(message.contains(&format!("{part} is not a CPU")), "{message}");
         }
     }
 
@@ -294,12 +280,7 @@ mod tests {
             assert!(CpuSet::parse_mask(bad).is_err(), "{bad}");
         }
         let too_high = format!("1{}", ",0".repeat(32));
-        assert!(
-            CpuSet::parse_mask(&too_high)
-                .unwrap_err()
-                .to_string()
-                .contains("above 1023")
-        );
+        assert!(CpuSet::parse_mask(&too_high).unwrap_err().to_string().contains("above 1023"));
     }
 
     #[test]

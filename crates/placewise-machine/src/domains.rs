@@ -176,19 +176,13 @@ impl LevelSpans {
     fn by_key(machine: &Machine, level: Level, key: impl Fn(&Cpu) -> u16) -> Self {
         let mut members: BTreeMap<u16, CpuSet> = BTreeMap::new();
         for cpu in machine.online().iter() {
-            members
-                .entry(key(&machine.cpus[cpu]))
-                .or_default()
-                .insert(cpu);
+            members.entry(key(&machine.cpus[cpu])).or_default().insert(cpu);
         }
         let span = |cpu: &Cpu| match cpu.online {
             true => members[&key(cpu)],
             false => CpuSet::EMPTY,
         };
-        Self {
-            level,
-            spans: machine.cpus.iter().map(span).collect(),
-        }
+        Self { level, spans: machine.cpus.iter().map(span).collect() }
     }
 
     /// The level of all nodes up to `distance`.
@@ -198,22 +192,14 @@ impl LevelSpans {
             machine.cpus_where(|to| row[usize::from(to.node)] <= distance)
         };
         let by_node: Vec<Option<CpuSet>> = (0..machine.node_distances.len())
-            .map(|node| {
-                machine
-                    .cpus
-                    .iter()
-                    .find(|cpu| cpu.online && usize::from(cpu.node) == node)
-            })
+            .map(|node| machine.cpus.iter().find(|cpu| cpu.online && usize::from(cpu.node) == node))
             .map(|cpu| cpu.map(reached))
             .collect();
         let span = |cpu: &Cpu| match cpu.online {
             true => by_node[usize::from(cpu.node)].unwrap_or_default(),
             false => CpuSet::EMPTY,
         };
-        Self {
-            level: Level::Numa(distance),
-            spans: machine.cpus.iter().map(span).collect(),
-        }
+        Self { level: Level::Numa(distance), spans: machine.cpus.iter().map(span).collect() }
     }
 }
 
@@ -358,7 +344,7 @@ fn level_flags(machine: &Machine, level: Level) -> DomainFlags {
         Level::Die | Level::Pkg => every_level | asym_packing,
         Level::Node => every_level,
         Level::Numa(distance) => {
-            let numa = every_level - Flags::PREFER_SIBLING | Flags::NUMA | Flags::SERIALIZE;
+            let numa = (every_level - Flags::PREFER_SIBLING) | Flags::NUMA | Flags::SERIALIZE;
             match distance > machine.node_reclaim_distance {
                 true => numa - placement,
                 false => numa,
@@ -369,11 +355,7 @@ fn level_flags(machine: &Machine, level: Level) -> DomainFlags {
 
 /// Whether the hardware prefers some cores, beyond the default that the lower number wins.
 fn has_preference_order(machine: &Machine) -> bool {
-    let mut online = machine
-        .cpus
-        .iter()
-        .enumerate()
-        .filter(|(_, cpu)| cpu.online);
+    let mut online = machine.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
     online.any(|(id, cpu)| cpu.priority != -(id as i32))
 }
 
@@ -404,9 +386,8 @@ fn set_imb_numa_nr(chain: &mut [DomainSpan], rule: NumaImbalanceRule) {
     };
     let node_weight = chain[node].weight();
     let imb = numa_imbalance(node_weight, chain[node - 1].weight(), rule);
-    let first_numa = chain[node + 1..]
-        .iter()
-        .find(|domain| domain.flags.contains(DomainFlags::NUMA));
+    let first_numa =
+        chain[node + 1..].iter().find(|domain| domain.flags.contains(DomainFlags::NUMA));
     let imb_span = first_numa.map_or(node_weight, DomainSpan::weight);
     chain[node].imb_numa_nr = imb;
     for domain in &mut chain[node + 1..] {
@@ -463,10 +444,7 @@ fn share(chains: Vec<Vec<DomainSpan>>) -> Domains {
     for domain in &mut spans {
         (domain.groups, domain.child_flags) = groups(domain, &chains);
     }
-    Domains {
-        spans,
-        chains: indices,
-    }
+    Domains { spans, chains: indices }
 }
 
 /// The groups of a domain are the spans of its child domains; a CPU without one is its own group.

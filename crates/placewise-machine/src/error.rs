@@ -11,18 +11,12 @@ pub struct MachineError {
 impl MachineError {
     /// `place` is a file, a field or an argument; `problem` says what was expected there.
     pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            place: place.into(),
-            problem: one_line(&problem.into()),
-        }
+        Self { place: place.into(), problem: one_line(&problem.into()) }
     }
 
     /// The same problem, seen from further out: `file` is put before the place.
     pub(crate) fn within(self, file: &str) -> Self {
-        Self {
-            place: format!("{file}: {}", self.place),
-            problem: self.problem,
-        }
+        Self { place: format!("{file}: {}", self.place), problem: self.problem }
     }
 }
 

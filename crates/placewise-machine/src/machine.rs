@@ -50,10 +50,7 @@ impl Machine {
     /// The online CPUs for which `wanted` holds.
     pub fn cpus_where(&self, wanted: impl Fn(&Cpu) -> bool) -> CpuSet {
         let online = self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
-        online
-            .filter(|(_, cpu)| wanted(cpu))
-            .map(|(id, _)| id)
-            .collect()
+        online.filter(|(_, cpu)| wanted(cpu)).map(|(id, _)| id).collect()
     }
 
     pub fn nr_cores(&self) -> usize {
@@ -75,10 +72,7 @@ impl Machine {
     /// Ids are dense, so the highest tells how many there are.
     fn count(&self, id: impl Fn(&Cpu) -> u16) -> usize {
         let online = self.cpus.iter().filter(|cpu| cpu.online);
-        online
-            .map(|cpu| usize::from(id(cpu)) + 1)
-            .max()
-            .unwrap_or(0)
+        online.map(|cpu| usize::from(id(cpu)) + 1).max().unwrap_or(0)
     }
 }
 
@@ -93,10 +87,7 @@ pub struct Preset {
 pub fn presets() -> Vec<Preset> {
     import::file::PRESETS
         .iter()
-        .map(|(name, text)| Preset {
-            name,
-            description: import::file::description(text),
-        })
+        .map(|(name, text)| Preset { name, description: import::file::description(text) })
         .collect()
 }
 

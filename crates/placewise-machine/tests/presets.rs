@@ -13,10 +13,7 @@ const V6_0: DomainRules = DomainRules {
     numa_imbalance: NumaImbalanceRule::Eighth,
 };
 
-const V5_19: DomainRules = DomainRules {
-    numa_imbalance: NumaImbalanceRule::Quarter,
-    ..V6_0
-};
+const V5_19: DomainRules = DomainRules { numa_imbalance: NumaImbalanceRule::Quarter, ..V6_0 };
 
 const V5_3: DomainRules = DomainRules {
     cluster_level: false,
@@ -34,10 +31,7 @@ fn build(name: &str, rules: &DomainRules) -> Domains {
 }
 
 fn chain(domains: &Domains, cpu: usize) -> Vec<&DomainSpan> {
-    domains.chains[cpu]
-        .iter()
-        .map(|index| &domains.spans[*index])
-        .collect()
+    domains.chains[cpu].iter().map(|index| &domains.spans[*index]).collect()
 }
 
 /// `MC 16 = 8 x 2, pct 117, imb 0` for each domain of CPU 0.
@@ -66,12 +60,7 @@ fn zen3() {
     let mc = "MC 16 = 8 x 2, pct 117, imb 0";
     assert_eq!(
         table("zen3-2s-nps1", &V6_0),
-        [
-            SMT2,
-            mc,
-            "DIE 128 = 8 x 16, pct 117, imb 8",
-            "NUMA 256 = 2 x 128, pct 117, imb 8"
-        ]
+        [SMT2, mc, "DIE 128 = 8 x 16, pct 117, imb 8", "NUMA 256 = 2 x 128, pct 117, imb 8"]
     );
     assert_eq!(
         table("zen3-2s-nps2", &V6_0),
@@ -111,21 +100,11 @@ fn epyc_9654() {
 #[test]
 fn one_llc_per_node() {
     let mc = "MC 64 = 32 x 2, pct 117, imb 0";
-    assert_eq!(
-        table("icx-2s", &V6_0),
-        [SMT2, mc, "NUMA 128 = 2 x 64, pct 117, imb 8"]
-    );
-    assert_eq!(
-        table("icx-2s", &V5_19),
-        [SMT2, mc, "NUMA 128 = 2 x 64, pct 117, imb 16"]
-    );
+    assert_eq!(table("icx-2s", &V6_0), [SMT2, mc, "NUMA 128 = 2 x 64, pct 117, imb 8"]);
+    assert_eq!(table("icx-2s", &V5_19), [SMT2, mc, "NUMA 128 = 2 x 64, pct 117, imb 16"]);
     assert_eq!(
         table("xeon-4n80", &V6_0),
-        [
-            SMT2,
-            "MC 20 = 10 x 2, pct 117, imb 0",
-            "NUMA 80 = 4 x 20, pct 117, imb 2"
-        ]
+        [SMT2, "MC 20 = 10 x 2, pct 117, imb 0", "NUMA 80 = 4 x 20, pct 117, imb 2"]
     );
     assert_eq!(
         table("arm64-224", &V6_0),
@@ -139,28 +118,16 @@ fn one_llc_per_node() {
 
 #[test]
 fn one_llc() {
-    assert_eq!(
-        table("spr-112", &V6_0),
-        [SMT2, "MC 112 = 56 x 2, pct 117, imb 0"]
-    );
-    assert_eq!(
-        table("uma-8", &V6_0),
-        [SMT2, "MC 8 = 4 x 2, pct 117, imb 0"]
-    );
-    assert_eq!(
-        table("x86-12", &V6_0),
-        [SMT2, "MC 12 = 6 x 2, pct 117, imb 0"]
-    );
+    assert_eq!(table("spr-112", &V6_0), [SMT2, "MC 112 = 56 x 2, pct 117, imb 0"]);
+    assert_eq!(table("uma-8", &V6_0), [SMT2, "MC 8 = 4 x 2, pct 117, imb 0"]);
+    assert_eq!(table("x86-12", &V6_0), [SMT2, "MC 12 = 6 x 2, pct 117, imb 0"]);
 }
 
 #[test]
 fn no_smt() {
     assert_eq!(
         table("arm64-8", &V6_0),
-        [
-            "MC 4 = 4 x 1, pct 117, imb 0",
-            "DIE 8 = 2 x 4, pct 117, imb 2"
-        ]
+        ["MC 4 = 4 x 1, pct 117, imb 0", "DIE 8 = 2 x 4, pct 117, imb 2"]
     );
 }
 
@@ -184,10 +151,7 @@ fn old_kernels_have_125_percent_above_the_llc_and_no_imb_numa_nr() {
 
 #[test]
 fn the_package_level_is_named_by_the_kernel() {
-    let rules = DomainRules {
-        package_name: "PKG",
-        ..V6_0
-    };
+    let rules = DomainRules { package_name: "PKG", ..V6_0 };
     assert!(table("zen3-2s-nps1", &rules)[2].starts_with("PKG 128"));
 }
 
@@ -201,20 +165,9 @@ fn cpu_ids_of_zen3_follow_the_published_traces() {
         assert_eq!(usize::from(cpu.package), id % 128 / 64);
     }
     let domains = build("zen3-2s-nps4", &V6_0);
-    let spans: Vec<String> = chain(&domains, 152)
-        .iter()
-        .map(|domain| domain.cpus.to_string())
-        .collect();
-    assert_eq!(
-        spans,
-        [
-            "24,152",
-            "24-31,152-159",
-            "16-31,144-159",
-            "0-63,128-191",
-            "0-255"
-        ]
-    );
+    let spans: Vec<String> =
+        chain(&domains, 152).iter().map(|domain| domain.cpus.to_string()).collect();
+    assert_eq!(spans, ["24,152", "24-31,152-159", "16-31,144-159", "0-63,128-191", "0-255"]);
 }
 
 #[test]
@@ -223,10 +176,7 @@ fn flags_of_each_level() {
     let every =
         Flags::BALANCE_NEWIDLE | Flags::BALANCE_EXEC | Flags::BALANCE_FORK | Flags::WAKE_AFFINE;
     let domains = build("zen3-2s-nps4", &V6_0);
-    let flags: Vec<Flags> = chain(&domains, 0)
-        .iter()
-        .map(|domain| domain.flags)
-        .collect();
+    let flags: Vec<Flags> = chain(&domains, 0).iter().map(|domain| domain.flags).collect();
     let numa = every | Flags::NUMA | Flags::SERIALIZE;
     assert_eq!(
         flags,
@@ -247,10 +197,7 @@ fn only_the_first_numa_level_prefers_siblings() {
     let prefer: Vec<bool> = chain(&domains, 0)
         .iter()
         .map(|domain| {
-            domain
-                .child_flags
-                .iter()
-                .all(|flags| flags.contains(DomainFlags::PREFER_SIBLING))
+            domain.child_flags.iter().all(|flags| flags.contains(DomainFlags::PREFER_SIBLING))
         })
         .collect();
     assert_eq!(prefer, [false, true, true, true, false]);

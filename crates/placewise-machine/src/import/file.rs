@@ -7,16 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Identity, Place, RECLAIM_DISTANCE, Shape};
-use crate::import::CAPACITY_SCALE;
+use super::{CAPACITY_SCALE, Distances, Identity, Place, RECLAIM_DISTANCE, Shape};
 use crate::{Costs, CpuSet, Machine, MachineError};
 
 macro_rules! preset_file {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../../../../machines/", $name, ".toml")),
-        )
+        ($name, include_str!(concat!("../../../../machines/", $name, ".toml")))
     };
 }
 
@@ -145,7 +141,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> MachineError {
 fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
     let mut shape = Shape {
         cpus: number_threads(&cores(&file.package)?, &file.thread_numbering),
-        distances: BTreeMap::new(),
+        distances: Distances::new(),
     };
     for CpuSetting { cpus, value } in &file.capacity {
         if !(1..=CAPACITY_SCALE).contains(value) {
@@ -153,16 +149,12 @@ fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
             return Err(MachineError::new("capacity", problem));
         }
         for cpu in known_cpus("capacity", cpus, &shape)?.iter() {
-            shape.cpus[cpu]
-                .iter_mut()
-                .for_each(|place| place.capacity = *value);
+            shape.cpus[cpu].iter_mut().for_each(|place| place.capacity = *value);
         }
     }
     for CpuSetting { cpus, value } in &file.priority {
         for cpu in known_cpus("priority", cpus, &shape)?.iter() {
-            shape.cpus[cpu]
-                .iter_mut()
-                .for_each(|place| place.priority = Some(*value));
+            shape.cpus[cpu].iter_mut().for_each(|place| place.priority = Some(*value));
         }
     }
     for cpu in known_cpus("offline", &file.offline, &shape)?.iter() {
@@ -243,16 +235,10 @@ fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
             }
         }
         // Five factors of at most 2^10 each.
-        nr_cpus += counts[..5]
-            .iter()
-            .map(|(_, count)| u64::from(*count))
-            .product::<u64>();
+        nr_cpus += counts[..5].iter().map(|(_, count)| u64::from(*count)).product::<u64>();
     }
     if nr_cpus == 0 || nr_cpus > CpuSet::MAX_CPUS as u64 {
-        let problem = format!(
-            "add up to {nr_cpus} CPUs, must be 1 to {}",
-            CpuSet::MAX_CPUS
-        );
+        let problem = format!("add up to {nr_cpus} CPUs, must be 1 to {}", CpuSet::MAX_CPUS);
         return Err(MachineError::new("[[package]]", problem));
     }
     Ok(())
@@ -261,10 +247,9 @@ fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
 fn number_threads(cores: &[CoreThreads], numbering: &ThreadNumbering) -> Vec<Option<Place>> {
     let place = |core: &CoreThreads| Some(core.place);
     match numbering {
-        ThreadNumbering::SiblingsAdjacent => cores
-            .iter()
-            .flat_map(|core| (0..core.threads).map(move |_| place(core)))
-            .collect(),
+        ThreadNumbering::SiblingsAdjacent => {
+            cores.iter().flat_map(|core| (0..core.threads).map(move |_| place(core))).collect()
+        }
         ThreadNumbering::SiblingsApart => {
             let most = cores.iter().map(|core| core.threads).max().unwrap_or(0);
             (0..most)
@@ -275,23 +260,17 @@ fn number_threads(cores: &[CoreThreads], numbering: &ThreadNumbering) -> Vec<Opt
     }
 }
 
-fn distances(file: &MachineFile) -> Result<BTreeMap<(u32, u32), u32>, MachineError> {
+fn distances(file: &MachineFile) -> Result<Distances, MachineError> {
     let Some(rows) = &file.node_distances else {
-        return Ok(BTreeMap::new());
+        return Ok(Distances::new());
     };
-    let nr_nodes: u32 = file
-        .package
-        .iter()
-        .map(|package| package.count * package.nodes)
-        .sum();
+    let nr_nodes: u32 = file.package.iter().map(|package| package.count * package.nodes).sum();
     if rows.len() != nr_nodes as usize || rows.iter().any(|row| row.len() != rows.len()) {
         let problem = format!("must have {nr_nodes} rows of {nr_nodes} values, one per NUMA node");
         return Err(MachineError::new("node_distances", problem));
     }
     let cells = (0u32..).zip(rows).flat_map(|(from, row)| {
-        (0u32..)
-            .zip(row)
-            .map(move |(to, distance)| ((from, to), *distance))
+        (0u32..).zip(row).map(move |(to, distance)| ((from, to), *distance))
     });
     Ok(cells.collect())
 }
@@ -322,21 +301,13 @@ fn read_costs(figures: &toml::Table) -> Result<(Costs, BTreeMap<String, String>)
     let mut sources = BTreeMap::new();
     for (name, figure) in figures {
         let place = format!("[costs] {name}");
-        let figure: Figure = figure
-            .clone()
-            .try_into()
-            .map_err(|error: toml::de::Error| {
-                let problem = format!(
-                    "{}; expected {{ value = ..., source = \"...\" }}",
-                    error.message()
-                );
-                MachineError::new(&place, problem)
-            })?;
+        let figure: Figure = figure.clone().try_into().map_err(|error: toml::de::Error| {
+            let problem =
+                format!("{}; expected {{ value = ..., source = \"...\" }}", error.message());
+            MachineError::new(&place, problem)
+        })?;
         if figure.source.trim().is_empty() {
-            return Err(MachineError::new(
-                &place,
-                "source is empty: say where the figure is from",
-            ));
+            return Err(MachineError::new(&place, "source is empty: say where the figure is from"));
         }
         check_numbers(&place, &figure.value)?;
         values.insert(name.clone(), figure.value);
@@ -357,10 +328,9 @@ fn check_numbers(place: &str, value: &toml::Value) -> Result<(), MachineError> {
             let problem = format!("is {value}, must be a whole number, 0 or more");
             return Err(MachineError::new(place, problem));
         }
-        toml::Value::Table(table) => table
-            .iter()
-            .map(|(key, part)| (format!("{place}.{key}"), part))
-            .collect(),
+        toml::Value::Table(table) => {
+            table.iter().map(|(key, part)| (format!("{place}.{key}"), part)).collect()
+        }
         toml::Value::Array(array) => array
             .iter()
             .enumerate()
@@ -368,9 +338,7 @@ fn check_numbers(place: &str, value: &toml::Value) -> Result<(), MachineError> {
             .collect(),
         _ => Vec::new(),
     };
-    parts
-        .iter()
-        .try_for_each(|(place, part)| check_numbers(place, part))
+    parts.iter().try_for_each(|(place, part)| check_numbers(place, part))
 }
 
 fn check_ranges(costs: &Costs) -> Result<(), MachineError> {

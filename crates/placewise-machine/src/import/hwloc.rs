@@ -1,5 +1,343 @@
-//! stub
-use crate::{Machine, MachineError};
-pub(crate) fn parse(name: &str, _text: &str) -> Result<Machine, MachineError> {
-    Err(MachineError::new(name, "not yet"))
+//! hwloc XML dumps of version 2 and 3 (`lstopo --of xml`).
+//!
+//! The LLC of a CPU is the cache of the highest level above it; without any, CPUs share nothing
+//! beyond their core. The NUMA node of a CPU is the one with the smallest CPU set that holds it, of
+//! equal ones the lowest: nodes of memory only are attached to CPUs of another node. Distances are
+//! those of kind "latency"; a dump without them gets 10 and 20. A single NUMA node over several
+//! packages is believed only if an operating system reported it: hwloc makes one up where it read
+//! nothing but the CPUID instruction or a synthetic string, and then each package is a node.
+
+use std::collections::BTreeMap;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape, Vendor};
+use crate::{CpuSet, Machine, MachineError};
+
+/// Reads an hwloc dump.
+pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
+    let dump = Dump::read(text)?;
+    let vendor = Vendor::new(&dump.vendor_id, dump.vendor_family);
+    let mut shape = dump.shape()?;
+    if vendor == Vendor::Intel {
+        shape.split_llcs_at_nodes();
+    }
+    let model = match dump.model.is_empty() {
+        true => "unknown CPU model",
+        false => &dump.model,
+    };
+    let mut description = format!("hwloc dump: {model}");
+    if dump.has_made_up_node() {
+        description += "; the dump tells no NUMA nodes, taken as one per package";
+    }
+    if dump.distances.is_empty() && shape.places().any(|place| place.node > 0) {
+        description += "; the dump tells no NUMA distances, taken as 20";
+    }
+    shape.assemble(Identity::borrowing_costs(name, &description, &vendor))
+}
+
+/// What a dump says, as far as it matters here.
+#[derive(Default)]
+struct Dump {
+    /// The CPUs of the machine, online or not.
+    complete: CpuSet,
+    pus: BTreeMap<usize, Ancestors>,
+    nodes: Vec<(u32, CpuSet)>,
+    distances: Distances,
+    capacities: Vec<(CpuSet, u32)>,
+    backends: Vec<String>,
+    vendor_id: String,
+    vendor_family: u32,
+    model: String,
+}
+
+/// The objects around one object, by serial number in the dump.
+#[derive(Clone, Copy, Default)]
+struct Ancestors {
+    package: Option<u32>,
+    /// An arm64 cluster.
+    cluster: Option<u32>,
+    core: Option<u32>,
+    /// Indexed by cache level.
+    caches: [Option<u32>; 6],
+}
+
+/// A `distances2` element while it is read.
+#[derive(Default)]
+struct DistanceElement {
+    wanted: bool,
+    indexes: Vec<u32>,
+    values: Vec<u32>,
+}
+
+/// hwloc's HWLOC_DISTANCES_KIND_VALUE_LATENCY (HWLOC_DISTANCES_KIND_MEANS_LATENCY before 3.0).
+const KIND_LATENCY: u32 = 4;
+
+impl Dump {
+    fn read(text: &str) -> Result<Self, MachineError> {
+        let mut reader = DumpReader::default();
+        let mut xml = Reader::from_str(text);
+        loop {
+            let at = xml.buffer_position();
+            let event = xml.read_event().map_err(|error| {
+                MachineError::new(line_of(text, at), format!("is not XML: {error}"))
+            })?;
+            let read = match &event {
+                Event::Start(element) => reader.start(element, false),
+                Event::Empty(element) => reader.start(element, true),
+                Event::End(element) => reader.end(element.local_name().as_ref()),
+                Event::Text(text) => reader.text(text),
+                Event::Eof => break,
+                _ => Ok(()),
+            };
+            read.map_err(|problem| MachineError::new(line_of(text, at), problem))?;
+        }
+        match reader.is_topology {
+            true => Ok(reader.dump),
+            false => Err(MachineError::new(
+                "hwloc dump",
+                "has no <topology> element; make one with `lstopo --of xml FILE.xml`",
+            )),
+        }
+    }
+
+    fn shape(&self) -> Result<Shape, MachineError> {
+        let highest_pu = self.pus.keys().next_back().copied();
+        let highest = self.complete.last().max(highest_pu);
+        let mut cpus = vec![None; highest.map_or(0, |cpu| cpu + 1)];
+        for (cpu, ancestors) in &self.pus {
+            cpus[*cpu] = Some(self.place(*cpu, ancestors));
+        }
+        Ok(Shape { cpus, distances: self.distances.clone() })
+    }
+
+    fn place(&self, cpu: usize, ancestors: &Ancestors) -> Place {
+        let package = ancestors.package.unwrap_or(0);
+        // Object numbers start at 1, CPUs without an object get numbers of their own above.
+        let alone = u32::MAX - cpu as u32;
+        let core = ancestors.core.unwrap_or(alone);
+        let llc = ancestors.caches.iter().rev().find_map(|cache| *cache);
+        let cluster = ancestors.cluster.or(ancestors.caches[2]);
+        let capacity = self.capacities.iter().find(|(cpus, _)| cpus.contains(cpu));
+        Place {
+            core,
+            cluster: cluster.unwrap_or(core),
+            llc: llc.unwrap_or(core),
+            node: match self.has_made_up_node() {
+                true => package,
+                false => self.node_of(cpu),
+            },
+            package,
+            capacity: capacity.map_or(CAPACITY_SCALE, |(_, capacity)| *capacity),
+            priority: None,
+        }
+    }
+
+    fn node_of(&self, cpu: usize) -> u32 {
+        let around = self.nodes.iter().filter(|(_, cpus)| cpus.contains(cpu));
+        let smallest = around.min_by_key(|(node, cpus)| (cpus.len(), *node));
+        smallest.map_or(0, |(node, _)| *node)
+    }
+
+    fn has_made_up_node(&self) -> bool {
+        let blind = |backend: &String| backend == "x86" || backend == "Synthetic";
+        let from_system = !self.backends.iter().any(blind) || !self.backends.iter().all(blind);
+        !from_system && self.nodes.len() <= 1 && self.distances.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct DumpReader {
+    dump: Dump,
+    is_topology: bool,
+    /// One entry per open `object`.
+    open: Vec<Ancestors>,
+    nr_objects: u32,
+    cpukind: Option<CpuSet>,
+    distances: Option<DistanceElement>,
+    /// The `indexes` or `u64values` element whose text is awaited.
+    numbers: Option<Numbers>,
+}
+
+#[derive(Clone, Copy)]
+enum Numbers {
+    Indexes,
+    Values,
+}
+
+impl DumpReader {
+    fn start(&mut self, element: &BytesStart, is_empty: bool) -> Result<(), String> {
+        let attributes = Attributes::read(element)?;
+        match element.local_name().as_ref() {
+            "topology" => self.topology(&attributes)?,
+            "object" => self.object(&attributes, is_empty)?,
+            "info" => self.info(&attributes),
+            "cpukind" if !is_empty => self.cpukind = attributes.cpuset("cpuset")?,
+            "distances2" if !is_empty => self.distances = Some(DistanceElement::new(&attributes)),
+            "indexes" if !is_empty => self.numbers = Some(Numbers::Indexes),
+            "u64values" if !is_empty => self.numbers = Some(Numbers::Values),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn topology(&mut self, attributes: &Attributes) -> Result<(), String> {
+        let version = attributes.get("version").unwrap_or("1");
+        if !version.starts_with("2.") && !version.starts_with("3.") {
+            return Err(format!(
+                "is an hwloc dump of version {version}, expected 2 or 3; export it again with a \
+                 newer lstopo"
+            ));
+        }
+        self.is_topology = true;
+        Ok(())
+    }
+
+    fn object(&mut self, attributes: &Attributes, is_empty: bool) -> Result<(), String> {
+        self.nr_objects += 1;
+        let mut ancestors = self.open.last().copied().unwrap_or_default();
+        let number = Some(self.nr_objects);
+        match attributes.get("type").unwrap_or_default() {
+            "Machine" => {
+                self.dump.complete = attributes.cpuset("complete_cpuset")?.unwrap_or_default();
+            }
+            "Package" => ancestors.package = number,
+            "Core" => ancestors.core = number,
+            "Group" if attributes.get("subtype") == Some("Cluster") => ancestors.cluster = number,
+            "L1Cache" => ancestors.caches[1] = number,
+            "L2Cache" => ancestors.caches[2] = number,
+            "L3Cache" => ancestors.caches[3] = number,
+            "L4Cache" => ancestors.caches[4] = number,
+            "L5Cache" => ancestors.caches[5] = number,
+            "NUMANode" => {
+                let cpus = attributes.cpuset("cpuset")?.unwrap_or_default();
+                self.dump.nodes.push((attributes.number("os_index")?, cpus));
+            }
+            "PU" => self.pu(attributes, &ancestors)?,
+            _ => {}
+        }
+        if !is_empty {
+            self.open.push(ancestors);
+        }
+        Ok(())
+    }
+
+    fn pu(&mut self, attributes: &Attributes, ancestors: &Ancestors) -> Result<(), String> {
+        let cpu = attributes.number("os_index")? as usize;
+        if cpu >= CpuSet::MAX_CPUS {
+            let highest = CpuSet::MAX_CPUS - 1;
+            return Err(format!("names CPU {cpu}, at most {highest} can be modelled"));
+        }
+        match self.dump.pus.insert(cpu, *ancestors) {
+            None => Ok(()),
+            Some(_) => Err(format!("names CPU {cpu} a second time")),
+        }
+    }
+
+    fn info(&mut self, attributes: &Attributes) {
+        let value = attributes.get("value").unwrap_or_default().trim().to_string();
+        let dump = &mut self.dump;
+        match attributes.get("name").unwrap_or_default() {
+            "Backend" => dump.backends.push(value),
+            "CPUVendor" => dump.vendor_id = value,
+            "CPUFamilyNumber" => dump.vendor_family = value.parse().unwrap_or(0),
+            "CPUModel" => dump.model = value,
+            "LinuxCapacity" => {
+                let capacity = value.parse().ok();
+                let valid = capacity.filter(|capacity| (1..=CAPACITY_SCALE).contains(capacity));
+                dump.capacities.extend(self.cpukind.zip(valid));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        let (Some(numbers), Some(distances)) = (self.numbers, &mut self.distances) else {
+            return Ok(());
+        };
+        let list = match numbers {
+            Numbers::Indexes => &mut distances.indexes,
+            Numbers::Values => &mut distances.values,
+        };
+        for word in text.split_whitespace().filter(|_| distances.wanted) {
+            let number = word.parse().map_err(|_| format!("`{word}` is not a number"))?;
+            list.push(number);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, element: &str) -> Result<(), String> {
+        match element {
+            "object" => drop(self.open.pop()),
+            "cpukind" => self.cpukind = None,
+            "indexes" | "u64values" => self.numbers = None,
+            "distances2" => {
+                let distances = self.distances.take().unwrap_or_default();
+                self.dump.distances.extend(distances.cells()?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl DistanceElement {
+    fn new(attributes: &Attributes) -> Self {
+        let kind: u32 = attributes.number("kind").unwrap_or(0);
+        let of_nodes = attributes.get("type") == Some("NUMANode");
+        Self { wanted: of_nodes && kind & KIND_LATENCY != 0, ..Self::default() }
+    }
+
+    fn cells(&self) -> Result<Distances, String> {
+        let size = self.indexes.len();
+        if Some(self.values.len()) != size.checked_mul(size) {
+            let found = self.values.len();
+            return Err(format!("has {found} distances for {size} NUMA nodes"));
+        }
+        let pairs = self.indexes.iter().flat_map(|from| {
+            let row = self.indexes.iter();
+            row.map(move |to| (*from, *to))
+        });
+        Ok(pairs.zip(self.values.iter().copied()).collect())
+    }
+}
+
+/// The attributes of an element.
+struct Attributes {
+    values: BTreeMap<String, String>,
+}
+
+impl Attributes {
+    fn read(element: &BytesStart) -> Result<Self, String> {
+        let mut values = BTreeMap::new();
+        for attribute in element.attributes() {
+            let attribute = attribute.map_err(|error| format!("is not XML: {error}"))?;
+            let key = attribute.key.as_ref().to_string();
+            let value = attribute.value.into_owned();
+            values.insert(key, value);
+        }
+        Ok(Self { values })
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    fn number(&self, name: &str) -> Result<u32, String> {
+        let text = self.get(name).unwrap_or_default();
+        let wrong = |_| format!("{name}=\"{text}\" is not a number");
+        text.parse().map_err(wrong)
+    }
+
+    fn cpuset(&self, name: &str) -> Result<Option<CpuSet>, String> {
+        let parse = |mask| CpuSet::parse_mask(mask).map_err(|error| error.to_string());
+        self.get(name).map(parse).transpose()
+    }
+}
+
+fn line_of(text: &str, position: u64) -> String {
+    let before = text.as_bytes().iter().take(position as usize);
+    let line = before.filter(|byte| **byte == b'\n').count() + 1;
+    format!("line {line}")
 }

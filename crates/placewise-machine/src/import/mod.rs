@@ -34,12 +34,15 @@ pub(crate) struct Place {
     pub priority: Option<i32>,
 }
 
+/// SLIT distances by the importer's node ids.
+pub(crate) type Distances = BTreeMap<(u32, u32), u32>;
+
 /// The shape as an importer found it; `None` is a CPU that is offline.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shape {
     pub cpus: Vec<Option<Place>>,
-    /// Distances by the importer's node ids. Empty: 10 within a node and 20 between nodes.
-    pub distances: BTreeMap<(u32, u32), u32>,
+    /// A missing distance is 10 within a node and 20 between nodes.
+    pub distances: Distances,
 }
 
 /// What goes with a shape to make a machine.
@@ -189,9 +192,7 @@ impl Shape {
         let mut first_seen: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
         for (cpu, place) in self.cpus.iter().enumerate() {
             let Some(place) = place else { continue };
-            let first = first_seen
-                .entry(part_of(place))
-                .or_insert((cpu, whole_of(place)));
+            let first = first_seen.entry(part_of(place)).or_insert((cpu, whole_of(place)));
             if first.1 != whole_of(place) {
                 let problem = format!(
                     "shares its {part} with CPU {} but is in another {whole}: \
