@@ -76,9 +76,11 @@ static inline bool kthread_stacks(const struct wakeup *wakeup)
 {
 	struct state __arena *st = wakeup->st;
 
-	if (!st->profile.kthread_stacking || !wakeup->waker->per_cpu_kthread)
+	if (st->profile.kthread_stacking == KTHREAD_STACKING_NONE ||
+	    !wakeup->waker->per_cpu_kthread)
 		return false;
-	if (st->profile.kthread_stacking == 2 && wakeup->in_interrupt)
+	if (st->profile.kthread_stacking == KTHREAD_STACKING_TASK_CONTEXT &&
+	    wakeup->in_interrupt)
 		return false;
 	return wakeup->prev == wakeup->this_cpu &&
 	       cpu_rq(st, wakeup->this_cpu)->nr_running <= 1 &&
