@@ -136,7 +136,8 @@ struct rq {
 	u8 ttwu_pending; /* wakeups on its wake list */
 	u8 active_balance; /* its stopper has been asked to push */
 	u8 tick_stopped; /* tickless idle */
-	u8 reserved[5];
+	u8 nohz_flags; /* enum nohz_kick: what its interrupt is to do */
+	u8 reserved[4];
 };
 
 enum domain_flag {
@@ -298,12 +299,32 @@ struct root_domain {
 	struct cpumask idle_core; /* all siblings idle */
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless; /* tickless idle CPUs */
+	u32 preemptible; /* the kernel is: newly-idle passes pull one task */
+	u32 reserved;
+};
+
+/* Tasks that one pass of the load balancer looks at, and moves, at most. */
+#define SCHED_NR_MIGRATE 32
+
+/* What the last load_balance() decided; the engine carries it out. */
+struct balance_result {
+	u32 nr; /* tasks to move from src, in the order of leaving */
+	u16 src;
+	u16 active_src, active_dst; /* where the stopper is to push one task */
+	u8 active_balance; /* start the stopper */
+	u8 balanced; /* nothing was to do */
+	u8 continue_balancing; /* 0 = this CPU is not the one to balance this level */
+	u8 reserved[3];
+	u32 task[SCHED_NR_MIGRATE];
+	u16 dst[SCHED_NR_MIGRATE];
+	struct cpumask excluded; /* given up within the pass for want of movable tasks */
 };
 
 struct state {
 	struct profile profile;
 	struct root_domain root;
 	struct decision decision;
+	struct balance_result balance;
 	struct cpu cpu[NR_CPUS];
 	struct rq rq[NR_CPUS];
 	struct llc llc[NR_CPUS];
