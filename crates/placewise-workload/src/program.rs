@@ -62,10 +62,11 @@ pub enum Op {
     Spin { ns: Nanos },
     /// Sleep on a timer; up to `random_pct` percent are added at random.
     Sleep { ns: Nanos, random_pct: u8 },
-    /// Sleep until the timer's next expiry, one `period` after the last. The
-    /// first expiry is one period after the start of the task that uses the
-    /// timer first. An expiry that has passed already is not waited for; the
-    /// next one then counts from now, or, with `absolute`, from the missed one.
+    /// Start the timer, unless it runs already: periods count from now.
+    StartTimer { timer: Object },
+    /// Sleep until the timer's next expiry, one `period` after the last (or
+    /// after its start). An expiry that has passed already is not waited for;
+    /// the next one then counts from now, or, with `absolute`, from the missed one.
     Timer { timer: Object, period: Nanos, absolute: bool },
     /// Write one message; blocks while the channel is full.
     Send { channel: Object, bytes: u32 },
