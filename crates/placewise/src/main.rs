@@ -1,3 +1,83 @@
-fn main() {
-    println!("Hello, world!");
+//! `placewise`: judge where Linux puts tasks, on machines you do not own.
+//!
+//! One file per verb. This one reads the command line, calls the verb and turns what went wrong
+//! into one line and an exit status: 2 where the input is at fault, 1 where Placewise or the
+//! system is.
+
+mod bench;
+mod compare;
+mod comparison;
+mod input;
+mod list;
+mod noise;
+mod output_file;
+mod placewise_sim;
+mod placewise_trace;
+mod report;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value), \
+1 when something else went wrong (a disk that is full, an error in the simulation).";
+
+/// Simulate Linux task placement: compare policies on machines you do not own
+#[derive(Parser)]
+#[command(version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Compare(compare::CompareArgs),
+    List(list::ListArgs),
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let done = match cli.verb {
+        Verb::Compare(args) => compare::run(&args),
+        Verb::List(args) => list::run(&args),
+        Verb::Bench(args) => bench::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // `placewise ... | head` has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}"), input::exit_status(&error)),
+    }
+}
+
+/// Help and version as clap prints them; a wrong command line as one line like any other input.
+fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+    if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(error.exit_code() as u8);
+    }
+    let text = error.to_string();
+    let problem = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let problem = problem.split("\n\nFor more").next().unwrap_or(problem);
+    fail(problem.trim_start_matches("error: "), input::EXIT_BAD_INPUT)
+}
+
+fn fail(problem: &str, status: u8) -> ExitCode {
+    let one_line: Vec<&str> = problem.split_whitespace().collect();
+    let _ = writeln!(io::stderr(), "placewise: {}", one_line.join(" "));
+    ExitCode::from(status)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.root_cause().downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

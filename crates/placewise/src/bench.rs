@@ -1,0 +1,223 @@
+//! `placewise bench`: how many events the simulator handles per second.
+//!
+//! An event is one entry taken from the event queue. Each bench runs in a process of its own, on
+//! one thread, so that its peak memory is its own. Beside it a bare `BinaryHeap` is pushed and
+//! popped for a while in the same process: the ratio of the two rates compares builds and hosts
+//! better than a rate does, and says how near the simulator is to doing nothing but queueing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+use placewise_policy::Policy;
+use placewise_workload::Case;
+use serde::{Deserialize, Serialize};
+
+use crate::input::InputError;
+use crate::placewise_sim::{Scenario, simulate};
+
+const EXAMPLE: &str = "\
+Example:
+  placewise bench --format json
+
+Each bench is simulated once, on one thread, in a process of its own.
+Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
+
+/// Measure how fast the simulator is on this host
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct BenchArgs {
+    /// Bench to run [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For the terminal
+    Table,
+    /// For programs
+    Json,
+}
+
+/// What is simulated.
+struct Bench {
+    name: &'static str,
+    machine: &'static str,
+    workload: &'static str,
+    case: &'static str,
+}
+
+const BENCHES: [Bench; 2] = [
+    Bench {
+        name: "epyc-9654-2s-768-tasks",
+        machine: "epyc-9654-2s",
+        workload: "context_switch1",
+        // Pairs that wake each other all the time: 768 tasks.
+        case: "instances=384",
+    },
+    Bench {
+        name: "hackbench-16-zen3",
+        machine: "zen3-2s-nps1",
+        workload: "hackbench",
+        case: "groups=16",
+    },
+];
+
+#[derive(Serialize, Deserialize)]
+struct Report {
+    benches: Vec<Measurement>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Measurement {
+    name: String,
+    events: u64,
+    wakeups: u64,
+    switches: u64,
+    seconds: f64,
+    events_per_s: f64,
+    rss_mb: f64,
+    /// Pushes and pops per second of a bare heap, measured right after.
+    heap_per_s: f64,
+    /// `events_per_s` / `heap_per_s`
+    heap_ratio: f64,
+}
+
+pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let benches = selected(&args.names)?;
+    let measure = |bench: &&Bench| match benches.len() {
+        1 => bench.measure(),
+        _ => bench.measure_in_own_process(),
+    };
+    let report = Report { benches: benches.iter().map(measure).collect::<anyhow::Result<_>>()? };
+    let text = match args.format {
+        Format::Table => table(&report),
+        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn selected(names: &[String]) -> Result<Vec<&'static Bench>, InputError> {
+    if names.is_empty() {
+        return Ok(BENCHES.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = BENCHES.map(|bench| bench.name).join(", ");
+        let unknown = || InputError(format!("bench `{name}`: unknown; expected one of {known}"));
+        BENCHES.iter().find(|bench| bench.name == name).ok_or_else(unknown)
+    };
+    names.iter().map(find).collect()
+}
+
+impl Bench {
+    fn measure(&self) -> anyhow::Result<Measurement> {
+        let machine = placewise_machine::load(self.machine)?;
+        let policy = Policy::parse("v6.0", "baseline")?;
+        let workload = placewise_workload::build(self.workload, &self.case.parse::<Case>()?)?;
+        let scenario =
+            Scenario { machine: &machine, policy: &policy, workload: &workload, seed: 1 };
+
+        let start = Instant::now();
+        let statistics = simulate(&scenario, None)?.statistics;
+        let seconds = start.elapsed().as_secs_f64();
+
+        let rss_mb = peak_rss_mb()?;
+        let events_per_s = statistics.events as f64 / seconds;
+        let heap_per_s = heap_per_s();
+        Ok(Measurement {
+            name: self.name.to_owned(),
+            events: statistics.events,
+            wakeups: statistics.wakeups,
+            switches: statistics.switches,
+            seconds,
+            events_per_s,
+            rss_mb,
+            heap_per_s,
+            heap_ratio: events_per_s / heap_per_s,
+        })
+    }
+
+    fn measure_in_own_process(&self) -> anyhow::Result<Measurement> {
+        let program = std::env::current_exe().context("cannot find the running program")?;
+        let output = Command::new(program)
+            .args(["bench", self.name, "--format", "json"])
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot start the bench")?;
+        ensure!(output.status.success(), "bench {}: {}", self.name, output.status);
+        let mut report: Report = serde_json::from_slice(&output.stdout)?;
+        report.benches.pop().context("the bench printed no measurement")
+    }
+}
+
+/// `VmHWM`: the most memory this process has had at once.
+fn peak_rss_mb() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: f64 = kib.context("/proc/self/status has no VmHWM")?.trim().parse()?;
+    Ok(kib / 1024.0)
+}
+
+/// What the standard library's heap does with a queue of the simulator's size: take the first of
+/// 1,000 entries, put it back a little later.
+fn heap_per_s() -> f64 {
+    const ENTRIES: u64 = 1_000;
+    const ROUNDS: u64 = 10_000_000;
+
+    let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
+        (0..ENTRIES).map(|id| Reverse((id, id))).collect();
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        if let Some(Reverse((time, id))) = heap.pop() {
+            // A multiplicative hash spreads the delays as the simulator's are spread.
+            let delay = 1 + (round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52);
+            heap.push(Reverse((time + delay, id)));
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    std::hint::black_box(heap);
+    ROUNDS as f64 / seconds
+}
+
+fn table(report: &Report) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "bench",
+        "events",
+        "wakeups",
+        "switches",
+        "seconds",
+        "events/s",
+        "of a heap",
+        "RSS MB",
+    ]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for bench in &report.benches {
+        table.add_row([
+            bench.name.clone(),
+            bench.events.to_string(),
+            bench.wakeups.to_string(),
+            bench.switches.to_string(),
+            format!("{:.2}", bench.seconds),
+            format!("{:.2} M", bench.events_per_s / 1e6),
+            format!("{:.0} %", 100.0 * bench.heap_ratio),
+            format!("{:.0}", bench.rss_mb),
+        ]);
+    }
+    format!("{table}\n")
+}

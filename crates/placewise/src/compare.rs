@@ -1,0 +1,299 @@
+//! `placewise compare`: the same workload, machine and seeds under several policies, as a table.
+//!
+//! Runs are independent and go wide over threads; their results are ordered by what they are, not
+//! by when they came, so the report is the same for any number of jobs.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use clap::builder::RangedU64ValueParser;
+use indicatif::{ProgressBar, ProgressStyle};
+use placewise_machine::Machine;
+use rayon::prelude::*;
+
+use crate::comparison::{self, Comparison, Series};
+use crate::input::InputError;
+use crate::output_file::OutputFile;
+use crate::placewise_sim::{Figure, Outcome, Scenario, simulate};
+use crate::placewise_trace::{FtraceWriter, Sink};
+use crate::report::{self, Format};
+use placewise_policy::Policy;
+use placewise_workload as workload;
+use placewise_workload::Case;
+use placewise_workload::program::Workload;
+
+const EXAMPLE: &str = "\
+Example:
+  placewise compare --machine zen3-2s-nps1 --workload hackbench \\
+      --case groups=1 --case groups=2 --policy baseline --policy short-task
+
+`placewise list` names the kernels, policies, workloads and machines there are.
+Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
+
+/// Compare placement policies on one machine and workload
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct CompareArgs {
+    /// Preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
+    #[arg(long, value_name = "MACHINE", default_value = "host")]
+    machine: String,
+
+    /// Kernel the policies are changes to
+    #[arg(long, value_name = "KERNEL", default_value = "v6.0")]
+    kernel: String,
+
+    /// Benchmark, or the path of an rt-app JSON file
+    #[arg(long, value_name = "WORKLOAD")]
+    workload: String,
+
+    /// Parameters of the benchmark, KEY=VALUE joined by `;` (repeatable) [default: a ladder]
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<String>,
+
+    /// Policy: `baseline`, a patch, `hint:A+B`, or several joined by `,` (repeatable); the first is
+    /// what the others are compared with
+    #[arg(long = "policy", value_name = "POLICY", default_value = "baseline")]
+    policies: Vec<String>,
+
+    /// Runs of each case and policy; run i uses seed SEED + i for every policy
+    #[arg(long, default_value_t = 5, value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
+    runs: u32,
+
+    /// Seed of the first run
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Threads to simulate on; the result does not depend on it [default: all CPUs]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    jobs: Option<usize>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Write the first run of the first case under the last policy as ftrace text
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Add the figures that say why: wakeups by domain level, migrations, wait time, idle time
+    #[arg(long)]
+    stats: bool,
+}
+
+pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let plan = Plan::new(args)?;
+    let mut trace = args.trace.as_deref().map(OutputFile::create).transpose()?;
+    let outcomes = plan.simulate_all(args, trace.as_mut())?;
+    if let Some(trace) = trace {
+        trace.finish()?;
+    }
+    let comparison = plan.comparison(args, &outcomes);
+    let text = report::render(&comparison, args.format)?;
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// The checked input: nothing is simulated before all of it is known to be good.
+struct Plan {
+    machine: Machine,
+    policies: Vec<Policy>,
+    cases: Vec<(String, Workload)>,
+}
+
+/// One simulation to do.
+#[derive(Clone, Copy)]
+struct Cell {
+    case: usize,
+    policy: usize,
+    run: u32,
+}
+
+impl Plan {
+    fn new(args: &CompareArgs) -> anyhow::Result<Self> {
+        if args.seed.checked_add(u64::from(args.runs) - 1).is_none() {
+            let problem = format!("--seed {}: too large for {} runs", args.seed, args.runs);
+            return Err(InputError(problem).into());
+        }
+        let machine = placewise_machine::load(&args.machine)?;
+        let policies = policies(&args.kernel, &args.policies)?;
+        let cases = cases(&args.workload, &args.cases, machine.online().len())?;
+        Ok(Self { machine, policies, cases })
+    }
+
+    /// In the order of [`Plan::cells`]. `trace` receives the first run of the first case under the
+    /// last policy.
+    fn simulate_all(
+        &self,
+        args: &CompareArgs,
+        trace: Option<&mut OutputFile>,
+    ) -> anyhow::Result<Vec<Outcome>> {
+        let cells = self.cells(args.runs);
+        let traced =
+            |cell: &Cell| (cell.case, cell.policy + 1, cell.run) == (0, self.policies.len(), 0);
+        let trace = Mutex::new(trace);
+        let progress = progress_bar(cells.len());
+        let simulate_cell = |cell: &Cell| {
+            let mut trace_of_cell = None;
+            if traced(cell) {
+                trace_of_cell = trace.lock().expect("no cell panics with the trace").take();
+            }
+            let outcome = self.simulate(*cell, args.seed, trace_of_cell);
+            progress.inc(1);
+            outcome
+        };
+        let mut pool = rayon::ThreadPoolBuilder::new();
+        if let Some(jobs) = args.jobs {
+            pool = pool.num_threads(jobs);
+        }
+        let pool = pool.build().context("cannot start the threads")?;
+        let outcomes: Vec<_> =
+            pool.install(|| cells.par_iter().with_max_len(1).map(simulate_cell).collect());
+        progress.finish_and_clear();
+        outcomes.into_iter().collect()
+    }
+
+    fn cells(&self, runs: u32) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for case in 0..self.cases.len() {
+            for policy in 0..self.policies.len() {
+                cells.extend((0..runs).map(|run| Cell { case, policy, run }));
+            }
+        }
+        cells
+    }
+
+    fn simulate(
+        &self,
+        cell: Cell,
+        seed: u64,
+        trace: Option<&mut OutputFile>,
+    ) -> anyhow::Result<Outcome> {
+        let (case, workload) = &self.cases[cell.case];
+        let policy = &self.policies[cell.policy];
+        let scenario =
+            Scenario { machine: &self.machine, policy, workload, seed: seed + u64::from(cell.run) };
+        let mut writer = trace.map(FtraceWriter::new);
+        let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
+        simulate(&scenario, sink)
+            .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))
+    }
+
+    fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {
+        let runs = args.runs as usize;
+        let mut rows = Vec::new();
+        let mut stats = Vec::new();
+        for ((case, _), of_case) in
+            self.cases.iter().zip(outcomes.chunks(runs * self.policies.len()))
+        {
+            rows.extend(comparison::rows(case, &self.series(of_case, runs, |o| &o.figures)));
+            if args.stats {
+                let why = self.series(of_case, runs, |o| &o.statistics.figures);
+                stats.extend(comparison::rows(case, &why));
+            }
+        }
+        Comparison {
+            machine: self.machine.name.clone(),
+            machine_shape: shape(&self.machine),
+            kernel: args.kernel.clone(),
+            workload: args.workload.clone(),
+            runs: args.runs,
+            seed: args.seed,
+            rows,
+            stats,
+            command: command(args),
+        }
+    }
+
+    /// One series per policy from the outcomes of one case.
+    fn series<'a>(
+        &'a self,
+        outcomes: &'a [Outcome],
+        runs: usize,
+        figures: fn(&Outcome) -> &[Figure],
+    ) -> Vec<Series<'a>> {
+        let of_policies = self.policies.iter().zip(outcomes.chunks(runs));
+        of_policies
+            .map(|(policy, outcomes)| Series {
+                policy: &policy.name,
+                runs: outcomes.iter().map(figures).collect(),
+            })
+            .collect()
+    }
+}
+
+fn policies(kernel: &str, specs: &[String]) -> anyhow::Result<Vec<Policy>> {
+    let mut policies: Vec<Policy> = Vec::new();
+    for spec in specs {
+        let policy = Policy::parse(kernel, spec)?;
+        if policies.iter().any(|other| other.name == policy.name) {
+            let problem = format!("--policy {spec}: is given twice; name each policy once");
+            return Err(InputError(problem).into());
+        }
+        policies.push(policy);
+    }
+    Ok(policies)
+}
+
+/// The cases to run, each with its name in the report. An rt-app file is one case without a name.
+fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<(String, Workload)>> {
+    if is_path(name) {
+        if let Some(spec) = specs.first() {
+            let problem = format!("--case {spec}: an rt-app file has no cases; leave --case out");
+            return Err(InputError(problem).into());
+        }
+        return Err(InputError(format!("{name}: rt-app files are not read yet")).into());
+    }
+    let cases: Vec<Case> = if specs.is_empty() {
+        workload::default_cases(name, nr_cpus)?
+    } else {
+        specs.iter().map(|spec| spec.parse::<Case>()).collect::<Result<_, _>>()?
+    };
+    let build = |case: &Case| {
+        Ok((workload::canonical(name, case)?.to_string(), workload::build(name, case)?))
+    };
+    cases.iter().map(build).collect()
+}
+
+/// A benchmark's name has neither a directory nor an extension.
+fn is_path(workload: &str) -> bool {
+    workload.contains(['/', '.'])
+}
+
+fn shape(machine: &Machine) -> String {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    [
+        count(machine.online().len(), "CPU"),
+        count(machine.nr_cores(), "core"),
+        count(machine.nr_llcs(), "LLC"),
+        count(machine.nr_nodes(), "NUMA node"),
+        count(machine.nr_packages(), "package"),
+    ]
+    .join(", ")
+}
+
+/// The options that give the same figures again, every default spelt out.
+fn command(args: &CompareArgs) -> Vec<String> {
+    let mut command = Vec::new();
+    let mut option = |name: &str, value: &str| {
+        command.push(format!("--{name} {}", shell_words::quote(value)));
+    };
+    option("machine", &args.machine);
+    option("kernel", &args.kernel);
+    option("workload", &args.workload);
+    args.cases.iter().for_each(|case| option("case", case));
+    args.policies.iter().for_each(|policy| option("policy", policy));
+    option("runs", &args.runs.to_string());
+    option("seed", &args.seed.to_string());
+    if args.stats {
+        command.push("--stats".to_owned());
+    }
+    command
+}
+
+/// Shown on a terminal only.
+fn progress_bar(runs: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
+    ProgressBar::new(runs as u64).with_style(style.expect("the template is well formed"))
+}

@@ -1,0 +1,29 @@
+//! Which errors are the input's fault, and so end with exit status 2.
+//!
+//! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them;
+//! what only the command line can see (a policy given twice, a trace path nobody can write) is an
+//! [`InputError`].
+
+use placewise_machine::MachineError;
+
+use placewise_policy::PolicyError;
+use placewise_workload::WorkloadError;
+
+pub const EXIT_BAD_INPUT: u8 = 2;
+const EXIT_FAILURE: u8 = 1;
+
+/// Something in the command line that cannot be: what, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InputError(pub String);
+
+pub fn exit_status(error: &anyhow::Error) -> u8 {
+    if error.chain().any(is_bad_input) { EXIT_BAD_INPUT } else { EXIT_FAILURE }
+}
+
+fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<InputError>()
+        || error.is::<MachineError>()
+        || error.is::<PolicyError>()
+        || error.is::<WorkloadError>()
+}

@@ -1,0 +1,383 @@
+//! `placewise machine`: the presets, and what Placewise makes of a machine: its shape, the sched
+//! domains a kernel builds on it, and its cost figures with their sources.
+
+use std::io::{self, Write};
+
+use clap::{Subcommand, ValueEnum};
+use comfy_table::{CellAlignment, Table, presets as table_styles};
+use placewise_machine::domains::{self, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule};
+use placewise_machine::{Machine, load, presets};
+use placewise_policy::{IMB_NUMA_EIGHTH, IMB_NUMA_QUARTER, Policy};
+use serde::Serialize;
+use serde_json::Value;
+
+const EXAMPLE: &str = "\
+Examples:
+  placewise machine show zen3-2s-nps1
+  placewise machine show host --kernel v6.12 --costs
+  placewise machine show 'pack:2 l3:8 core:8 pu:2' --format dot | dot -Tsvg";
+
+/// Show machines: shape, sched domains, costs
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct MachineArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List the presets
+    List,
+    /// Show a machine
+    Show(ShowArgs),
+}
+
+#[derive(clap::Args)]
+struct ShowArgs {
+    /// Preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
+    machine: String,
+
+    /// Kernel that builds the sched domains
+    #[arg(long, value_name = "KERNEL", default_value = "v6.0")]
+    kernel: String,
+
+    /// How to print the machine
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Add the cost figures and their sources to the table
+    #[arg(long)]
+    costs: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For the terminal
+    Table,
+    /// Everything, for programs
+    Json,
+    /// The tree of sched domains, for graphviz
+    Dot,
+}
+
+pub fn run(args: &MachineArgs) -> anyhow::Result<()> {
+    let text = match &args.verb {
+        Verb::List => list(),
+        Verb::Show(args) => show(args)?,
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn list() -> String {
+    let mut table = plain_table();
+    for preset in presets() {
+        table.add_row([preset.name, &preset.description]);
+    }
+    trimmed(&table)
+}
+
+fn show(args: &ShowArgs) -> anyhow::Result<String> {
+    let machine = load(&args.machine)?;
+    let domains = domains::build(&machine, &rules(&args.kernel)?)?;
+    match args.format {
+        Format::Table => Ok(table(&machine, &domains, args)),
+        Format::Json => json(&machine, &domains, &args.kernel),
+        Format::Dot => Ok(dot(&machine, &domains)),
+    }
+}
+
+/// What a kernel's profile says about sched domains.
+fn rules(kernel: &str) -> anyhow::Result<DomainRules> {
+    let profile = Policy::parse(kernel, "baseline")?.profile;
+    Ok(DomainRules {
+        cluster_level: profile.cluster_level,
+        package_name: if profile.package_level_is_pkg { "PKG" } else { "DIE" },
+        default_imbalance_pct: profile.imbalance_pct,
+        numa_imbalance: match profile.imb_numa {
+            IMB_NUMA_QUARTER => NumaImbalanceRule::Quarter,
+            IMB_NUMA_EIGHTH => NumaImbalanceRule::Eighth,
+            _ => NumaImbalanceRule::None,
+        },
+    })
+}
+
+fn table(machine: &Machine, domains: &Domains, args: &ShowArgs) -> String {
+    let mut text = format!("{}: {}\n{}\n", machine.name, machine.description, shape(machine));
+    if machine.nr_nodes() > 1 {
+        text += &format!("\nNUMA distances\n{}", distance_table(machine));
+        text += &format!("node_reclaim_distance {}\n", machine.node_reclaim_distance);
+    }
+    text += &format!("\nsched domains of {}\n{}", args.kernel, domain_table(domains));
+    text += &format!("\nflags\n{}", flag_table(domains));
+    if args.costs {
+        text += &format!("\ncosts\n{}", cost_table(machine));
+    }
+    text
+}
+
+fn shape(machine: &Machine) -> String {
+    let counts = [
+        ("packages", machine.nr_packages()),
+        ("NUMA nodes", machine.nr_nodes()),
+        ("LLCs", machine.nr_llcs()),
+        ("cores", machine.nr_cores()),
+        ("CPUs", machine.online().len()),
+    ];
+    let counts: Vec<String> = counts.iter().map(|(what, n)| format!("{what} {n}")).collect();
+    format!("{}; online {}", counts.join(", "), machine.online())
+}
+
+fn distance_table(machine: &Machine) -> String {
+    let mut table = plain_table();
+    for (node, row) in machine.node_distances.iter().enumerate() {
+        let cpus = machine.cpus_where(|cpu| usize::from(cpu.node) == node);
+        let distances = row.iter().map(u32::to_string);
+        table.add_row([format!("node {node}"), cpus.to_string()].into_iter().chain(distances));
+    }
+    trimmed(&table)
+}
+
+/// Domains that differ in nothing but the CPUs they span.
+struct Alike<'a> {
+    first: &'a DomainSpan,
+    count: usize,
+}
+
+fn alike(domains: &Domains) -> Vec<Alike<'_>> {
+    let mut kinds: Vec<Alike> = Vec::new();
+    for domain in &domains.spans {
+        let key = |domain: &DomainSpan| {
+            let limits = (domain.imbalance_pct, domain.cache_nice_tries, domain.imb_numa_nr);
+            (domain.level, domain.flags, limits, groups(domain))
+        };
+        match kinds.iter_mut().find(|kind| key(kind.first) == key(domain)) {
+            Some(kind) => kind.count += 1,
+            None => kinds.push(Alike { first: domain, count: 1 }),
+        }
+    }
+    kinds.sort_by_key(|kind| level_order(&kind.first.level));
+    kinds
+}
+
+fn level_order(level: &Level) -> (u32, u32) {
+    match level {
+        Level::Smt => (0, 0),
+        Level::Cls => (1, 0),
+        Level::Mc => (2, 0),
+        Level::Die | Level::Pkg => (3, 0),
+        Level::Node => (4, 0),
+        Level::Numa(distance) => (5, *distance),
+    }
+}
+
+/// `8 of 16`; groups of several sizes are listed, largest last: `1 of 8, 7 of 16`.
+fn groups(domain: &DomainSpan) -> String {
+    let mut weights: Vec<usize> = domain.groups.iter().map(|group| group.len()).collect();
+    weights.sort_unstable();
+    let runs = weights.chunk_by(|a, b| a == b);
+    let sizes: Vec<String> = runs.map(|run| format!("{} of {}", run.len(), run[0])).collect();
+    sizes.join(", ")
+}
+
+fn level_name(level: &Level) -> String {
+    match level {
+        Level::Numa(distance) => format!("{level} {distance}"),
+        level => level.to_string(),
+    }
+}
+
+fn domain_table(domains: &Domains) -> String {
+    let mut table = plain_table();
+    table.set_header([
+        "level",
+        "domains",
+        "CPUs",
+        "groups",
+        "imbalance_pct",
+        "cache_nice_tries",
+        "imb_numa_nr",
+        "first span",
+    ]);
+    for column in [1, 2, 4, 5, 6] {
+        let column = table.column_mut(column).expect("the header has eight columns");
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for Alike { first, count } in alike(domains) {
+        table.add_row([
+            level_name(&first.level),
+            count.to_string(),
+            first.weight().to_string(),
+            groups(first),
+            first.imbalance_pct.to_string(),
+            first.cache_nice_tries.to_string(),
+            first.imb_numa_nr.to_string(),
+            first.cpus.to_string(),
+        ]);
+    }
+    trimmed(&table)
+}
+
+fn flag_table(domains: &Domains) -> String {
+    let mut table = plain_table();
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    for Alike { first, .. } in alike(domains) {
+        let row = [level_name(&first.level), flags(first).join(" ")];
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    table.add_rows(rows);
+    trimmed(&table)
+}
+
+fn flags(domain: &DomainSpan) -> Vec<&'static str> {
+    domain.flags.iter_names().map(|(name, _)| name).collect()
+}
+
+fn cost_table(machine: &Machine) -> String {
+    let mut table = plain_table();
+    let values = serde_json::to_value(&machine.costs).unwrap_or_default();
+    for (name, source) in &machine.cost_sources {
+        table.add_row([name, &plain(&values[name.as_str()]), source]);
+    }
+    trimmed(&table)
+}
+
+/// A figure without the punctuation of JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Object(parts) => {
+            let parts = parts.iter().map(|(name, part)| format!("{name} {}", plain(part)));
+            parts.collect::<Vec<_>>().join(", ")
+        }
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join("; "),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(table_styles::NOTHING);
+    table
+}
+
+fn trimmed(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+#[derive(Serialize)]
+struct MachineReport<'a> {
+    name: &'a str,
+    description: &'a str,
+    packages: usize,
+    nodes: usize,
+    llcs: usize,
+    cores: usize,
+    cpus: Vec<CpuReport>,
+    node_distances: &'a [Vec<u32>],
+    node_reclaim_distance: u32,
+    kernel: &'a str,
+    domains: Vec<DomainReport>,
+    costs: serde_json::Map<String, Value>,
+}
+
+/// An online CPU.
+#[derive(Serialize)]
+struct CpuReport {
+    id: usize,
+    core: u16,
+    cluster: u16,
+    llc: u16,
+    node: u16,
+    package: u16,
+    capacity: u32,
+    priority: i32,
+}
+
+#[derive(Serialize)]
+struct DomainReport {
+    level: &'static str,
+    /// Of a NUMA level.
+    distance: Option<u32>,
+    span: String,
+    groups: Vec<String>,
+    flags: Vec<&'static str>,
+    imbalance_pct: u32,
+    cache_nice_tries: u32,
+    imb_numa_nr: u32,
+}
+
+fn json(machine: &Machine, domains: &Domains, kernel: &str) -> anyhow::Result<String> {
+    let report = MachineReport {
+        name: &machine.name,
+        description: &machine.description,
+        packages: machine.nr_packages(),
+        nodes: machine.nr_nodes(),
+        llcs: machine.nr_llcs(),
+        cores: machine.nr_cores(),
+        cpus: machine.online().iter().map(|id| cpu_report(machine, id)).collect(),
+        node_distances: &machine.node_distances,
+        node_reclaim_distance: machine.node_reclaim_distance,
+        kernel,
+        domains: domains.spans.iter().map(domain_report).collect(),
+        costs: costs_with_sources(machine)?,
+    };
+    Ok(serde_json::to_string_pretty(&report)? + "\n")
+}
+
+fn cpu_report(machine: &Machine, id: usize) -> CpuReport {
+    let cpu = &machine.cpus[id];
+    CpuReport {
+        id,
+        core: cpu.core,
+        cluster: cpu.cluster,
+        llc: cpu.llc,
+        node: cpu.node,
+        package: cpu.package,
+        capacity: cpu.capacity,
+        priority: cpu.priority,
+    }
+}
+
+fn domain_report(domain: &DomainSpan) -> DomainReport {
+    DomainReport {
+        level: domain.level.name(),
+        distance: match domain.level {
+            Level::Numa(distance) => Some(distance),
+            _ => None,
+        },
+        span: domain.cpus.to_string(),
+        groups: domain.groups.iter().map(|group| group.to_string()).collect(),
+        flags: flags(domain),
+        imbalance_pct: domain.imbalance_pct,
+        cache_nice_tries: domain.cache_nice_tries,
+        imb_numa_nr: domain.imb_numa_nr,
+    }
+}
+
+/// The costs in the form of a machine file.
+fn costs_with_sources(machine: &Machine) -> anyhow::Result<serde_json::Map<String, Value>> {
+    let values = serde_json::to_value(&machine.costs)?;
+    let figure = |(name, source): (&String, &String)| {
+        let figure = serde_json::json!({ "value": values[name.as_str()], "source": source });
+        (name.clone(), figure)
+    };
+    Ok(machine.cost_sources.iter().map(figure).collect())
+}
+
+fn dot(machine: &Machine, domains: &Domains) -> String {
+    let mut text = format!("digraph {:?} {{\n  rankdir=LR;\n  node [shape=box];\n", machine.name);
+    for (index, domain) in domains.spans.iter().enumerate() {
+        let level = level_name(&domain.level);
+        text += &format!("  d{index} [label=\"{level}\\n{}\"];\n", domain.cpus);
+    }
+    let edges = domains.chains.iter().flat_map(|chain| chain.windows(2));
+    let edges: std::collections::BTreeSet<_> = edges.map(|edge| (edge[1], edge[0])).collect();
+    for (parent, child) in edges {
+        text += &format!("  d{parent} -> d{child};\n");
+    }
+    text + "}\n"
+}
