@@ -1,0 +1,190 @@
+//! Writes tracepoints as ftrace text: what `trace-cmd`, `perf script` readers
+//! and Perfetto accept.
+//!
+//! The five flag characters are those of kernels from v5.19 on, for older
+//! simulated kernels too: readers of old traces take both.
+
+use std::io::{self, Write};
+
+use crate::event::{Context, Event, Record, Sink};
+
+/// A [`Sink`] that writes text. The first error is kept for [`finish`](Self::finish).
+pub struct FtraceWriter<W: Write> {
+    out: W,
+    status: io::Result<()>,
+}
+
+impl<W: Write> FtraceWriter<W> {
+    /// Writes the header that ftrace puts before its events.
+    pub fn new(mut out: W, nr_cpus: usize) -> Self {
+        let status = write_header(&mut out, nr_cpus);
+        FtraceWriter { out, status }
+    }
+
+    /// The writer back, or the first error.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.status?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+impl<W: Write> Sink for FtraceWriter<W> {
+    fn record(&mut self, record: &Record<'_>) {
+        if self.status.is_ok() {
+            self.status = write_record(&mut self.out, record);
+        }
+    }
+}
+
+fn write_header(out: &mut impl Write, nr_cpus: usize) -> io::Result<()> {
+    writeln!(out, "# tracer: nop")?;
+    writeln!(out, "#")?;
+    writeln!(out, "# entries-in-buffer/entries-written: 0/0   #P:{nr_cpus}")?;
+    writeln!(out, "#")?;
+    writeln!(out, "#                                _-----=> irqs-off/BH-disabled")?;
+    writeln!(out, "#                               / _----=> need-resched")?;
+    writeln!(out, "#                              | / _---=> hardirq/softirq")?;
+    writeln!(out, "#                              || / _--=> preempt-depth")?;
+    writeln!(out, "#                              ||| / _-=> migrate-disable")?;
+    writeln!(out, "#                              |||| /     delay")?;
+    writeln!(out, "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION")?;
+    writeln!(out, "#              | |         |   |||||     |         |")
+}
+
+fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
+    let flags = match record.context {
+        Context::Task => "d..2.",
+        Context::HardInterrupt => "d.h2.",
+        Context::HardInterruptResched => "dNh2.",
+        Context::SoftInterrupt => "d.s4.",
+    };
+    // ftrace prints microseconds, truncated.
+    let (seconds, micros) = (record.time_ns / 1_000_000_000, record.time_ns / 1_000 % 1_000_000);
+    write!(
+        out,
+        "{:>16}-{:<7} [{:03}] {flags} {seconds:5}.{micros:06}: ",
+        comm(record.comm, record.pid),
+        record.pid,
+        record.cpu
+    )?;
+    write_event(out, &record.event)
+}
+
+/// The idle task shows as `<idle>` in front of a line, and as `swapper/N` within.
+fn comm(comm: &str, pid: u32) -> &str {
+    if pid == 0 { "<idle>" } else { comm }
+}
+
+fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
+    match event {
+        Event::Waking { comm, pid, prio, target_cpu } => {
+            writeln!(
+                out,
+                "sched_waking: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
+            )
+        }
+        Event::Wakeup { comm, pid, prio, target_cpu } => {
+            writeln!(
+                out,
+                "sched_wakeup: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
+            )
+        }
+        Event::WakeupNew { comm, pid, prio, target_cpu } => {
+            writeln!(
+                out,
+                "sched_wakeup_new: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
+            )
+        }
+        Event::Migrate { comm, pid, prio, from, to } => {
+            writeln!(
+                out,
+                "sched_migrate_task: comm={comm} pid={pid} prio={prio} orig_cpu={from} dest_cpu={to}"
+            )
+        }
+        Event::Switch {
+            prev_comm,
+            prev_pid,
+            prev_prio,
+            prev_state,
+            next_comm,
+            next_pid,
+            next_prio,
+        } => {
+            write!(
+                out,
+                "sched_switch: prev_comm={prev_comm} prev_pid={prev_pid} prev_prio={prev_prio} "
+            )?;
+            write!(out, "prev_state={prev_state} ==> ")?;
+            writeln!(out, "next_comm={next_comm} next_pid={next_pid} next_prio={next_prio}")
+        }
+        Event::Fork { comm, pid, child_comm, child_pid } => {
+            writeln!(
+                out,
+                "sched_process_fork: comm={comm} pid={pid} child_comm={child_comm} child_pid={child_pid}"
+            )
+        }
+        Event::Exit { comm, pid, prio } => {
+            writeln!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(event: Event<'_>, context: Context) -> String {
+        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()) };
+        writer.record(&Record {
+            time_ns: 12_345_678_901,
+            cpu: 7,
+            comm: "sender",
+            pid: 42,
+            context,
+            event,
+        });
+        String::from_utf8(writer.finish().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn lines_are_laid_out_as_by_the_kernel() {
+        let waking = Event::Waking { comm: "receiver", pid: 43, prio: 120, target_cpu: 9 };
+        assert_eq!(
+            line(waking, Context::Task),
+            "          sender-42      [007] d..2.    12.345678: sched_waking: comm=receiver pid=43 prio=120 target_cpu=009\n"
+        );
+        let migrate = Event::Migrate { comm: "receiver", pid: 43, prio: 120, from: 9, to: 136 };
+        assert_eq!(
+            line(migrate, Context::SoftInterrupt),
+            "          sender-42      [007] d.s4.    12.345678: sched_migrate_task: comm=receiver pid=43 prio=120 orig_cpu=9 dest_cpu=136\n"
+        );
+    }
+
+    #[test]
+    fn the_idle_task_is_named_as_by_the_kernel() {
+        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()) };
+        let event = Event::Switch {
+            prev_comm: "swapper/3",
+            prev_pid: 0,
+            prev_prio: 120,
+            prev_state: "R",
+            next_comm: "sender",
+            next_pid: 42,
+            next_prio: 120,
+        };
+        writer.record(&Record {
+            time_ns: 0,
+            cpu: 3,
+            comm: "swapper/3",
+            pid: 0,
+            context: Context::Task,
+            event,
+        });
+        let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+        assert!(text.starts_with(
+            "          <idle>-0       [003] d..2.     0.000000: sched_switch: prev_comm=swapper/3"
+        ));
+        assert!(text.ends_with("prev_state=R ==> next_comm=sender next_pid=42 next_prio=120\n"));
+    }
+}
