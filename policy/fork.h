@@ -56,7 +56,7 @@ static inline void add_wakeup_stats(struct state __arena *st,
 		sgs->misfit_task_load = 0;
 }
 
-static inline void update_sg_wakeup_stats(struct state __arena *st,
+static subprogram void update_sg_wakeup_stats(struct state __arena *st,
 					  const struct sched_span __arena *span,
 					  struct sg_lb_stats *sgs, u32 p)
 {
@@ -215,7 +215,7 @@ static inline bool prefer_idlest(struct state __arena *st,
 }
 
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
-static inline u32 find_idlest_group(struct state __arena *st,
+static subprogram u32 find_idlest_group(struct state __arena *st,
 				    const struct sched_domain __arena *sd,
 				    u32 p)
 {
@@ -247,7 +247,7 @@ struct legacy_stats {
 	u64 max_spare; /* of one CPU */
 };
 
-static inline void update_legacy_stats(struct state __arena *st, u32 group_nr,
+static subprogram void update_legacy_stats(struct state __arena *st, u32 group_nr,
 				       struct legacy_stats *stats, u32 p)
 {
 	const struct task __arena *task = task_of(st, p);
@@ -326,7 +326,7 @@ static inline bool legacy_prefers_idlest(const struct sched_span __arena *span,
 	       100 * local->avg_load >= scale * search->min_avg_load;
 }
 
-static inline u32
+static subprogram u32
 find_idlest_group_legacy(struct state __arena *st,
 			 const struct sched_domain __arena *sd, u32 p,
 			 u32 sd_flag)
@@ -414,7 +414,7 @@ static inline void consider_loaded_cpu(struct state __arena *st, u32 cpu,
 	}
 }
 
-static inline u32 find_idlest_group_cpu(struct state __arena *st, u32 group_nr,
+static subprogram u32 find_idlest_group_cpu(struct state __arena *st, u32 group_nr,
 					u32 p, u32 this_cpu)
 {
 	struct sched_group __arena *group = group_of(st, group_nr);
@@ -507,7 +507,7 @@ static inline u32 find_idlest_step(struct state __arena *st, u32 p, u32 cpu,
  * The CPU on which task @p, created (or exec'ing) on @cpu, is to start. @prev
  * is its answer where nothing can be balanced.
  */
-static inline u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
+static subprogram u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
 				  u32 prev, u32 sd_flag)
 {
 	u32 level = highest_domain(st, cpu, sd_flag, U32_MAX, true);

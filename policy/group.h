@@ -143,7 +143,7 @@ static inline u32 cpu_h_nr_running(const struct state __arena *st,
 }
 
 /* Load of the entities that are queued, without what sleepers left behind. */
-static inline u64 cpu_runnable_load(struct state __arena *st, u32 cpu)
+static subprogram u64 cpu_runnable_load(struct state __arena *st, u32 cpu)
 {
 	u64 load = 0;
 	u32 p = cpu_rq(st, cpu)->mru_head;

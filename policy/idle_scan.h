@@ -63,30 +63,35 @@ static inline u64 usable_word(const struct wakeup *wakeup, u32 word)
 	return usable & wakeup->wakee->cpus_allowed.bits[word];
 }
 
-/* The words of a set in wrap order. The start's word comes twice, as two parts.
+/*
+ * The words of a set in wrap order, by how many are still to come: from
+ * set->words down to 0. The start's word comes first and last, as two parts.
  */
-static inline u32 scan_word(const struct scan_set *set, u32 step)
+static inline u32 scan_word(const struct scan_set *set, u32 left)
 {
-	u32 word = set->start / 64 + step;
+	u32 word = set->start / 64 + set->words - left;
 
 	if (word >= set->first_word + set->words)
 		word -= set->words;
 	return word & (CPUMASK_WORDS - 1);
 }
 
-static inline u64 scan_bits(const struct scan_set *set, u32 step)
+static inline u64 scan_bits(const struct scan_set *set, u32 left)
 {
-	u32 word = scan_word(set, step);
+	u32 word = scan_word(set, left);
 	u64 bits = set->cpus->bits[word];
 
 	if (set->except)
 		bits &= ~set->except->bits[word];
-	if (step == 0)
+	if (left == set->words)
 		bits &= bits_from(set->start);
-	else if (step == set->words)
+	else if (left == 0)
 		bits &= bits_below(set->start);
 	return bits;
 }
+
+#define for_each_scan_word(left, set)                                          \
+	for ((left) = (set)->words + 1; (left)-- && can_loop;)
 
 /* All CPUs of [first_word, end_word) from the target, or the one after it, on.
  */
@@ -107,16 +112,17 @@ static inline void scan_init(struct scan_set *set,
 }
 
 /* Walk for a usable CPU, within the search's limit. */
-static inline u32 scan_for_cpu(struct idle_search *search,
-			       const struct scan_set *set)
+static subprogram u32 scan_for_cpu(struct idle_search *search,
+				   const struct scan_set *set)
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
-	u32 seen = 0, found = NO_CPU, step;
+	u32 seen = 0, found = NO_CPU, left;
 
-	for (step = 0; step <= set->words && can_loop; step++) {
-		u32 word = scan_word(set, step);
-		u64 cpus = scan_bits(set, step);
+	for_each_scan_word(left, set)
+	{
+		u32 word = scan_word(set, left);
+		u64 cpus = scan_bits(set, left);
 		u64 usable = cpus & usable_word(wakeup, word);
 
 		if (st->profile.scan_allowed_only)
@@ -152,8 +158,8 @@ static inline bool core_visited(const struct idle_search *search,
 	u32 distance = (cpu - set->start) & (NR_CPUS - 1);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
-		u32 sibling = core->siblings[i];
+	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (((sibling - set->start) & (NR_CPUS - 1)) < distance &&
 		    task_allowed(search->wakeup->wakee, sibling))
@@ -173,8 +179,8 @@ static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
-		u32 sibling = core->siblings[i];
+	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 		bool idle = available_idle_cpu(st, sibling);
 
 		st->decision.scanned++;
@@ -192,16 +198,17 @@ static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 }
 
 /* Walk for a core all of whose CPUs are idle: its first allowed CPU met. */
-static inline u32 scan_for_core(struct idle_search *search,
-				const struct scan_set *set)
+static subprogram u32 scan_for_core(struct idle_search *search,
+				    const struct scan_set *set)
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
-	u32 step;
+	u32 left;
 
-	for (step = 0; step <= set->words && can_loop; step++) {
-		u32 word = scan_word(set, step);
-		u64 cpus = scan_bits(set, step) &
+	for_each_scan_word(left, set)
+	{
+		u32 word = scan_word(set, left);
+		u64 cpus = scan_bits(set, left) &
 			   wakeup->wakee->cpus_allowed.bits[word];
 
 		for (; cpus && can_loop; cpus &= cpus - 1) {
@@ -336,8 +343,8 @@ static inline void update_idle_core(struct state __arena *st, u32 cpu)
 
 	if (!st->root.smt_active || llc->has_idle_cores)
 		return;
-	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
-		u32 sibling = core->siblings[i];
+	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (sibling != cpu && !available_idle_cpu(st, sibling))
 			return;

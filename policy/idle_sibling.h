@@ -125,13 +125,13 @@ static inline u32 asym_capacity_level(struct state __arena *st, u32 cpu)
 }
 
 /* The first usable CPU the wakee fits on, else the largest usable one. */
-static inline u32 select_idle_capacity(const struct idle_search *search,
-				       const struct sched_span __arena *span)
+static subprogram u32 select_idle_capacity(
+	const struct idle_search *search, const struct sched_span __arena *span)
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
 	u64 best_capacity = 0;
-	u32 best = search->target, step;
+	u32 best = search->target, left;
 	struct scan_set set = {
 		.cpus = &span->cpus,
 		.first_word = span->first_word,
@@ -139,9 +139,10 @@ static inline u32 select_idle_capacity(const struct idle_search *search,
 		.start = search->target,
 	};
 
-	for (step = 0; step <= set.words && can_loop; step++) {
-		u32 word = scan_word(&set, step);
-		u64 cpus = scan_bits(&set, step);
+	for_each_scan_word(left, &set)
+	{
+		u32 word = scan_word(&set, left);
+		u64 cpus = scan_bits(&set, left);
 		u64 usable = cpus & usable_word(wakeup, word);
 
 		st->decision.scanned += count_bits(
@@ -162,15 +163,15 @@ static inline u32 select_idle_capacity(const struct idle_search *search,
 }
 
 /* The first usable sibling of @cpu, which shares the target's LLC. */
-static inline u32 select_idle_smt(const struct idle_search *search, u32 cpu)
+static subprogram u32 select_idle_smt(const struct idle_search *search, u32 cpu)
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && i < NR_SIBLINGS && can_loop; i++) {
-		u32 sibling = core->siblings[i];
+	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (sibling == cpu && st->profile.smt_scan_skips_prev)
 			continue;
@@ -425,7 +426,8 @@ static inline u32 search_llc(struct idle_search *search)
 	return search_core_cpu_smt_of_target(search);
 }
 
-static inline u32 select_idle_sibling(const struct wakeup *wakeup, u32 target)
+static subprogram u32 select_idle_sibling(const struct wakeup *wakeup,
+					  u32 target)
 {
 	struct state __arena *st = wakeup->st;
 	u32 second_prev = NO_CPU, second_recent = NO_CPU;

@@ -44,7 +44,7 @@ static inline u32 first_allowed_cpu(struct state __arena *st,
 }
 
 /* For an answer that the wakee may not use: its node, then any CPU it may. */
-static inline u32 select_fallback_rq(struct state __arena *st,
+static subprogram u32 select_fallback_rq(struct state __arena *st,
 				     const struct task __arena *p)
 {
 	u16 node = cpu_of(st, p->cpu)->node;
@@ -99,7 +99,7 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 	return wake_affine(wakeup, level);
 }
 
-static inline u32 select_wakeup_cpu(const struct wakeup *wakeup,
+static subprogram u32 select_wakeup_cpu(const struct wakeup *wakeup,
 				    bool current_cpu)
 {
 	struct state __arena *st = wakeup->st;

@@ -20,8 +20,13 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 
+/*
+ * subprogram marks a function that stays a function in BPF, where inlining it
+ * would fill the stack of 512 bytes; natively it is inline like all others.
+ */
 #ifdef __bpf__
 #define __arena __attribute__((address_space(1)))
+#define subprogram __attribute__((noinline, unused))
 #define can_loop                                               \
 	({                                                     \
 		__label__ spent, go_on;                        \
@@ -35,6 +40,7 @@ typedef _Bool bool;
 	})
 #else
 #define __arena
+#define subprogram inline
 #define can_loop true
 #endif
 
