@@ -15,4 +15,4 @@ mod machine;
 pub use costs::{ByDistance, Costs, IdleState};
 pub use cpuset::CpuSet;
 pub use error::MachineError;
-pub use machine::{Cpu, Machine, Preset, load, presets};
+pub use machine::{CostFigure, Cpu, Machine, Preset, load, presets};

@@ -69,11 +69,31 @@ impl Machine {
         self.count(|cpu| cpu.package)
     }
 
+    /// Every cost figure in the order of [`Costs`].
+    pub fn cost_figures(&self) -> Vec<CostFigure<'_>> {
+        let values = toml::Table::try_from(&self.costs).unwrap_or_default();
+        let figure = |(name, value): (String, toml::Value)| CostFigure {
+            value: value.to_string(),
+            source: self.cost_sources.get(&name).map_or("", String::as_str),
+            name,
+        };
+        values.into_iter().map(figure).collect()
+    }
+
     /// Ids are dense, so the highest tells how many there are.
     fn count(&self, id: impl Fn(&Cpu) -> u16) -> usize {
         let online = self.cpus.iter().filter(|cpu| cpu.online);
         online.map(|cpu| usize::from(id(cpu)) + 1).max().unwrap_or(0)
     }
+}
+
+/// A cost figure as a machine file gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CostFigure<'a> {
+    pub name: String,
+    /// In the syntax of the machine file.
+    pub value: String,
+    pub source: &'a str,
 }
 
 /// A machine that comes with Placewise.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets as table_styles};
-use placewise_machine::domains::{self, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule};
+use placewise_machine::domains::{
+    self, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule,
+};
 use placewise_machine::{Machine, load, presets};
 use placewise_policy::{IMB_NUMA_EIGHTH, IMB_NUMA_QUARTER, Policy};
 use serde::Serialize;
@@ -238,29 +240,15 @@ fn flags(domain: &DomainSpan) -> Vec<&'static str> {
 
 fn cost_table(machine: &Machine) -> String {
     let mut table = plain_table();
-    let values = serde_json::to_value(&machine.costs).unwrap_or_default();
-    for (name, source) in &machine.cost_sources {
-        table.add_row([name, &plain(&values[name.as_str()]), source]);
+    for figure in machine.cost_figures() {
+        table.add_row([&figure.name, &figure.value, figure.source]);
     }
     trimmed(&table)
 }
 
-/// A figure without the punctuation of JSON.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Object(parts) => {
-            let parts = parts.iter().map(|(name, part)| format!("{name} {}", plain(part)));
-            parts.collect::<Vec<_>>().join(", ")
-        }
-        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join("; "),
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
-
 fn plain_table() -> Table {
     let mut table = Table::new();
-    table.load_preset(table_styles::NOTHING);
+    table.load_style(table_styles::NOTHING);
     table
 }
 
