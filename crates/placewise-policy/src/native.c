@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The native build of the policy: its entry points with C linkage. */
 #include "state.h"
+#include "place.h"
 #include "runqueue.h"
 #include "layout.h"
 
@@ -75,4 +76,33 @@ void placewise_copy_task(struct state *st, u32 child, u32 parent, u32 cpu)
 void placewise_place_new_task(struct state *st, u32 child, u32 cpu)
 {
 	place_new_task(st, child, cpu);
+}
+
+/* Where a task runs next: place.h. */
+
+u32 placewise_select_task_rq(struct state *st, u32 task, u32 prev, u32 cpu,
+			     u32 wake_flags, u64 now)
+{
+	return select_task_rq(st, task, prev, cpu, wake_flags, now);
+}
+
+bool placewise_ttwu_queue_wakelist(struct state *st, u32 task, u32 waking_cpu,
+				   u32 cpu, bool on_cpu)
+{
+	return ttwu_queue_wakelist(st, task, waking_cpu, cpu, on_cpu);
+}
+
+void placewise_record_scan_cost(struct state *st, u32 waking_cpu, u64 scan_ns)
+{
+	record_scan_cost(st, waking_cpu, scan_ns);
+}
+
+u32 placewise_nr_idle_scan_of(u64 util, u32 llc_size, u32 imbalance_pct)
+{
+	return nr_idle_scan_of(util, llc_size, imbalance_pct);
+}
+
+u32 placewise_hint_check(u32 value)
+{
+	return hint_check(value);
 }

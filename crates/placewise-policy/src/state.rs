@@ -91,6 +91,32 @@ entry_points! {
     fn copy_task(child: u32, parent: u32, cpu: u32);
     /// Gives a new task its first utilisation on the CPU that was chosen.
     fn place_new_task(child: u32, cpu: u32);
+    /// Answers with the CPU for a task that last ran on `prev` and is woken, created or exec'ing
+    /// on `cpu`; how it came to it stands in `decision`.
+    fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
+    /// Does a wakee go over the wake list of `cpu`? With `on_cpu`, while it is still leaving it?
+    fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
+    /// Accounts the time that looking at `decision.timed_scan` CPUs took.
+    fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
+}
+
+/// How many CPUs a search may look at in an LLC whose CPUs' utilisation adds up to `util`.
+pub fn nr_idle_scan_of(util: u64, llc_size: u32, imbalance_pct: u32) -> u32 {
+    // SAFETY: a pure function of numbers.
+    unsafe { pure::placewise_nr_idle_scan_of(util, llc_size, imbalance_pct) }
+}
+
+/// `HINT_VALID`, or what is wrong with a hint mask.
+pub fn hint_check(value: u32) -> HintError {
+    // SAFETY: a pure function of a number.
+    unsafe { pure::placewise_hint_check(value) }
+}
+
+mod pure {
+    unsafe extern "C" {
+        pub fn placewise_nr_idle_scan_of(util: u64, llc_size: u32, imbalance_pct: u32) -> u32;
+        pub fn placewise_hint_check(value: u32) -> u32;
+    }
 }
 
 impl Deref for Placement {
