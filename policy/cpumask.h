@@ -22,34 +22,7 @@ struct cpumask {
 };
 
 #ifdef __bpf__
-/* BPF has no count-zeros instruction: halve the range until one bit is left. */
-static inline u32 first_bit(u64 word)
-{
-	u32 bit = 0;
-
-	if (!(word & 0xffffffffULL)) {
-		bit += 32;
-		word >>= 32;
-	}
-	if (!(word & 0xffff)) {
-		bit += 16;
-		word >>= 16;
-	}
-	if (!(word & 0xff)) {
-		bit += 8;
-		word >>= 8;
-	}
-	if (!(word & 0xf)) {
-		bit += 4;
-		word >>= 4;
-	}
-	if (!(word & 0x3)) {
-		bit += 2;
-		word >>= 2;
-	}
-	return bit + !(word & 1);
-}
-
+/* BPF has no instruction for these; branches would multiply verifier states. */
 static inline u32 count_bits(u64 word)
 {
 	word -= (word >> 1) & 0x5555555555555555ULL;
@@ -57,6 +30,11 @@ static inline u32 count_bits(u64 word)
 	       ((word >> 2) & 0x3333333333333333ULL);
 	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
 	return (word * 0x0101010101010101ULL) >> 56;
+}
+
+static inline u32 first_bit(u64 word)
+{
+	return count_bits(~word & (word - 1));
 }
 #else
 static inline u32 first_bit(u64 word)

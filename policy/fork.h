@@ -224,7 +224,7 @@ static subprogram u32 find_idlest_group(struct state __arena *st,
 	struct sg_lb_stats idlest = {.group = NO_GROUP};
 	u32 i;
 
-	for (i = 0; i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
+	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
 		struct sg_lb_stats sgs = {.group = nth_group(span, sd, i)};
 
 		if (!group_allows(st, group_of(st, sgs.group), task_of(st, p)))
@@ -340,7 +340,7 @@ find_idlest_group_legacy(struct state __arena *st,
 	bool local_allowed = false;
 	u32 i;
 
-	for (i = 0; i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
+	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
 		u32 group = nth_group(span, sd, i);
 		struct legacy_stats stats = {};
 
@@ -455,7 +455,7 @@ static inline u32 highest_domain(struct state __arena *st, u32 cpu, u32 sd_flag,
 {
 	u32 level, found = NR_LEVELS;
 
-	for (level = 0; level < cpu_of(st, cpu)->nr_domains &&
+	for (level = opaque(0); level < cpu_of(st, cpu)->nr_domains &&
 			level < NR_LEVELS && can_loop;
 	     level++) {
 		const struct sched_span __arena *span =
@@ -521,7 +521,7 @@ static subprogram u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
 		return prev;
 
 	/* Every step goes to a smaller span. */
-	for (i = 0; i < 2 * NR_LEVELS && level < NR_LEVELS && can_loop; i++) {
+	for (i = opaque(0); i < 2 * NR_LEVELS && level < NR_LEVELS && can_loop; i++) {
 		u32 next = find_idlest_step(st, p, cpu, level, sd_flag);
 
 		if (next == cpu) {

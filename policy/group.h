@@ -149,7 +149,7 @@ static subprogram u64 cpu_runnable_load(struct state __arena *st, u32 cpu)
 	u32 p = cpu_rq(st, cpu)->mru_head;
 	u32 i;
 
-	for (i = 0; p != NO_TASK && i < NR_TASKS && can_loop; i++) {
+	for (i = opaque(0); p != NO_TASK && i < NR_TASKS && can_loop; i++) {
 		load += task_h_load(task_of(st, p));
 		p = task_of(st, p)->mru_next;
 	}

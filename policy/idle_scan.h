@@ -158,7 +158,7 @@ static inline bool core_visited(const struct idle_search *search,
 	u32 distance = (cpu - set->start) & (NR_CPUS - 1);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (((sibling - set->start) & (NR_CPUS - 1)) < distance &&
@@ -179,7 +179,7 @@ static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 		bool idle = available_idle_cpu(st, sibling);
 
@@ -343,7 +343,7 @@ static inline void update_idle_core(struct state __arena *st, u32 cpu)
 
 	if (!st->root.smt_active || llc->has_idle_cores)
 		return;
-	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (sibling != cpu && !available_idle_cpu(st, sibling))

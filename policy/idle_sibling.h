@@ -113,7 +113,7 @@ static inline u32 asym_capacity_level(struct state __arena *st, u32 cpu)
 {
 	u32 level;
 
-	for (level = 0; level < cpu_of(st, cpu)->nr_domains &&
+	for (level = opaque(0); level < cpu_of(st, cpu)->nr_domains &&
 			level < NR_LEVELS && can_loop;
 	     level++) {
 		struct sched_domain __arena *sd = cpu_domain(st, cpu, level);
@@ -170,7 +170,7 @@ static subprogram u32 select_idle_smt(const struct idle_search *search, u32 cpu)
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
 
-	for (i = 0; i < core->nr_siblings && can_loop; i++) {
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
 
 		if (sibling == cpu && st->profile.smt_scan_skips_prev)

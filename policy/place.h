@@ -33,7 +33,7 @@ static inline u32 first_allowed_cpu(struct state __arena *st,
 {
 	u32 word;
 
-	for (word = 0; word < CPUMASK_WORDS && can_loop; word++) {
+	for (word = opaque(0); word < CPUMASK_WORDS && can_loop; word++) {
 		u64 cpus =
 			p->cpus_allowed.bits[word] & st->root.online.bits[word];
 
@@ -50,7 +50,7 @@ static subprogram u32 select_fallback_rq(struct state __arena *st,
 	u16 node = cpu_of(st, p->cpu)->node;
 	u32 cpu;
 
-	for (cpu = 0; cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop;
+	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop;
 	     cpu++) {
 		if (cpu_of(st, cpu)->node == node && task_allowed(p, cpu) &&
 		    cpumask_test(&st->root.online, cpu))
@@ -67,7 +67,7 @@ static inline u32 affine_level(const struct wakeup *wakeup)
 	u32 nr_domains = cpu_of(st, wakeup->this_cpu)->nr_domains;
 	u32 level;
 
-	for (level = 0; level < nr_domains && level < NR_LEVELS && can_loop;
+	for (level = opaque(0); level < nr_domains && level < NR_LEVELS && can_loop;
 	     level++) {
 		struct sched_span __arena *span = domain_span(
 			st, cpu_domain(st, wakeup->this_cpu, level));

@@ -43,9 +43,9 @@ static inline void update_idle(struct state __arena *st, u32 cpu)
 	if (cpumask_test(&st->root.idle, cpu) == idle)
 		return;
 	cpumask_assign(&st->root.idle, cpu, idle);
-	for (i = 0; i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
 		core_idle &= available_idle_cpu(st, c->siblings[i]);
-	for (i = 0; i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
 		cpumask_assign(&st->root.idle_core, c->siblings[i], core_idle);
 }
 
