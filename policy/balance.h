@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * balance.h: when the load balancer runs, and what one attempt does.
+ *
+ *   tick        trigger_load_balance ---> rebalance_domains_start/_next/...
+ *   CPU idles   newidle_balance_start/_next/...          |
+ *               nohz.h                                   |
+ *                  each level that is due ---> load_balance
+ *                                                should_we_balance
+ *                                                busiest.h: from where, how
+ * much detach.h: which tasks need_active_balance
+ *
+ * The engine owns time and run queues. It walks the levels with the _next
+ * functions, calls load_balance() for each, carries out what stands in
+ * state.balance (tasks leave in that order and are enqueued in reverse), and
+ * reports the end of the level; so every level sees the moves of the one below.
+ *
+ * Kernels: v5.5 on. Limits: see busiest.h for the older balancers; a newly-idle
+ * pass that raises a level's recorded cost also restarts the second after
+ * which that cost decays (before v5.17 it did not); failures to move a misfit
+ * task never count (as from v6.12).
+ */
+#ifndef PLACEWISE_BALANCE_H
+#define PLACEWISE_BALANCE_H
+
+#include "busiest.h"
+#include "detach.h"
+
+#define MAX_PINNED_INTERVAL 512 /* ms */
+#define NSEC_PER_SEC 1000000000
+#define NSEC_PER_MSEC 1000000
+
+enum lb_outcome {
+	LB_AGAIN, /* all tasks of the source are pinned, others may not be */
+	LB_BALANCED,
+	LB_ALL_PINNED,
+	LB_TRIED, /* a source was found; perhaps something moves */
+};
+
+/* The first idle CPU of the local group, of a fully idle core if @whole_core.
+ */
+static inline u32 first_idle_cpu(struct state __arena *st,
+				 const struct lb_env *env, bool whole_core)
+{
+	const struct sched_group __arena *group =
+		group_of(st, env->sd->local_group);
+	u32 word;
+
+	for_each_word(word, group)
+	{
+		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word) &
+			   st->root.idle.bits[word];
+
+		if (whole_core)
+			bits &= st->root.idle_core.bits[word];
+		if (bits)
+			return word * 64 + first_bit(bits);
+	}
+	return NO_CPU;
+}
+
+static inline u32 group_balance_cpu(struct state __arena *st,
+				    const struct lb_env *env)
+{
+	const struct sched_group __arena *group =
+		group_of(st, env->sd->local_group);
+	u32 word;
+
+	for_each_word(word, group)
+	{
+		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
+
+		if (bits)
+			return word * 64 + first_bit(bits);
+	}
+	return NO_CPU;
+}
+
+/* One CPU of each group balances it: the first idle one, else the first one. */
+static subprogram bool should_we_balance(struct state __arena *st,
+					 const struct lb_env *env)
+{
+	const struct rq __arena *rq = cpu_rq(st, env->dst_cpu);
+	u32 cpu = NO_CPU;
+
+	if (!(lb_cpus(st, env, cpumask_word(env->dst_cpu)) >>
+		      (env->dst_cpu & 63) &
+	      1))
+		return false;
+	if (env->idle == CPU_NEWLY_IDLE)
+		return !st->profile.newidle_bails_out ||
+		       (!rq->nr_running && !rq->ttwu_pending);
+	if (st->profile.balance_smt &&
+	    !(env->span->flags & SD_SHARE_CPUCAPACITY))
+		cpu = first_idle_cpu(st, env, true);
+	if (cpu == NO_CPU)
+		cpu = first_idle_cpu(st, env, false);
+	if (cpu == NO_CPU)
+		cpu = group_balance_cpu(st, env);
+	return cpu == env->dst_cpu;
+}
+
+/* The mark that affinity stands in the way, for the level above @env's. */
+static inline void set_parent_imbalance(struct state __arena *st,
+					const struct lb_env *env, u32 this_cpu,
+					bool imbalance)
+{
+	const struct sched_domain __arena *parent;
+
+	if (env->level + 1 >= cpu_of(st, this_cpu)->nr_domains)
+		return;
+	parent = cpu_domain(st, this_cpu, env->level + 1);
+	group_of(st, parent->local_group)->imbalance = imbalance;
+}
+
+/* Is there a CPU left to pull from outside the local group? */
+static inline bool other_sources_remain(struct state __arena *st,
+					const struct lb_env *env)
+{
+	const struct sched_group __arena *group =
+		group_of(st, env->sd->local_group);
+	u32 word;
+
+	for_each_word(word, env->span)
+	{
+		if (lb_cpus(st, env, word) & ~group->cpus.bits[word])
+			return true;
+	}
+	return false;
+}
+
+/* Take tasks off env's source, also for neighbours where pinned ones may run.
+ */
+static subprogram enum lb_outcome pull_tasks(struct state __arena *st,
+					     struct lb_env *env, u32 this_cpu)
+{
+	struct cpumask __arena *excluded = &st->balance.excluded;
+	u32 nr_running = cpu_rq(st, env->src_cpu)->nr_running;
+	u32 i;
+
+	env->loop_max = min(nr_running, (u32)SCHED_NR_MIGRATE);
+	for (i = opaque(0); i < NR_CPUS && can_loop; i++) {
+		env->loop = 0;
+		env->new_dst_cpu = NO_CPU;
+		detach_tasks(st, env);
+		if (env->new_dst_cpu == NO_CPU || env->imbalance <= 0)
+			break;
+		cpumask_set(excluded, env->dst_cpu);
+		env->dst_cpu = env->new_dst_cpu;
+	}
+	if (env->some_pinned && env->imbalance > 0)
+		set_parent_imbalance(st, env, this_cpu, true);
+	if (!env->all_pinned)
+		return LB_TRIED;
+	cpumask_set(excluded, env->src_cpu);
+	return other_sources_remain(st, env) ? LB_AGAIN : LB_ALL_PINNED;
+}
+
+/* From the first to the last step of one attempt, for one source. */
+static subprogram enum lb_outcome balance_once(struct state __arena *st,
+					       struct lb_env *env, u32 this_cpu)
+{
+	struct domain_stats __arena *stats = &env->sd->stats;
+
+	if (!should_we_balance(st, env)) {
+		st->balance.continue_balancing = 0;
+		return LB_BALANCED;
+	}
+	if (!find_busiest_group(st, env)) {
+		stats->lb_nobusyg[env->idle & 3]++;
+		return LB_BALANCED;
+	}
+	env->src_cpu = find_busiest_queue(st, env);
+	if (env->src_cpu == NO_CPU) {
+		stats->lb_nobusyq[env->idle & 3]++;
+		return LB_BALANCED;
+	}
+	st->balance.src = env->src_cpu;
+	stats->lb_imbalance[env->idle & 3][env->migration_type & 3] +=
+		env->imbalance;
+	if (!(env->span->flags & SD_SHARE_LLC) &&
+	    llc_has_room(st, env->src_cpu))
+		env->ignore_hint = false;
+
+	env->all_pinned = true;
+	if (cpu_rq(st, env->src_cpu)->nr_running <= 1)
+		return LB_TRIED;
+	return pull_tasks(st, env, this_cpu);
+}
+
+static inline bool asym_active_balance(struct state __arena *st,
+				       const struct lb_env *env)
+{
+	return env->idle != CPU_NOT_IDLE &&
+	       env->span->flags & SD_ASYM_PACKING &&
+	       sched_asym_prefer(st, env->dst_cpu, env->src_cpu);
+}
+
+/* Is the source's only task better off on the full capacity here? */
+static inline bool reduced_capacity_balance(struct state __arena *st,
+					    const struct lb_env *env)
+{
+	return env->idle != CPU_NOT_IDLE &&
+	       cpu_rq(st, env->src_cpu)->cfs.h_nr_queued == 1 &&
+	       check_cpu_capacity(st, env->src_cpu, env->span) &&
+	       capacity_of(st, env->src_cpu) * env->span->imbalance_pct <
+		       capacity_of(st, env->dst_cpu) * 100;
+}
+
+/* The reasons for a push that do not come from having failed before. */
+static inline bool voluntary_active_balance(struct state __arena *st,
+					    const struct lb_env *env)
+{
+	return asym_active_balance(st, env) ||
+	       reduced_capacity_balance(st, env) ||
+	       env->migration_type == MIGRATE_MISFIT;
+}
+
+static inline bool need_active_balance(struct state __arena *st,
+				       const struct lb_env *env)
+{
+	if (voluntary_active_balance(st, env))
+		return true;
+	if (!st->profile.active_balance_any_type &&
+	    env->migration_type != MIGRATE_TASK)
+		return false;
+	return env->sd->nr_balance_failed > env->span->cache_nice_tries + 2;
+}
+
+static inline void start_active_balance(struct state __arena *st,
+					const struct lb_env *env, u32 this_cpu)
+{
+	struct rq __arena *rq = cpu_rq(st, env->src_cpu);
+
+	if (rq->active_balance)
+		return;
+	rq->active_balance = 1;
+	st->balance.active_balance = 1;
+	st->balance.active_src = env->src_cpu;
+	st->balance.active_dst = this_cpu;
+	if (st->profile.active_balance_backs_off)
+		env->sd->nr_balance_failed = env->span->cache_nice_tries + 1;
+}
+
+static inline void double_interval(struct sched_domain __arena *sd, u32 limit)
+{
+	if (sd->balance_interval < limit)
+		sd->balance_interval *= 2;
+}
+
+/* Nothing was to do, or nothing could be moved because of affinity. */
+static inline void finish_balanced(struct lb_env *env, bool pinned)
+{
+	struct sched_domain __arena *sd = env->sd;
+	u32 limit = sd->max_interval;
+
+	if (env->idle == CPU_NEWLY_IDLE)
+		return;
+	if (pinned)
+		limit = max(limit, (u32)MAX_PINNED_INTERVAL);
+	double_interval(sd, limit);
+}
+
+/*
+ * A source was found. Nothing moves from it: count the failure and perhaps ask
+ * for a push. Returns false if even the running task may not come here.
+ */
+static inline bool push_instead(struct state __arena *st, struct lb_env *env,
+				u32 this_cpu)
+{
+	struct sched_domain __arena *sd = env->sd;
+	u32 curr = cpu_rq(st, env->src_cpu)->curr;
+
+	sd->stats.lb_failed[env->idle & 3]++;
+	if (env->idle != CPU_NEWLY_IDLE &&
+	    env->migration_type != MIGRATE_MISFIT)
+		sd->nr_balance_failed++;
+	if (!need_active_balance(st, env))
+		return true;
+	if (!task_allowed(task_of(st, curr), this_cpu))
+		return false;
+	start_active_balance(st, env, this_cpu);
+	return true;
+}
+
+/* The level was not balanced: look again soon, unless a push is under way. */
+static inline void reset_interval(struct state __arena *st,
+				  const struct lb_env *env)
+{
+	struct sched_domain __arena *sd = env->sd;
+
+	if (!st->balance.active_balance) {
+		sd->balance_interval = sd->min_interval;
+	} else if (st->profile.active_balance_backs_off) {
+		if (voluntary_active_balance(st, env))
+			sd->balance_interval = sd->min_interval;
+		else
+			double_interval(sd, sd->max_interval);
+	} else if (need_active_balance(st, env)) {
+		sd->balance_interval = sd->min_interval;
+	}
+}
+
+static inline void finish_tried(struct state __arena *st, struct lb_env *env,
+				u32 this_cpu)
+{
+	if (st->balance.nr) {
+		env->sd->nr_balance_failed = 0;
+	} else if (!push_instead(st, env, this_cpu)) {
+		finish_balanced(env, env->all_pinned);
+		return;
+	}
+	reset_interval(st, env);
+}
+
+static subprogram void finish_load_balance(struct state __arena *st,
+					   struct lb_env *env, u32 this_cpu,
+					   enum lb_outcome outcome)
+{
+	if (outcome == LB_TRIED) {
+		finish_tried(st, env, this_cpu);
+		return;
+	}
+	if (outcome == LB_BALANCED)
+		set_parent_imbalance(st, env, this_cpu, false);
+	st->balance.balanced = 1;
+	env->sd->stats.lb_balanced[env->idle & 3]++;
+	env->sd->nr_balance_failed = 0;
+	finish_balanced(env, outcome == LB_ALL_PINNED);
+}
+
+static inline void reset_balance_result(struct state __arena *st)
+{
+	struct balance_result __arena *result = &st->balance;
+	u32 word;
+
+	result->nr = 0;
+	result->active_balance = 0;
+	result->balanced = 0;
+	result->continue_balancing = 1;
+	for (word = opaque(0); word < CPUMASK_WORDS && can_loop; word++)
+		result->excluded.bits[word] = 0;
+}
+
+/*
+ * One attempt to even out @level for @this_cpu. What is to be done stands in
+ * state.balance; true if tasks are to move.
+ */
+static subprogram bool load_balance(struct state __arena *st, u32 this_cpu,
+				    u32 level, u32 idle, u64 now)
+{
+	struct sched_domain __arena *sd = cpu_domain(st, this_cpu, level);
+	struct lb_env env = {.sd = sd,
+			     .span = domain_span(st, sd),
+			     .now = now,
+			     .idle = idle,
+			     .level = level,
+			     .dst_cpu = this_cpu,
+			     .ignore_hint = true};
+	enum lb_outcome outcome = LB_AGAIN;
+	u32 i;
+
+	reset_balance_result(st);
+	sd->stats.lb_count[idle & 3]++;
+	for (i = opaque(0); i < NR_CPUS && outcome == LB_AGAIN && can_loop; i++)
+		outcome = balance_once(st, &env, this_cpu);
+	finish_load_balance(st, &env, this_cpu, outcome);
+	return st->balance.nr != 0;
+}
+
+/* The levels of one periodic or newly-idle visit; the engine keeps it. */
+struct balance_walk {
+	u64 next_balance; /* jiffies; earliest time to visit again */
+	u64 cost; /* ns; of newly-idle passes: recorded so far, or this time */
+	u32 cpu;
+	u32 level;	/* the one being balanced, or to look at next */
+	u32 idle;	/* enum cpu_idle_type for load_balance() */
+	u32 not_my_job; /* a neighbour balances from here on up */
+	u32 need_decay;
+	u32 pulled;
+};
+
+static inline u64 jiffies_per_second(const struct state __arena *st)
+{
+	return NSEC_PER_SEC / st->root.tick_ns;
+}
+
+static inline u32 nr_online_cpus(const struct state __arena *st)
+{
+	u32 word, nr = 0;
+
+	for (word = opaque(0); word < CPUMASK_WORDS &&
+			       word * 64 < st->root.nr_cpu_ids && can_loop;
+	     word++)
+		nr += count_bits(st->root.online.bits[word]);
+	return nr;
+}
+
+/* Jiffies from one visit of a level to the next. */
+static inline u64 get_sd_balance_interval(const struct state __arena *st,
+					  const struct sched_domain __arena *sd,
+					  bool busy)
+{
+	u64 limit = jiffies_per_second(st) * nr_online_cpus(st) / 10;
+	u64 interval = sd->balance_interval;
+
+	if (busy)
+		interval *= st->profile.busy_factor;
+	interval = (interval * NSEC_PER_MSEC + st->root.tick_ns - 1) /
+		   st->root.tick_ns;
+	/* Keep levels of equal length from all being due at the same tick. */
+	if (busy)
+		interval--;
+	interval = min(interval, limit);
+	return max(interval, 1ULL);
+}
+
+/* Record what a newly-idle pass cost; true if the record was due to decay. */
+static inline bool update_newidle_cost(const struct state __arena *st,
+				       struct sched_domain __arena *sd,
+				       u64 cost, u64 now)
+{
+	u64 second = jiffies_per_second(st);
+
+	if (cost > sd->max_newidle_lb_cost) {
+		if (st->profile.newidle_failure == NEWIDLE_FAILURE_GROWS)
+			cost = min(cost, st->profile.migration_cost + 200);
+		sd->max_newidle_lb_cost = cost;
+		sd->last_decay_max_lb_cost = jiffies(st, now);
+		return false;
+	}
+	if (jiffies(st, now) <= sd->last_decay_max_lb_cost + second)
+		return false;
+	sd->max_newidle_lb_cost = sd->max_newidle_lb_cost * 253 / 256;
+	sd->last_decay_max_lb_cost = jiffies(st, now);
+	return true;
+}
+
+static inline bool trigger_load_balance(struct state __arena *st, u32 cpu,
+					u64 now)
+{
+	return cpu_of(st, cpu)->nr_domains &&
+	       jiffies(st, now) >= cpu_rq(st, cpu)->next_balance;
+}
+
+/* Does a visit by @walk's CPU take time from tasks? */
+static inline bool walk_is_busy(struct state __arena *st,
+				const struct balance_walk *walk)
+{
+	if (walk->idle == CPU_IDLE)
+		return false;
+	return !(st->profile.sched_idle_usable &&
+		 sched_idle_cpu(st, walk->cpu));
+}
+
+static inline void fold_next_balance(struct state __arena *st,
+				     struct balance_walk *walk, bool busy)
+{
+	const struct sched_domain __arena *sd =
+		cpu_domain(st, walk->cpu, walk->level);
+	u64 next = sd->last_balance + get_sd_balance_interval(st, sd, busy);
+
+	walk->next_balance = min(walk->next_balance, next);
+}
+
+/* Begin a periodic visit of @cpu's levels, which is @idle (CPU_IDLE or not). */
+static inline void rebalance_domains_start(struct state __arena *st,
+					   struct balance_walk *walk, u32 cpu,
+					   u32 idle, u64 now)
+{
+	*walk = (struct balance_walk){
+		.next_balance = jiffies(st, now) + 60 * jiffies_per_second(st),
+		.cpu = cpu,
+		.idle = idle,
+	};
+}
+
+/* Take the lock of the NUMA levels; false if another CPU holds it. */
+static inline bool serialize_trylock(struct state __arena *st, u32 flags)
+{
+	if (!(flags & SD_SERIALIZE))
+		return true;
+	if (st->root.serialize_busy)
+		return false;
+	st->root.serialize_busy = 1;
+	return true;
+}
+
+/*
+ * The next level that is due, or NR_LEVELS. After it is balanced the engine
+ * calls rebalance_domains_level_done().
+ */
+static subprogram u32 rebalance_domains_next(struct state __arena *st,
+					     struct balance_walk *walk, u64 now)
+{
+	u32 nr_domains = cpu_of(st, walk->cpu)->nr_domains;
+
+	for (; walk->level < nr_domains && walk->level < NR_LEVELS && can_loop;
+	     walk->level++) {
+		struct sched_domain __arena *sd =
+			cpu_domain(st, walk->cpu, walk->level);
+		bool busy = walk_is_busy(st, walk);
+		bool decayed = update_newidle_cost(st, sd, 0, now);
+
+		walk->need_decay |= decayed;
+		walk->cost += sd->max_newidle_lb_cost;
+		if (walk->not_my_job) {
+			if (!decayed)
+				break;
+			continue;
+		}
+		if (jiffies(st, now) >=
+			    sd->last_balance +
+				    get_sd_balance_interval(st, sd, busy) &&
+		    serialize_trylock(st, domain_span(st, sd)->flags))
+			return walk->level;
+		fold_next_balance(st, walk, busy);
+	}
+	return NR_LEVELS;
+}
+
+/* The level is balanced and its tasks, if any, have @moved. */
+static inline void rebalance_domains_level_done(struct state __arena *st,
+						struct balance_walk *walk,
+						bool moved,
+						bool continue_balancing,
+						u64 now)
+{
+	struct sched_domain __arena *sd =
+		cpu_domain(st, walk->cpu, walk->level);
+
+	if (domain_span(st, sd)->flags & SD_SERIALIZE)
+		st->root.serialize_busy = 0;
+	/* Tasks may have gone to a neighbour, so ask. */
+	if (moved)
+		walk->idle = available_idle_cpu(st, walk->cpu) ? CPU_IDLE
+							       : CPU_NOT_IDLE;
+	walk->not_my_job = !continue_balancing;
+	sd->last_balance = jiffies(st, now);
+	fold_next_balance(st, walk, walk_is_busy(st, walk));
+	walk->level++;
+}
+
+static inline void rebalance_domains_end(struct state __arena *st,
+					 const struct balance_walk *walk)
+{
+	struct rq __arena *rq = cpu_rq(st, walk->cpu);
+
+	if (walk->need_decay)
+		rq->max_idle_balance_cost =
+			max(walk->cost, st->profile.migration_cost);
+	rq->next_balance = walk->next_balance;
+}
+
+static inline void newidle_balance_end(struct state __arena *st,
+				       const struct balance_walk *walk)
+{
+	struct rq __arena *rq = cpu_rq(st, walk->cpu);
+
+	rq->max_idle_balance_cost = max(rq->max_idle_balance_cost, walk->cost);
+	rq->next_balance = min(rq->next_balance, walk->next_balance);
+	if (walk->pulled || rq->nr_running)
+		rq->idle_stamp = 0;
+}
+
+/* Is it worth looking for tasks before @cpu goes idle? */
+static inline bool newidle_gate_open(struct state __arena *st, u32 cpu)
+{
+	u64 avg_idle = cpu_rq(st, cpu)->avg_idle;
+
+	if (!st->root.overload || !cpu_of(st, cpu)->nr_domains)
+		return false;
+	if (st->profile.newidle_gate == NEWIDLE_MIGRATION_COST)
+		return avg_idle >= st->profile.migration_cost;
+	return avg_idle >= cpu_domain(st, cpu, 0)->max_newidle_lb_cost;
+}
+
+/*
+ * @cpu has nothing to run. If true, the engine walks the levels and ends the
+ * walk; else there is nothing more to do.
+ */
+static inline bool newidle_balance_start(struct state __arena *st,
+					 struct balance_walk *walk, u32 cpu,
+					 u64 now)
+{
+	*walk = (struct balance_walk){
+		.next_balance = jiffies(st, now) + jiffies_per_second(st),
+		.cpu = cpu,
+		.idle = CPU_NEWLY_IDLE,
+	};
+	if (st->profile.newidle_skips_pending && cpu_rq(st, cpu)->ttwu_pending)
+		return false;
+	cpu_rq(st, cpu)->idle_stamp = now;
+	if (newidle_gate_open(st, cpu))
+		return true;
+	if (cpu_of(st, cpu)->nr_domains)
+		fold_next_balance(st, walk, false);
+	newidle_balance_end(st, walk);
+	return false;
+}
+
+/* The next level to balance, or NR_LEVELS. */
+static subprogram u32 newidle_balance_next(struct state __arena *st,
+					   struct balance_walk *walk)
+{
+	u32 nr_domains = cpu_of(st, walk->cpu)->nr_domains;
+	u64 avg_idle = cpu_rq(st, walk->cpu)->avg_idle;
+
+	for (; walk->level < nr_domains && walk->level < NR_LEVELS && can_loop;
+	     walk->level++) {
+		struct sched_domain __arena *sd =
+			cpu_domain(st, walk->cpu, walk->level);
+
+		if (avg_idle < walk->cost + sd->max_newidle_lb_cost) {
+			fold_next_balance(st, walk, false);
+			break;
+		}
+		if (domain_span(st, sd)->flags & SD_BALANCE_NEWIDLE)
+			return walk->level;
+		fold_next_balance(st, walk, false);
+	}
+	return NR_LEVELS;
+}
+
+/* The level took @cost ns; did it pull? Then, or if work has come, that is all.
+ */
+static inline void newidle_balance_level_done(struct state __arena *st,
+					      struct balance_walk *walk,
+					      u64 cost, bool pulled, u64 now)
+{
+	struct sched_domain __arena *sd =
+		cpu_domain(st, walk->cpu, walk->level);
+	const struct rq __arena *rq = cpu_rq(st, walk->cpu);
+
+	walk->cost += cost;
+	walk->pulled |= pulled;
+	if (!pulled && st->profile.newidle_failure == NEWIDLE_FAILURE_GROWS)
+		cost = 3 * sd->max_newidle_lb_cost / 2;
+	update_newidle_cost(st, sd, cost, now);
+	fold_next_balance(st, walk, false);
+	walk->level++;
+	if (pulled || rq->nr_running ||
+	    (st->profile.newidle_skips_pending && rq->ttwu_pending))
+		walk->level = NR_LEVELS;
+}
+
+#endif

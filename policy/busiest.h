@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * busiest.h: from which run queue the load balancer pulls, and how much.
+ *
+ *   find_busiest_group
+ *     update_sd_lb_stats      sums, type of each group, busiest candidate
+ *     group_outweighs_local   does the pair of types call for a move at all
+ *     calculate_imbalance     how much, counted in load, utilisation or tasks
+ *   find_busiest_queue        the CPU of that group to take it from
+ *
+ * Kernels: v5.5 on, with the profile's differences up to v6.18. Profiles that
+ * name the older balancer (BALANCE_LEGACY) or its rework as first posted
+ * (BALANCE_REWORK_V2) run this one with their own constants for now; the three
+ * share load_balance(), and part at find_busiest_group() and
+ * calculate_imbalance().
+ *
+ * Limits: no EAS, no NUMA-balancing classes; CPUs lose no capacity to other
+ * classes, so reduced capacity marks no group as misfit; asym packing does not
+ * count busy siblings. Of two groups with the same misfit load the earlier one
+ * is kept (as from v6.12).
+ */
+#ifndef PLACEWISE_BUSIEST_H
+#define PLACEWISE_BUSIEST_H
+
+#include "group.h"
+#include "idle_scan.h"
+#include "lb_env.h"
+
+struct sd_lb_stats {
+	struct sg_lb_stats local;
+	struct sg_lb_stats busiest;
+	u64 total_load;
+	u64 total_util;
+	u64 avg_load; /* of the domain */
+	u32 total_capacity;
+	bool prefer_sibling;
+	bool overload; /* some CPU has two tasks */
+};
+
+static inline void add_lb_stats(struct state __arena *st,
+				const struct lb_env *env,
+				struct sg_lb_stats *sgs, u32 cpu,
+				bool *overload)
+{
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+
+	sgs->group_load += cpu_load(st, cpu);
+	sgs->group_util += cpu_util(st, cpu);
+	sgs->group_runnable += cpu_runnable(st, cpu);
+	sgs->sum_nr_running += rq->nr_running;
+	sgs->sum_h_nr_running += cpu_h_nr_running(st, rq);
+	if (rq->nr_running > 1)
+		*overload = true;
+	if (env->span->flags & SD_ASYM_CPUCAPACITY &&
+	    sgs->misfit_task_load < rq->misfit_task_load) {
+		sgs->misfit_task_load = rq->misfit_task_load;
+		*overload = true;
+	}
+}
+
+/* What makes a non-local group worth relieving besides its load. */
+static inline void mark_special_group(struct state __arena *st,
+				      const struct lb_env *env,
+				      struct sg_lb_stats *sgs)
+{
+	const struct sched_group __arena *group = group_of(st, sgs->group);
+
+	if (env->idle == CPU_NOT_IDLE)
+		return;
+	sgs->asym_packing =
+		env->span->flags & SD_ASYM_PACKING && sgs->sum_h_nr_running &&
+		sched_asym_prefer(st, env->dst_cpu, group->asym_prefer_cpu);
+	sgs->smt_balance = st->profile.balance_smt &&
+			   group->flags & SD_SHARE_CPUCAPACITY &&
+			   sgs->sum_h_nr_running > 1;
+}
+
+static subprogram void update_sg_lb_stats(struct state __arena *st,
+					  const struct lb_env *env,
+					  struct sg_lb_stats *sgs, bool local,
+					  bool *overload)
+{
+	struct sched_group __arena *group = group_of(st, sgs->group);
+	u32 word, cpu;
+
+	for_each_word(word, group)
+	{
+		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+
+		sgs->idle_cpus += count_bits(bits & st->root.idle.bits[word]);
+		for_each_bit(cpu, word, bits)
+			add_lb_stats(st, env, sgs, cpu, overload);
+	}
+	sgs->group_capacity = group->capacity;
+	sgs->group_weight = group->weight;
+	if (!local)
+		mark_special_group(st, env, sgs);
+	sgs->group_type = group_classify(st, env->span->imbalance_pct, sgs);
+	if (sgs->group_type == GROUP_OVERLOADED)
+		sgs->avg_load = group_avg_load(sgs);
+}
+
+/* Exactly one of the two is a core. */
+static inline bool smt_vs_nonsmt_groups(const struct sched_group __arena *a,
+					const struct sched_group __arena *b)
+{
+	return (a->flags ^ b->flags) & SD_SHARE_CPUCAPACITY;
+}
+
+static inline bool busier_with_spare(struct state __arena *st,
+				     const struct sg_lb_stats *busiest,
+				     const struct sg_lb_stats *sgs)
+{
+	const struct sched_group __arena *group = group_of(st, sgs->group);
+
+	/* The last task of a core stays: taking it would only idle the core. */
+	if (st->profile.balance_smt &&
+	    smt_vs_nonsmt_groups(group_of(st, busiest->group), group))
+		return !(group->flags & SD_SHARE_CPUCAPACITY) ||
+		       sgs->sum_h_nr_running > 1;
+	if (sgs->idle_cpus != busiest->idle_cpus)
+		return sgs->idle_cpus < busiest->idle_cpus;
+	return sgs->sum_nr_running > busiest->sum_nr_running;
+}
+
+static inline bool busier_fully_busy(struct state __arena *st,
+				     const struct sg_lb_stats *busiest,
+				     const struct sg_lb_stats *sgs)
+{
+	if (sgs->avg_load != busiest->avg_load)
+		return sgs->avg_load > busiest->avg_load;
+	return st->profile.balance_fully_busy_later &&
+	       !(group_of(st, busiest->group)->flags & SD_SHARE_CPUCAPACITY);
+}
+
+/* Of two groups of the same type, is @sgs the one to relieve? */
+static inline bool busier_of_type(struct state __arena *st,
+				  const struct sg_lb_stats *busiest,
+				  const struct sg_lb_stats *sgs)
+{
+	switch (sgs->group_type) {
+	case GROUP_OVERLOADED:
+		return sgs->avg_load > busiest->avg_load;
+	case GROUP_ASYM_PACKING:
+		return sched_asym_prefer(
+			st, group_of(st, busiest->group)->asym_prefer_cpu,
+			group_of(st, sgs->group)->asym_prefer_cpu);
+	case GROUP_MISFIT_TASK:
+		return sgs->misfit_task_load > busiest->misfit_task_load;
+	case GROUP_SMT_BALANCE:
+		if (sgs->idle_cpus || busiest->idle_cpus)
+			return busier_with_spare(st, busiest, sgs);
+		return busier_fully_busy(st, busiest, sgs);
+	case GROUP_FULLY_BUSY:
+		return busier_fully_busy(st, busiest, sgs);
+	case GROUP_HAS_SPARE:
+		return busier_with_spare(st, busiest, sgs);
+	default:
+		return false;
+	}
+}
+
+/* On asymmetric machines some groups are not worth relieving from here. */
+static inline bool asym_capacity_forbids(struct state __arena *st,
+					 const struct lb_env *env,
+					 const struct sd_lb_stats *sds,
+					 const struct sg_lb_stats *sgs)
+{
+	const struct sched_group __arena *group = group_of(st, sgs->group);
+	u64 capacity = capacity_of(st, env->dst_cpu);
+
+	if (!(env->span->flags & SD_ASYM_CPUCAPACITY))
+		return false;
+	if (sgs->group_type == GROUP_MISFIT_TASK)
+		return !capacity_greater(capacity, group->max_capacity) ||
+		       sds->local.group_type != GROUP_HAS_SPARE;
+	return sgs->group_type <= GROUP_FULLY_BUSY &&
+	       capacity_greater(group->min_capacity, capacity);
+}
+
+static subprogram bool update_sd_pick_busiest(struct state __arena *st,
+					      const struct lb_env *env,
+					      const struct sd_lb_stats *sds,
+					      const struct sg_lb_stats *sgs)
+{
+	const struct sg_lb_stats *busiest = &sds->busiest;
+
+	if (!sgs->sum_h_nr_running || asym_capacity_forbids(st, env, sds, sgs))
+		return false;
+	if (busiest->group == NO_GROUP)
+		return true;
+	if (sgs->group_type != busiest->group_type)
+		return sgs->group_type > busiest->group_type;
+	return busier_of_type(st, busiest, sgs);
+}
+
+/* Does a full count matter more than idle CPUs between these groups? */
+static inline bool prefers_sibling(struct state __arena *st,
+				   const struct lb_env *env,
+				   const struct sd_lb_stats *sds)
+{
+	if (st->profile.balance_smt)
+		return group_of(st, sds->busiest.group)->flags &
+		       SD_PREFER_SIBLING;
+	return env->level &&
+	       domain_span(st, env->sd - 1)->flags & SD_PREFER_SIBLING;
+}
+
+/* Let SIS_UTIL know how busy the LLC is. */
+static inline void update_idle_cpu_scan(struct state __arena *st,
+					const struct lb_env *env,
+					u64 total_util)
+{
+	struct llc __arena *llc = cpu_llc(st, env->dst_cpu);
+
+	if (st->profile.scan_limit != SIS_UTIL || env->idle == CPU_NEWLY_IDLE ||
+	    env->level != llc->domain_level)
+		return;
+	llc->nr_idle_scan =
+		nr_idle_scan_of(total_util, llc->size, llc->imbalance_pct);
+}
+
+static subprogram void update_sd_lb_stats(struct state __arena *st,
+					  const struct lb_env *env,
+					  struct sd_lb_stats *sds)
+{
+	u32 i;
+
+	for (i = opaque(0); i < env->span->nr_groups && i < NR_CPUS && can_loop;
+	     i++) {
+		struct sg_lb_stats sgs = {
+			.group = nth_group(env->span, env->sd, i)};
+
+		update_sg_lb_stats(st, env, &sgs, !i, &sds->overload);
+		sds->total_load += sgs.group_load;
+		sds->total_util += sgs.group_util;
+		sds->total_capacity += sgs.group_capacity;
+		if (!i)
+			sds->local = sgs;
+		else if (update_sd_pick_busiest(st, env, sds, &sgs))
+			sds->busiest = sgs;
+	}
+	if (sds->busiest.group != NO_GROUP)
+		sds->prefer_sibling = prefers_sibling(st, env, sds);
+	/* Only a pass over the whole machine can say that nobody is overloaded.
+	 */
+	if (env->level + 1u == cpu_of(st, env->dst_cpu)->nr_domains)
+		st->root.overload = sds->overload;
+	update_idle_cpu_scan(st, env, sds->total_util);
+}
+
+/*
+ * By how many tasks the busiest group leads, for an even number on each core.
+ */
+static inline u32 sibling_imbalance(struct state __arena *st,
+				    const struct lb_env *env,
+				    const struct sd_lb_stats *sds)
+{
+	u32 busiest_nr = sds->busiest.sum_nr_running;
+	u32 local_nr = sds->local.sum_nr_running;
+	u32 busiest_cores, local_cores, imbalance;
+
+	if (!st->profile.balance_smt)
+		return sub_positive(busiest_nr, local_nr);
+	if (env->idle == CPU_NOT_IDLE || !busiest_nr)
+		return 0;
+	busiest_cores = group_of(st, sds->busiest.group)->cores;
+	local_cores = group_of(st, sds->local.group)->cores;
+	if (busiest_cores == local_cores)
+		return sub_positive(busiest_nr, local_nr);
+
+	imbalance = sub_positive(local_cores * busiest_nr,
+				 busiest_cores * local_nr);
+	imbalance = (2 * imbalance + local_cores + busiest_cores) /
+		    max(local_cores + busiest_cores, 1u);
+	if (imbalance <= 1 && !local_nr && busiest_nr > 1)
+		return 2;
+	return imbalance;
+}
+
+/* Both groups are overloaded: only a clear difference of load counts. */
+static inline bool load_outweighs_local(const struct lb_env *env,
+					struct sd_lb_stats *sds)
+{
+	const struct sg_lb_stats *local = &sds->local;
+	const struct sg_lb_stats *busiest = &sds->busiest;
+
+	if (local->avg_load >= busiest->avg_load)
+		return false;
+	if (local->avg_load >= sds->avg_load)
+		return false;
+	return 100 * busiest->avg_load >
+	       env->span->imbalance_pct * local->avg_load;
+}
+
+/* The busiest group is not overloaded: is there at least an idle CPU to fill?
+ */
+static inline bool idle_cpus_outweigh_busiest(struct state __arena *st,
+					      const struct lb_env *env,
+					      const struct sd_lb_stats *sds)
+{
+	const struct sg_lb_stats *local = &sds->local;
+	const struct sg_lb_stats *busiest = &sds->busiest;
+
+	if (env->idle == CPU_NOT_IDLE)
+		return false;
+	if (busiest->group_type == GROUP_SMT_BALANCE &&
+	    smt_vs_nonsmt_groups(group_of(st, local->group),
+				 group_of(st, busiest->group)))
+		return true;
+	if (busiest->group_weight > 1 &&
+	    local->idle_cpus <= busiest->idle_cpus + 1)
+		return false;
+	return busiest->sum_h_nr_running != 1;
+}
+
+static subprogram bool group_outweighs_local(struct state __arena *st,
+					     const struct lb_env *env,
+					     struct sd_lb_stats *sds)
+{
+	const struct sg_lb_stats *local = &sds->local;
+	const struct sg_lb_stats *busiest = &sds->busiest;
+
+	if (busiest->group == NO_GROUP)
+		return false;
+	switch (busiest->group_type) {
+	case GROUP_MISFIT_TASK:
+	case GROUP_ASYM_PACKING:
+	case GROUP_IMBALANCED:
+		return true;
+	default:
+		break;
+	}
+	if (local->group_type > busiest->group_type)
+		return false;
+	if (local->group_type == GROUP_OVERLOADED &&
+	    !load_outweighs_local(env, sds))
+		return false;
+	if (sds->prefer_sibling && local->group_type == GROUP_HAS_SPARE &&
+	    sibling_imbalance(st, env, sds) > 1)
+		return true;
+	return busiest->group_type == GROUP_OVERLOADED ||
+	       idle_cpus_outweigh_busiest(st, env, sds);
+}
+
+/* How much of a difference in tasks the profile's NUMA rule leaves. */
+static inline u32 numa_adjusted(struct state __arena *st,
+				const struct lb_env *env,
+				const struct sd_lb_stats *sds, u32 imbalance)
+{
+	u32 limit = env->span->imb_numa_nr;
+	u32 running = sds->local.sum_nr_running + 1;
+
+	if (!(env->span->flags & SD_NUMA))
+		return imbalance / 2;
+	switch (st->profile.balance_numa) {
+	case BALANCE_NUMA_BUSIEST_TWO:
+		if (sds->busiest.sum_nr_running <= NUMA_IMBALANCE_MIN)
+			return 0;
+		return imbalance / 2;
+	case BALANCE_NUMA_LIMIT_HALVED:
+		return adjust_numa_imbalance(imbalance / 2, running, limit);
+	case BALANCE_NUMA_LIMIT:
+		return adjust_numa_imbalance(imbalance, running, limit) / 2;
+	default:
+		return imbalance / 2;
+	}
+}
+
+/* The local group has room: fill it by utilisation, or even out the tasks. */
+static inline void imbalance_into_spare(struct state __arena *st,
+					struct lb_env *env,
+					const struct sd_lb_stats *sds)
+{
+	const struct sg_lb_stats *local = &sds->local;
+	const struct sg_lb_stats *busiest = &sds->busiest;
+	u32 imbalance;
+
+	if (busiest->group_type > GROUP_FULLY_BUSY &&
+	    !(env->span->flags & SD_SHARE_LLC)) {
+		env->migration_type = MIGRATE_UTIL;
+		env->imbalance = sub_positive((u64)local->group_capacity,
+					      local->group_util);
+		/* Full of what has left already: an idle CPU still takes one.
+		 */
+		if (env->idle != CPU_NOT_IDLE && !env->imbalance) {
+			env->migration_type = MIGRATE_TASK;
+			env->imbalance = 1;
+		}
+		return;
+	}
+	if (busiest->group_weight == 1 || sds->prefer_sibling)
+		imbalance = sibling_imbalance(st, env, sds);
+	else
+		imbalance = sub_positive(local->idle_cpus, busiest->idle_cpus);
+	env->migration_type = MIGRATE_TASK;
+	env->imbalance = numa_adjusted(st, env, sds, imbalance);
+}
+
+/* The local group is or becomes overloaded: meet at the domain's average. */
+static inline void imbalance_of_load(struct state __arena *st,
+				     struct lb_env *env,
+				     struct sd_lb_stats *sds)
+{
+	struct sg_lb_stats *local = &sds->local;
+	const struct sg_lb_stats *busiest = &sds->busiest;
+	u64 surplus, deficit;
+
+	env->migration_type = MIGRATE_LOAD;
+	env->imbalance = 0;
+	if (local->group_type < GROUP_OVERLOADED) {
+		local->avg_load = group_avg_load(local);
+		if (local->avg_load >= busiest->avg_load)
+			return;
+		if (st->profile.balance_local_above_average &&
+		    local->avg_load >= sds->avg_load)
+			return;
+	}
+	/* Unsigned as in the kernel: a difference below 0 is never the smaller.
+	 */
+	surplus = (busiest->avg_load - sds->avg_load) * busiest->group_capacity;
+	deficit = (sds->avg_load - local->avg_load) * local->group_capacity;
+	env->imbalance = min(surplus, deficit) / SCHED_CAPACITY_SCALE;
+}
+
+static subprogram void calculate_imbalance(struct state __arena *st,
+					   struct lb_env *env,
+					   struct sd_lb_stats *sds)
+{
+	env->migration_type = MIGRATE_TASK;
+	env->imbalance = 1;
+	switch (sds->busiest.group_type) {
+	case GROUP_MISFIT_TASK:
+		env->migration_type = MIGRATE_MISFIT;
+		return;
+	case GROUP_ASYM_PACKING:
+		env->imbalance = sds->busiest.sum_h_nr_running;
+		return;
+	case GROUP_SMT_BALANCE:
+	case GROUP_IMBALANCED:
+		return;
+	default:
+		break;
+	}
+	if (sds->local.group_type == GROUP_HAS_SPARE)
+		imbalance_into_spare(st, env, sds);
+	else
+		imbalance_of_load(st, env, sds);
+}
+
+/* Sets env's group, migration type and imbalance; false = balanced. */
+static subprogram bool find_busiest_group(struct state __arena *st,
+					  struct lb_env *env)
+{
+	struct sd_lb_stats sds = {.local.group = NO_GROUP,
+				  .busiest.group = NO_GROUP};
+
+	update_sd_lb_stats(st, env, &sds);
+	sds.avg_load = sds.total_load * SCHED_CAPACITY_SCALE /
+		       max(sds.total_capacity, 1u);
+	if (!group_outweighs_local(st, env, &sds))
+		return false;
+	calculate_imbalance(st, env, &sds);
+	env->busiest_group = sds.busiest.group;
+	return env->imbalance != 0;
+}
+
+/* A lone task that would leave or enter the wrong CPU is not looked at. */
+static inline bool lone_task_stays(struct state __arena *st,
+				   const struct lb_env *env, u32 cpu)
+{
+	u32 flags = env->span->flags;
+
+	if (flags & SD_ASYM_CPUCAPACITY &&
+	    !capacity_greater(capacity_of(st, env->dst_cpu),
+			      capacity_of(st, cpu)))
+		return true;
+	return flags & SD_ASYM_PACKING &&
+	       sched_asym_prefer(st, cpu, env->dst_cpu);
+}
+
+/* Utilisation by which queues are compared. */
+static inline u64 queue_util(struct state __arena *st, u32 cpu)
+{
+	const struct cfs_rq __arena *cfs = &cpu_rq(st, cpu)->cfs;
+	u64 util;
+
+	if (!st->profile.queue_util_uses_runnable)
+		return cpu_util(st, cpu);
+	util = max(cfs->avg.util_avg, cfs->avg.runnable_avg);
+	util = max(util, (u64)cfs->util_est);
+	return min(util, (u64)cpu_of(st, cpu)->capacity_orig);
+}
+
+/* The busiest queue so far: the first one with the greatest value. */
+struct busiest_queue {
+	u64 value;
+	u64 capacity;
+	u32 cpu;
+};
+
+static inline void consider_queue(struct state __arena *st,
+				  const struct lb_env *env, u32 cpu,
+				  struct busiest_queue *best)
+{
+	u32 nr_running = cpu_h_nr_running(st, cpu_rq(st, cpu));
+	u64 capacity = 1;
+	u64 value;
+
+	if (!nr_running || (nr_running == 1 && lone_task_stays(st, env, cpu)))
+		return;
+	switch (env->migration_type) {
+	case MIGRATE_LOAD:
+		value = cpu_load(st, cpu);
+		if (nr_running == 1 && value > (u64)env->imbalance &&
+		    !check_cpu_capacity(st, cpu, env->span))
+			return;
+		capacity = capacity_of(st, cpu);
+		break;
+	case MIGRATE_UTIL:
+		if (nr_running <= 1)
+			return;
+		value = queue_util(st, cpu);
+		break;
+	case MIGRATE_TASK:
+		value = nr_running;
+		break;
+	default:
+		value = cpu_rq(st, cpu)->misfit_task_load;
+		break;
+	}
+	if (value * best->capacity > best->value * capacity) {
+		best->value = value;
+		best->capacity = capacity;
+		best->cpu = cpu;
+	}
+}
+
+/* The CPU of the busiest group to pull from, or NO_CPU. */
+static subprogram u32 find_busiest_queue(struct state __arena *st,
+					 const struct lb_env *env)
+{
+	const struct sched_group __arena *group =
+		group_of(st, env->busiest_group);
+	struct busiest_queue best = {.capacity = 1, .cpu = NO_CPU};
+	u32 word, cpu;
+
+	for_each_word(word, group)
+	{
+		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+
+		for_each_bit(cpu, word, bits)
+			consider_queue(st, env, cpu, &best);
+	}
+	return best.cpu;
+}
+
+#endif
