@@ -127,6 +127,13 @@ enum newidle_failure {
 	NEWIDLE_FAILURE_GROWS, /* the old cost, and half as much again */
 };
 
+/* Whom a pipe wakes. */
+enum pipe_wake_rule {
+	PIPE_WAKES_ALL, /* all sleepers, at every transfer */
+	PIPE_WAKES_ON_FULL_READ, /* one reader on empty, one writer at every read of a full pipe */
+	PIPE_WAKES_ON_FREED_SLOT, /* one writer only when a read of a full pipe frees a slot */
+};
+
 /* How the utilisation estimate of a task follows its utilisation. */
 enum util_est_rule {
 	UTIL_EST_NONE,
@@ -203,9 +210,13 @@ struct profile {
 	bool delayed_dequeue;
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;
+	bool slice_floor; /* CFS: no slice below the minimum granularity */
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
 	u32 base_slice_us; /* EEVDF, before scaling with the number of CPUs */
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
+
+	/* what is around the scheduler */
+	enum pipe_wake_rule pipe_wakes;
 
 	/* sched domains, for the engine that builds them */
 	u32 imbalance_pct; /* of the levels above the LLC */

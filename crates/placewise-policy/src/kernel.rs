@@ -82,9 +82,12 @@ pub const V3_10: Profile = Profile {
     delayed_dequeue: false,
     runnable_without_delayed: false,
     util_est: UTIL_EST_NONE,
+    slice_floor: false,
     fork_preempts: true,
     base_slice_us: 0,
     exec_start_reset_at_enqueue: false,
+
+    pipe_wakes: PIPE_WAKES_ALL,
 
     imbalance_pct: 125,
     cluster_level: false,
@@ -120,6 +123,7 @@ pub const V5_10: Profile = Profile {
     busy_factor: 16,
     balance_runnable_terms: true,
     util_est: UTIL_EST_FAST_UP,
+    pipe_wakes: PIPE_WAKES_ON_FULL_READ,
     imbalance_pct: 117,
     ..V5_3
 };
@@ -136,6 +140,7 @@ pub const V5_19: Profile = Profile {
     fork_numa: FORK_NUMA_RUNNING,
     balance_numa: BALANCE_NUMA_LIMIT_HALVED,
     cluster_level: true,
+    slice_floor: true,
     imb_numa: IMB_NUMA_QUARTER,
     newidle_gate: NEWIDLE_DOMAIN_COST,
     newidle_skips_pending: true,
@@ -185,6 +190,7 @@ pub const V6_18: Profile = Profile {
     h_nr_without_delayed: true,
     runnable_without_delayed: true,
     base_slice_us: 700,
+    pipe_wakes: PIPE_WAKES_ON_FREED_SLOT,
     schedstat_version: 17,
     ..V6_12
 };
