@@ -304,7 +304,7 @@ static inline u32 scan_limit(const struct idle_search *search)
 	case SIS_PROP_WAKE_AVG_IDLE:
 		return scan_limit_prop(search);
 	default:
-		return UNLIMITED;
+		return opaque(UNLIMITED);
 	}
 }
 

@@ -436,7 +436,7 @@ static subprogram u32 select_idle_sibling(const struct wakeup *wakeup,
 		.wakeup = wakeup,
 		.llc = cpu_llc(st, target),
 		.target = target,
-		.limit = UNLIMITED,
+		.limit = opaque(UNLIMITED),
 		.fallback = NO_CPU,
 	};
 
