@@ -11,7 +11,10 @@ pub struct MachineError {
 impl MachineError {
     /// `place` is a file, a field or an argument; `problem` says what was expected there.
     pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { place: place.into(), problem: one_line(&problem.into()) }
+        Self {
+            place: place.into().replace(char::is_control, " "),
+            problem: one_line(&problem.into()),
+        }
     }
 
     /// The same problem, seen from further out: `file` is put before the place.

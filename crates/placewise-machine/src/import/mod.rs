@@ -7,6 +7,9 @@ pub(crate) mod host;
 pub(crate) mod hwloc;
 pub(crate) mod synthetic;
 
+#[cfg(test)]
+mod properties;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Costs, Cpu, CpuSet, Machine, MachineError};

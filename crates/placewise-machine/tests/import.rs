@@ -1,0 +1,324 @@
+//! hwloc dumps and machine files as a user has them: read from disk, refused with one line.
+
+use placewise_machine::domains::{self, DomainRules, Domains, NumaImbalanceRule};
+use placewise_machine::{Machine, load};
+
+const RULES: DomainRules = DomainRules {
+    cluster_level: true,
+    package_name: "DIE",
+    default_imbalance_pct: 117,
+    numa_imbalance: NumaImbalanceRule::Eighth,
+};
+
+fn fixture(name: &str) -> String {
+    format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(fixture(name)).unwrap()
+}
+
+/// Loads `text` from a file with the given extension.
+fn load_text(extension: &str, text: &str) -> Result<Machine, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(format!("machine.{extension}"));
+    std::fs::write(&path, text).unwrap();
+    load(path.to_str().unwrap()).map_err(|error| error.to_string())
+}
+
+fn domains_of(machine: &Machine) -> Domains {
+    domains::build(machine, &RULES).unwrap()
+}
+
+fn ids(machine: &Machine, id: impl Fn(&placewise_machine::Cpu) -> u16) -> Vec<u16> {
+    machine.cpus.iter().map(id).collect()
+}
+
+#[test]
+fn a_dump_of_an_epyc_pair_has_the_domains_of_the_preset() {
+    let dump = load(&fixture("zen3-2s.xml")).unwrap();
+    let preset = load("zen3-2s-nps1").unwrap();
+    assert_eq!(dump.cpus, preset.cpus);
+    assert_eq!(dump.node_distances, preset.node_distances);
+    assert_eq!(dump.node_reclaim_distance, 32);
+    assert_eq!(domains_of(&dump), domains_of(&preset));
+    assert_eq!(dump.costs, preset.costs);
+    assert!(dump.description.contains("costs of zen3-2s-nps1"));
+}
+
+#[test]
+fn the_synthetic_string_has_the_same_shape() {
+    let synthetic = load("pack:2 [numa] l3:8 core:8 pu:2(indexes=2*128:1*2)").unwrap();
+    assert_eq!(synthetic.cpus, load("zen3-2s-nps1").unwrap().cpus);
+}
+
+#[test]
+fn older_amd_families_keep_the_default_reclaim_distance() {
+    let older = text("zen3-2s.xml")
+        .replace("\"CPUFamilyNumber\" value=\"25\"", "\"CPUFamilyNumber\" value=\"21\"");
+    assert_eq!(load_text("xml", &older).unwrap().node_reclaim_distance, 30);
+}
+
+#[test]
+fn a_memory_only_node_is_dropped_and_distances_are_compacted() {
+    let machine = load(&fixture("memory-only-node.xml")).unwrap();
+    assert_eq!(machine.node_distances, [[10, 21], [21, 10]]);
+    assert_eq!(ids(&machine, |cpu| cpu.node), [[0u16; 8], [1; 8]].concat());
+}
+
+/// hwloc makes up one node for the whole machine when it saw none.
+#[test]
+fn without_numa_information_each_package_is_a_node() {
+    let blind = load(&fixture("no-numa.xml")).unwrap();
+    assert_eq!(blind.nr_nodes(), 2);
+    assert!(blind.description.contains("one per package"), "{}", blind.description);
+    let seen = text("no-numa.xml").replace("\"Synthetic\"", "\"Linux\"");
+    assert_eq!(load_text("xml", &seen).unwrap().nr_nodes(), 1);
+}
+
+#[test]
+fn the_largest_cache_stands_in_for_a_missing_l3() {
+    let machine = load(&fixture("no-l3.xml")).unwrap();
+    assert_eq!(ids(&machine, |cpu| cpu.llc), [0, 0, 1, 1]);
+    // A cluster as large as the LLC is no level of its own.
+    assert_eq!(ids(&machine, |cpu| cpu.cluster), [0, 1, 2, 3]);
+    let no_cache = text("no-l3.xml").replace("L2Cache", "Group");
+    assert_eq!(ids(&load_text("xml", &no_cache).unwrap(), |cpu| cpu.llc), [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_l3_over_several_nodes_is_refused_unless_the_kernel_cuts_it() {
+    let message = load(&fixture("l3-over-nodes.xml")).unwrap_err().to_string();
+    assert!(
+        message.contains("a LLC that spans several NUMA nodes cannot be modelled"),
+        "{message}"
+    );
+    let intel = text("l3-over-nodes.xml").replace(
+        "<info name=\"Backend\"",
+        "<info name=\"CPUVendor\" value=\"GenuineIntel\"/><info name=\"Backend\"",
+    );
+    assert_eq!(ids(&load_text("xml", &intel).unwrap(), |cpu| cpu.llc), [0, 0, 1, 1]);
+}
+
+#[test]
+fn an_offline_cpu_is_in_no_domain() {
+    // CPU 5 has no PU object; hwloc keeps it in the complete CPU set only.
+    let pu = "<object type=\"PU\" os_index=\"5\" cpuset=\"0x00000020\" complete_cpuset=\"0x00000020\" nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\"/>";
+    let text = text("two-packages.xml");
+    assert!(text.contains(pu));
+    let machine = load_text("xml", &text.replace(pu, "")).unwrap();
+    assert_eq!(machine.cpus.len(), 16);
+    assert_eq!(machine.online().to_string(), "0-4,6-15");
+    let domains = domains_of(&machine);
+    assert!(domains.chains[5].is_empty());
+    // Its sibling has lost the SMT level.
+    let levels = |cpu: usize| -> Vec<&str> {
+        let chain = domains.chains[cpu].iter();
+        chain.map(|index| domains.spans[*index].level.name()).collect()
+    };
+    assert_eq!(levels(4), ["MC", "DIE", "NUMA"]);
+    assert_eq!(levels(3), ["SMT", "MC", "DIE", "NUMA"]);
+}
+
+#[test]
+fn bad_dumps_are_refused_with_the_line() {
+    let good = text("two-packages.xml");
+    for (from, to, key) in [
+        (
+            "version=\"2.0\"",
+            "version=\"1.0\"",
+            "line 3: is an hwloc dump of version 1.0, expected 2 or 3",
+        ),
+        ("os_index=\"3\"", "os_index=\"x\"", "os_index=\"x\" is not a number"),
+        ("type=\"PU\" os_index=\"3\"", "type=\"PU\" os_index=\"2\"", "names CPU 2 a second time"),
+        ("type=\"PU\" os_index=\"3\"", "type=\"PU\" os_index=\"1024\"", "names CPU 1024"),
+        (
+            "</topology>",
+            "<distances2 type=\"NUMANode\" kind=\"5\"><indexes>0 1</indexes><u64values>10</u64values></distances2></topology>",
+            "has 1 distances for 2 NUMA nodes",
+        ),
+        ("</topology>", "</object>", "is not XML"),
+        ("<topology", "<something", "is not XML"),
+    ] {
+        let message = load_text("xml", &good.replacen(from, to, 1)).unwrap_err();
+        assert!(message.contains(key), "{message}");
+    }
+    let message = load_text("xml", "<a/>").unwrap_err();
+    assert!(message.contains("no <topology> element"), "{message}");
+}
+
+const SHAPE: &str = r#"
+description = "two unequal packages"
+thread_numbering = "siblings-adjacent"
+node_distances = [[10, 20], [20, 10]]
+costs_from = "uma-8"
+
+[[package]]
+llcs_per_node = 2
+cores_per_llc = 2
+threads_per_core = 2
+
+[[package]]
+llcs_per_node = 1
+cores_per_llc = 3
+threads_per_core = 1
+"#;
+
+#[test]
+fn unequal_packages() {
+    let machine = load_text("toml", SHAPE).unwrap();
+    assert_eq!(ids(&machine, |cpu| cpu.llc), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2]);
+    assert_eq!(ids(&machine, |cpu| cpu.core), [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 6]);
+    let domains = domains_of(&machine);
+    let rows = |cpu: usize| -> Vec<String> {
+        let chain = domains.chains[cpu].iter().map(|index| &domains.spans[*index]);
+        chain
+            .map(|domain| {
+                let groups: Vec<usize> = domain.groups.iter().map(|group| group.len()).collect();
+                format!("{} {} {groups:?} {}", domain.level, domain.cpus, domain.imb_numa_nr)
+            })
+            .collect()
+    };
+    assert_eq!(
+        rows(0),
+        ["SMT 0-1 [1, 1] 0", "MC 0-3 [2, 2] 0", "DIE 0-7 [4, 4] 2", "NUMA 0-10 [8, 3] 2"]
+    );
+    // One LLC in the node: an eighth of 3 CPUs, at least 1.
+    assert_eq!(rows(9), ["MC 8-10 [1, 1, 1] 0", "NUMA 0-10 [8, 3] 1"]);
+}
+
+#[test]
+fn capacity_priority_and_offline_settings() {
+    let settings = "offline = \"3\"\ncapacity = [{ cpus = \"4-7\", value = 446 }]\npriority = [{ cpus = \"0\", value = 5 }]\n";
+    let machine = load_text("toml", &format!("{settings}{SHAPE}")).unwrap();
+    assert_eq!(machine.online().to_string(), "0-2,4-10");
+    assert_eq!((machine.cpus[0].priority, machine.cpus[4].priority), (5, -4));
+    use domains::DomainFlags as Flags;
+    let domains = domains_of(&machine);
+    let flags = |cpu: usize, level: usize| domains.spans[domains.chains[cpu][level]].flags;
+    let asym = Flags::ASYM_CPUCAPACITY | Flags::ASYM_CPUCAPACITY_FULL;
+    // SMT, MC, DIE, NUMA: DIE is the lowest level with both capacities.
+    assert!(!flags(5, 1).intersects(asym | Flags::PREFER_SIBLING));
+    assert!(flags(5, 2).contains(asym | Flags::ASYM_PACKING));
+    assert!(flags(5, 3).contains(asym));
+    assert!(!flags(5, 3).contains(Flags::ASYM_PACKING));
+    // The package of equal CPUs keeps its flag.
+    assert!(flags(9, 0).contains(Flags::PREFER_SIBLING));
+}
+
+#[test]
+fn bad_machine_files_name_the_field() {
+    for (from, to, key) in [
+        ("threads_per_core = 2", "threads_per_core = 0", "[[package]] 1: threads_per_core: is 0"),
+        (
+            "threads_per_core = 2",
+            "threads_per_core = 300",
+            "add up to 1203 CPUs, must be 1 to 1024",
+        ),
+        ("threads_per_core = 2", "threads_per_core = -2", "`threads_per_core = -2`"),
+        ("threads_per_core = 2", "threads = 2", "unknown field `threads`"),
+        ("siblings-adjacent", "mixed", "expected `siblings-adjacent` or `siblings-apart`"),
+        ("[[10, 20], [20, 10]]", "[[10, 20]]", "node_distances: must have 2 rows of 2 values"),
+        (
+            "[[10, 20], [20, 10]]",
+            "[[10, 20], [21, 10]]",
+            "distance from node 0 to node 1: is 20, must be the same in both",
+        ),
+        ("[[10, 20], [20, 10]]", "[[10, 10], [10, 10]]", "must be 11 to 254"),
+        ("[[10, 20], [20, 10]]", "[[12, 20], [20, 10]]", "must be 10 within a node"),
+        ("costs_from = \"uma-8\"", "", "missing field"),
+        ("uma-8", "uma-9", "costs_from: `uma-9` is not a preset"),
+        (
+            "costs_from",
+            "offline = \"0-99\"\ncosts_from",
+            "offline: names CPU 99, the highest CPU is 10",
+        ),
+        ("costs_from", "offline = \"0-10\"\ncosts_from", "no online CPU"),
+        (
+            "costs_from",
+            "capacity = [{ cpus = \"0\", value = 2000 }]\ncosts_from",
+            "capacity: is 2000, must be 1 to 1024",
+        ),
+    ] {
+        let message = load_text("toml", &SHAPE.replacen(from, to, 1)).unwrap_err();
+        assert!(message.contains(key), "{key}: {message}");
+    }
+}
+
+#[test]
+fn bad_costs_name_the_figure() {
+    for (cost, key) in [
+        ("wakeup_ns = { value = 400 }", "[costs] wakeup_ns: missing field `source`"),
+        ("wakeup_ns = { value = 400, source = \" \" }", "[costs] wakeup_ns: source is empty"),
+        ("wakeup_ns = 400", "[costs] wakeup_ns"),
+        (
+            "wakeup_ns = { value = -1, source = \"x\" }",
+            "[costs] wakeup_ns: is -1, must be a whole number",
+        ),
+        (
+            "wakeup_ns = { value = 1.5, source = \"x\" }",
+            "[costs] wakeup_ns: is 1.5, must be a whole number",
+        ),
+        ("wakeup_us = { value = 1, source = \"x\" }", "unknown field `wakeup_us`"),
+        (
+            "cache_line_ns = { value = { smt = 1, llc = -2, package = 1, remote = 1 }, source = \"x\" }",
+            "[costs] cache_line_ns.llc: is -2",
+        ),
+        (
+            "cache_line_ns = { value = { smt = 1, llc = 2, package = 1 }, source = \"x\" }",
+            "missing field `remote`",
+        ),
+        (
+            "smt_throughput_pct = { value = 0, source = \"x\" }",
+            "[costs] smt_throughput_pct: is 0, must be 1 to 100",
+        ),
+        ("hz = { value = 5000, source = \"x\" }", "[costs] hz: is 5000, must be 100 to 1000"),
+        (
+            "idle_states = { value = [], source = \"x\" }",
+            "[costs] idle_states: must name at least one state",
+        ),
+    ] {
+        let message = load_text("toml", &format!("{SHAPE}\n[costs]\n{cost}\n")).unwrap_err();
+        assert!(message.contains(key), "{key}: {message}");
+    }
+}
+
+#[test]
+fn an_override_leaves_the_other_borrowed_costs() {
+    let file = format!("{SHAPE}\n[costs]\nwakeup_ns = {{ value = 7, source = \"measured\" }}\n");
+    let machine = load_text("toml", &file).unwrap();
+    let lender = load("uma-8").unwrap();
+    assert_eq!(machine.costs.wakeup_ns, 7);
+    assert_eq!(machine.cost_sources["wakeup_ns"], "measured");
+    assert_eq!(machine.costs.idle_states, lender.costs.idle_states);
+}
+
+/// Four nodes in a ring: each reaches its two neighbours, and these groups overlap.
+#[test]
+fn numa_levels_that_do_not_nest_are_refused() {
+    let ring = r#"
+description = "ring"
+thread_numbering = "siblings-adjacent"
+node_distances = [[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]]
+costs_from = "uma-8"
+[[package]]
+count = 4
+llcs_per_node = 1
+cores_per_llc = 1
+threads_per_core = 1
+"#;
+    let machine = load_text("toml", ring).unwrap();
+    let message = domains::build(&machine, &RULES).unwrap_err().to_string();
+    assert!(message.contains("overlapping sched groups cannot be modelled"), "{message}");
+}
+
+#[test]
+fn unknown_machines_list_near_names() {
+    let message = load("zen3-2s-nps3").unwrap_err().to_string();
+    assert!(
+        message.contains("did you mean zen3-2s-nps1 or zen3-2s-nps2 or zen3-2s-nps4?"),
+        "{message}"
+    );
+    assert!(load("qqq").unwrap_err().to_string().contains("`placewise machine list`"));
+    assert!(load("missing.toml").unwrap_err().to_string().contains("missing.toml: cannot be read"));
+}
