@@ -11,8 +11,16 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Headers that declare state, in dependency order.
-const DECLARATIONS: &[&str] =
-    &["cpumask.h", "profile.h", "state.h", "hint.h", "place.h", "runqueue.h", "balance.h"];
+const DECLARATIONS: &[&str] = &[
+    "cpumask.h",
+    "profile.h",
+    "state.h",
+    "hint.h",
+    "place.h",
+    "runqueue.h",
+    "balance.h",
+    "nohz.h",
+];
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));

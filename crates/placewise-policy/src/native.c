@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The native build of the policy: its entry points with C linkage. */
 #include "state.h"
+#include "nohz.h"
 #include "place.h"
 #include "runqueue.h"
 #include "layout.h"
@@ -105,4 +106,106 @@ u32 placewise_nr_idle_scan_of(u64 util, u32 llc_size, u32 imbalance_pct)
 u32 placewise_hint_check(u32 value)
 {
 	return hint_check(value);
+}
+
+/* What runs elsewhere instead: balance.h and nohz.h. */
+
+bool placewise_load_balance(struct state *st, u32 cpu, u32 level, u32 idle,
+			    u64 now)
+{
+	return load_balance(st, cpu, level, idle, now);
+}
+
+u32 placewise_active_balance_task(struct state *st, u32 src, u32 dst, u64 now)
+{
+	return active_balance_task(st, src, dst, now);
+}
+
+bool placewise_trigger_load_balance(struct state *st, u32 cpu, u64 now)
+{
+	return trigger_load_balance(st, cpu, now);
+}
+
+void placewise_rebalance_domains_start(struct state *st,
+				       struct balance_walk *walk, u32 cpu,
+				       u32 idle, u64 now)
+{
+	rebalance_domains_start(st, walk, cpu, idle, now);
+}
+
+u32 placewise_rebalance_domains_next(struct state *st,
+				     struct balance_walk *walk, u64 now)
+{
+	return rebalance_domains_next(st, walk, now);
+}
+
+void placewise_rebalance_domains_level_done(struct state *st,
+					    struct balance_walk *walk,
+					    bool moved, bool continue_balancing,
+					    u64 now)
+{
+	rebalance_domains_level_done(st, walk, moved, continue_balancing, now);
+}
+
+void placewise_rebalance_domains_end(struct state *st,
+				     struct balance_walk *walk)
+{
+	rebalance_domains_end(st, walk);
+}
+
+bool placewise_newidle_balance_start(struct state *st,
+				     struct balance_walk *walk, u32 cpu,
+				     u64 now)
+{
+	return newidle_balance_start(st, walk, cpu, now);
+}
+
+u32 placewise_newidle_balance_next(struct state *st, struct balance_walk *walk)
+{
+	return newidle_balance_next(st, walk);
+}
+
+void placewise_newidle_balance_level_done(struct state *st,
+					  struct balance_walk *walk, u64 cost,
+					  bool pulled, u64 now)
+{
+	newidle_balance_level_done(st, walk, cost, pulled, now);
+}
+
+void placewise_newidle_balance_end(struct state *st, struct balance_walk *walk)
+{
+	newidle_balance_end(st, walk);
+}
+
+void placewise_nohz_balance_enter_idle(struct state *st, u32 cpu)
+{
+	nohz_balance_enter_idle(st, cpu);
+}
+
+void placewise_nohz_balance_exit_idle(struct state *st, u32 cpu)
+{
+	nohz_balance_exit_idle(st, cpu);
+}
+
+u32 placewise_nohz_balancer_kick(struct state *st, u32 cpu, u64 now)
+{
+	return nohz_balancer_kick(st, cpu, now);
+}
+
+bool placewise_nohz_balance_start(struct state *st, struct nohz_walk *walk,
+				  u32 cpu, u64 now)
+{
+	return nohz_balance_start(st, walk, cpu, now);
+}
+
+u32 placewise_nohz_balance_next(struct state *st, struct nohz_walk *walk,
+				u64 now)
+{
+	return nohz_balance_next(st, walk, now);
+}
+
+void placewise_nohz_balance_end(struct state *st, struct nohz_walk *walk,
+				u64 now)
+{
+	nohz_balance_end(st, walk, now);
 }

@@ -42,7 +42,7 @@ impl Placement {
 macro_rules! entry_points {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
         mod native {
-            use super::State;
+            use super::{BalanceWalk, NohzWalk, State};
             unsafe extern "C" {
                 $(
                     #[link_name = concat!("placewise_", stringify!($name))]
@@ -98,6 +98,39 @@ entry_points! {
     fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
     /// Accounts the time that looking at `decision.timed_scan` CPUs took.
     fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
+
+    /// Tries to even out a level for `cpu`; what is to be done stands in `balance`. True if tasks
+    /// are to move.
+    fn load_balance(cpu: u32, level: u32, idle: u32, now: u64) -> bool;
+    /// The task that the stopper of `src` is to push to `dst`, or `NO_TASK`.
+    fn active_balance_task(src: u32, dst: u32, now: u64) -> u32;
+    /// Is the periodic balance of `cpu` due at its tick?
+    fn trigger_load_balance(cpu: u32, now: u64) -> bool;
+    /// Begins a periodic visit of the levels of `cpu`.
+    fn rebalance_domains_start(walk: &mut BalanceWalk, cpu: u32, idle: u32, now: u64);
+    /// The next level that is due, or `NR_LEVELS`.
+    fn rebalance_domains_next(walk: &mut BalanceWalk, now: u64) -> u32;
+    /// Ends a level once what `load_balance` decided is carried out.
+    fn rebalance_domains_level_done(walk: &mut BalanceWalk, moved: bool, continue_balancing: bool, now: u64);
+    fn rebalance_domains_end(walk: &mut BalanceWalk);
+    /// `cpu` has nothing to run: is it to look for tasks? If not, nothing more is to be done.
+    fn newidle_balance_start(walk: &mut BalanceWalk, cpu: u32, now: u64) -> bool;
+    /// The next level to balance, or `NR_LEVELS`.
+    fn newidle_balance_next(walk: &mut BalanceWalk) -> u32;
+    /// Ends a level that took `cost` ns.
+    fn newidle_balance_level_done(walk: &mut BalanceWalk, cost: u64, pulled: bool, now: u64);
+    fn newidle_balance_end(walk: &mut BalanceWalk);
+    /// The tick of an idle CPU stops.
+    fn nohz_balance_enter_idle(cpu: u32);
+    /// A CPU is about to go offline, or the first busy tick after its tick was stopped.
+    fn nohz_balance_exit_idle(cpu: u32);
+    /// The CPU that a busy CPU interrupts at its tick, or `NO_CPU`.
+    fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
+    /// `cpu` was interrupted: is there something to do for it?
+    fn nohz_balance_start(walk: &mut NohzWalk, cpu: u32, now: u64) -> bool;
+    /// The next tickless CPU whose levels are due, or `NO_CPU`.
+    fn nohz_balance_next(walk: &mut NohzWalk, now: u64) -> u32;
+    fn nohz_balance_end(walk: &mut NohzWalk, now: u64);
 }
 
 /// How many CPUs a search may look at in an LLC whose CPUs' utilisation adds up to `util`.
