@@ -56,9 +56,10 @@ static inline void add_wakeup_stats(struct state __arena *st,
 		sgs->misfit_task_load = 0;
 }
 
-static subprogram void update_sg_wakeup_stats(struct state __arena *st,
-					  const struct sched_span __arena *span,
-					  struct sg_lb_stats *sgs, u32 p)
+static subprogram void
+update_sg_wakeup_stats(struct state __arena *st,
+		       const struct sched_span __arena *span,
+		       struct sg_lb_stats *sgs, u32 p)
 {
 	struct sched_group __arena *group = group_of(st, sgs->group);
 	bool allowed_only = st->profile.fork_stats_allowed_only;
@@ -216,21 +217,22 @@ static inline bool prefer_idlest(struct state __arena *st,
 
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
 static subprogram u32 find_idlest_group(struct state __arena *st,
-				    const struct sched_domain __arena *sd,
-				    u32 p)
+					const struct sched_domain __arena *sd,
+					u32 p)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	struct sg_lb_stats local = {.group = NO_GROUP};
 	struct sg_lb_stats idlest = {.group = NO_GROUP};
 	u32 i;
 
-	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
+	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
+	     i++) {
 		struct sg_lb_stats sgs = {.group = nth_group(span, sd, i)};
 
 		if (!group_allows(st, group_of(st, sgs.group), task_of(st, p)))
 			continue;
 		update_sg_wakeup_stats(st, span, &sgs, p);
-		if (!i)
+		if (sgs.group == sd->local_group)
 			local = sgs;
 		else if (update_pick_idlest(st, &idlest, &sgs))
 			idlest = sgs;
@@ -247,8 +249,9 @@ struct legacy_stats {
 	u64 max_spare; /* of one CPU */
 };
 
-static subprogram void update_legacy_stats(struct state __arena *st, u32 group_nr,
-				       struct legacy_stats *stats, u32 p)
+static subprogram void update_legacy_stats(struct state __arena *st,
+					   u32 group_nr,
+					   struct legacy_stats *stats, u32 p)
 {
 	const struct task __arena *task = task_of(st, p);
 	struct sched_group __arena *group = group_of(st, group_nr);
@@ -326,10 +329,9 @@ static inline bool legacy_prefers_idlest(const struct sched_span __arena *span,
 	       100 * local->avg_load >= scale * search->min_avg_load;
 }
 
-static subprogram u32
-find_idlest_group_legacy(struct state __arena *st,
-			 const struct sched_domain __arena *sd, u32 p,
-			 u32 sd_flag)
+static subprogram u32 find_idlest_group_legacy(
+	struct state __arena *st, const struct sched_domain __arena *sd, u32 p,
+	u32 sd_flag)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	u64 scale = 100 + (span->imbalance_pct - 100) / 2;
@@ -340,14 +342,15 @@ find_idlest_group_legacy(struct state __arena *st,
 	bool local_allowed = false;
 	u32 i;
 
-	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop; i++) {
+	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
+	     i++) {
 		u32 group = nth_group(span, sd, i);
 		struct legacy_stats stats = {};
 
 		if (!group_allows(st, group_of(st, group), task_of(st, p)))
 			continue;
 		update_legacy_stats(st, group, &stats, p);
-		if (!i) {
+		if (group == sd->local_group) {
 			local = stats;
 			local_allowed = true;
 		} else {
@@ -414,8 +417,8 @@ static inline void consider_loaded_cpu(struct state __arena *st, u32 cpu,
 	}
 }
 
-static subprogram u32 find_idlest_group_cpu(struct state __arena *st, u32 group_nr,
-					u32 p, u32 this_cpu)
+static subprogram u32 find_idlest_group_cpu(struct state __arena *st,
+					    u32 group_nr, u32 p, u32 this_cpu)
 {
 	struct sched_group __arena *group = group_of(st, group_nr);
 	const struct task __arena *task = task_of(st, p);
@@ -456,7 +459,7 @@ static inline u32 highest_domain(struct state __arena *st, u32 cpu, u32 sd_flag,
 	u32 level, found = NR_LEVELS;
 
 	for (level = opaque(0); level < cpu_of(st, cpu)->nr_domains &&
-			level < NR_LEVELS && can_loop;
+				level < NR_LEVELS && can_loop;
 	     level++) {
 		const struct sched_span __arena *span =
 			domain_span(st, cpu_domain(st, cpu, level));
@@ -508,7 +511,7 @@ static inline u32 find_idlest_step(struct state __arena *st, u32 p, u32 cpu,
  * is its answer where nothing can be balanced.
  */
 static subprogram u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
-				  u32 prev, u32 sd_flag)
+				      u32 prev, u32 sd_flag)
 {
 	u32 level = highest_domain(st, cpu, sd_flag, U32_MAX, true);
 	u32 i;
@@ -521,7 +524,8 @@ static subprogram u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
 		return prev;
 
 	/* Every step goes to a smaller span. */
-	for (i = opaque(0); i < 2 * NR_LEVELS && level < NR_LEVELS && can_loop; i++) {
+	for (i = opaque(0); i < 2 * NR_LEVELS && level < NR_LEVELS && can_loop;
+	     i++) {
 		u32 next = find_idlest_step(st, p, cpu, level, sd_flag);
 
 		if (next == cpu) {
