@@ -33,11 +33,11 @@ pub(crate) fn quoted(text: &str) -> String {
 /// `; did you mean X?` if one of the `known` names is near to `name`, else all that are known.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     /// Names less alike than this are not offered.
-    const ALIKE: f64 = 0.75;
+    const ALIKE: f64 = 0.6;
     let short: String = name.chars().take(60).collect();
     let nearest = known
         .iter()
-        .map(|candidate| (strsim::jaro_winkler(&short, candidate), candidate))
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(&short, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {

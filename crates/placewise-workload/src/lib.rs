@@ -1,7 +1,7 @@
 //! Workloads: what tasks do, compiled to one small task program.
 //!
 //! A workload is a benchmark model built for a [`Case`] (one module per benchmark, see
-//! [`build`]) or an rt-app file . Both end in a [`program::Workload`] that the
+//! [`build`]) or an rt-app file ([`from_rt_app`]). Both end in a [`program::Workload`] that the
 //! simulator interprets. This crate knows nothing of time, costs or placement.
 
 mod case;
@@ -12,7 +12,7 @@ mod hackbench;
 mod model;
 mod parameter;
 pub mod program;
-
+mod rt_app;
 mod schbench;
 mod schedpipe;
 
@@ -20,3 +20,4 @@ pub use case::Case;
 pub use error::WorkloadError;
 pub use model::{build, canonical, default_cases, names, parameters, summary};
 pub use parameter::{Parameter, Value};
+pub use rt_app::{from_rt_app, from_rt_app_text};

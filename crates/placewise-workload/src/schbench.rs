@@ -20,7 +20,7 @@
 //! **Weak points.** Published tables name the number of workers but not how they are split over
 //! messengers. A knee between 256 and 512 workers on 256 CPUs, and between 128 and 256 on 128,
 //! fits one messenger, which is the default here; the tool's own default is two. A worker yields
-//! about ten samples per second, so a p99 of few workers rests on few samples.
+//! 11 to 16 samples per second, so a p99 of few workers rests on few samples.
 
 use crate::Case;
 use crate::model::Model;
