@@ -241,7 +241,9 @@ fn flags(domain: &DomainSpan) -> Vec<&'static str> {
 fn cost_table(machine: &Machine) -> String {
     let mut table = plain_table();
     for figure in machine.cost_figures() {
-        table.add_row([&figure.name, &figure.value, figure.source]);
+        // Idle states below each other.
+        let value = figure.value.replace("}, {", "},\n {");
+        table.add_row([&figure.name, &value, figure.source]);
     }
     trimmed(&table)
 }
@@ -368,4 +370,72 @@ fn dot(machine: &Machine, domains: &Domains) -> String {
         text += &format!("  d{parent} -> d{child};\n");
     }
     text + "}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(machine: &str, kernel: &str, format: Format, costs: bool) -> String {
+        let (machine, kernel) = (machine.to_owned(), kernel.to_owned());
+        show(&ShowArgs { machine, kernel, format, costs }).unwrap()
+    }
+
+    fn row<'a>(text: &'a str, level: &str) -> Vec<&'a str> {
+        let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.find(|row| row.first() == Some(&level) && row.len() > 2).unwrap()
+    }
+
+    #[test]
+    fn the_table_counts_the_domains_of_each_level() {
+        let text = shown("zen3-2s-nps1", "v6.0", Format::Table, false);
+        assert!(text.contains("packages 2, NUMA nodes 2, LLCs 16, cores 128, CPUs 256"));
+        let mc = ["MC", "16", "16", "8", "of", "2", "117", "1", "0", "0-7,128-135"];
+        assert_eq!(row(&text, "MC"), mc);
+        let numa = ["NUMA", "32", "1", "256", "2", "of", "128", "117", "2", "8", "0-255"];
+        assert_eq!(row(&text, "NUMA"), numa);
+        assert!(!text.contains("assumed"));
+    }
+
+    #[test]
+    fn the_kernel_decides_names_and_constants() {
+        let of = |kernel: &str, level: &str| {
+            let text = shown("zen3-2s-nps1", kernel, Format::Table, false);
+            let row = row(&text, level);
+            (row[6].to_owned(), row[8].to_owned())
+        };
+        // imbalance_pct, imb_numa_nr
+        assert_eq!(of("v5.3", "DIE"), ("125".to_owned(), "0".to_owned()));
+        assert_eq!(of("v5.10", "DIE"), ("117".to_owned(), "0".to_owned()));
+        assert_eq!(of("v6.0", "DIE"), ("117".to_owned(), "8".to_owned()));
+        assert_eq!(of("v6.12", "PKG"), ("117".to_owned(), "8".to_owned()));
+    }
+
+    #[test]
+    fn costs_are_shown_with_their_source() {
+        let text = shown("icx-2s", "v6.0", Format::Table, true);
+        let line = text.lines().find(|line| line.contains("cache_line_ns")).unwrap();
+        assert!(line.contains("llc = 51") && line.contains("published: core-to-core"), "{line}");
+    }
+
+    #[test]
+    fn json_has_domains_and_costs() {
+        let text = shown("arm64-8", "v6.0", Format::Json, false);
+        let report: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(report["domains"][0]["span"], "0-3");
+        assert_eq!(report["domains"][1]["groups"], serde_json::json!(["0-3", "4-7"]));
+        assert_eq!(report["costs"]["hz"]["value"], 250);
+    }
+
+    #[test]
+    fn dot_draws_each_domain_below_its_parent() {
+        let text = shown("arm64-8", "v6.0", Format::Dot, false);
+        assert!(text.contains("d1 [label=\"DIE\\n0-7\"]"), "{text}");
+        assert_eq!(text.matches("d1 ->").count(), 2);
+    }
+
+    #[test]
+    fn unknown_kernels_are_refused() {
+        assert!(rules("v9.9").is_err());
+    }
 }
