@@ -3,8 +3,9 @@
 //! Runs are independent and go wide over threads; their results are ordered by what they are, not
 //! by when they came, so the report is the same for any number of jobs.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context;
@@ -190,7 +191,7 @@ impl Plan {
             rows.extend(comparison::rows(case, &self.series(of_case, runs, |o| &o.figures)));
             if args.stats {
                 let why = self.series(of_case, runs, |o| &o.statistics.figures);
-                stats.extend(comparison::rows(case, &why));
+                stats.extend(comparison::stats(case, &why));
             }
         }
         Comparison {
@@ -243,7 +244,7 @@ fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<(St
             let problem = format!("--case {spec}: an rt-app file has no cases; leave --case out");
             return Err(InputError(problem).into());
         }
-        return Err(InputError(format!("{name}: rt-app files are not read yet")).into());
+        return Ok(vec![(String::new(), workload::from_rt_app(Path::new(name))?)]);
     }
     let cases: Vec<Case> = if specs.is_empty() {
         workload::default_cases(name, nr_cpus)?
@@ -277,7 +278,7 @@ fn shape(machine: &Machine) -> String {
 fn command(args: &CompareArgs) -> Vec<String> {
     let mut command = Vec::new();
     let mut option = |name: &str, value: &str| {
-        command.push(format!("--{name} {}", shell_words::quote(value)));
+        command.push(format!("--{name} {}", quoted(value)));
     };
     option("machine", &args.machine);
     option("kernel", &args.kernel);
@@ -290,6 +291,15 @@ fn command(args: &CompareArgs) -> Vec<String> {
         command.push("--stats".to_owned());
     }
     command
+}
+
+/// For a shell, with quotes only where it needs them.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => shell_words::quote(word),
+    }
 }
 
 /// Shown on a terminal only.

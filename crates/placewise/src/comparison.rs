@@ -19,8 +19,8 @@ pub struct Comparison {
     pub seed: u64,
     /// One row per case, metric and policy, in that order.
     pub rows: Vec<Row>,
-    /// The same for the figures that say why; empty unless they were asked for.
-    pub stats: Vec<Row>,
+    /// The figures that say why, in the same order; empty unless they were asked for.
+    pub stats: Vec<Stat>,
     #[serde(skip)]
     pub machine_shape: String,
     /// The options of the command that reproduces it.
@@ -48,6 +48,19 @@ pub struct Row {
     pub significant: Option<bool>,
 }
 
+/// A figure that says why: it has no good direction, so nothing is said about changes.
+#[derive(Serialize)]
+pub struct Stat {
+    pub case: String,
+    pub metric: &'static str,
+    pub policy: String,
+    #[serde(serialize_with = "nine_digits")]
+    pub mean: Option<f64>,
+    #[serde(serialize_with = "nine_digits")]
+    pub std_pct: Option<f64>,
+    pub unit: &'static str,
+}
+
 /// The figures of one policy in one case: one list per run, in the order of the seeds.
 pub struct Series<'a> {
     pub policy: &'a str,
@@ -65,10 +78,31 @@ impl Series<'_> {
 
 /// The rows of one case; `series[0]` is the baseline.
 pub fn rows(case: &str, series: &[Series]) -> Vec<Row> {
+    per_metric_and_policy(series, |figure, of_policy| row(case, figure, of_policy, &series[0]))
+}
+
+/// The same for figures that say why.
+pub fn stats(case: &str, series: &[Series]) -> Vec<Stat> {
+    per_metric_and_policy(series, |figure, of_policy| stat(case, figure, of_policy))
+}
+
+fn per_metric_and_policy<T>(series: &[Series], sum_up: impl Fn(&Figure, &Series) -> T) -> Vec<T> {
     let figures = series.first().and_then(|s| s.runs.first());
     let figures = figures.copied().unwrap_or_default();
-    let of_metric = |figure| series.iter().map(move |s| row(case, figure, s, &series[0]));
-    figures.iter().flat_map(of_metric).collect()
+    let pairs = figures.iter().flat_map(|figure| series.iter().map(move |s| (figure, s)));
+    pairs.map(|(figure, of_policy)| sum_up(figure, of_policy)).collect()
+}
+
+fn stat(case: &str, figure: &Figure, series: &Series) -> Stat {
+    let samples = series.samples(figure.metric);
+    Stat {
+        case: case.to_owned(),
+        metric: figure.metric,
+        policy: series.policy.to_owned(),
+        mean: samples.as_deref().map(mean),
+        std_pct: samples.as_deref().and_then(std_pct),
+        unit: figure.unit,
+    }
 }
 
 fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {

@@ -9,6 +9,7 @@ mod compare;
 mod comparison;
 mod input;
 mod list;
+mod machine;
 mod noise;
 mod output_file;
 mod placewise_sim;
@@ -35,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Compare(compare::CompareArgs),
+    Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
 }
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     };
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
+        Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Bench(args) => bench::run(&args),
     };

@@ -1,10 +1,10 @@
 //! Plain text under 80 columns, complete enough to be posted: machine, kernel, runs, the sign
 //! convention, the figures and the command that gives them again.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, ContentArrangement, Table, presets};
 
-use super::{COLUMNS, MARKS, SIGN, by_metric, cells, heading, runs};
-use crate::comparison::{Comparison, Row};
+use super::{MARKS, SIGN, runs, tables};
+use crate::comparison::Comparison;
 
 /// Widest line: the mailing list's 80 columns, less the last.
 const WIDTH: usize = 79;
@@ -23,8 +23,9 @@ pub fn render(comparison: &Comparison) -> String {
     ] {
         text += &field(name, value);
     }
-    for (first, rows) in by_metric(&comparison.rows).iter().chain(&by_metric(&comparison.stats)) {
-        text += &format!("\n{}:\n{}\n", heading(first), metric_table(rows));
+    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
+        let heading = textwrap::fill(&(heading + ":"), WIDTH);
+        text += &format!("\n{heading}\n{}\n", table.trim_fmt());
     }
     text += &format!("\nSimulated with:\n{}", command(&comparison.command));
     text
@@ -35,23 +36,16 @@ fn field(name: &str, value: &str) -> String {
     textwrap::fill(&format!("{name:<9} {value}"), options) + "\n"
 }
 
-fn metric_table(rows: &[&Row]) -> String {
+fn empty_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.force_no_tty();
     table.set_width(WIDTH as u16);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(COLUMNS);
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for row in rows {
-        table.add_row(cells(row));
-    }
-    table.trim_fmt()
+    table
 }
 
-/// One shell command, broken where the shell allows it.
+/// One shell command, broken between words, and inside a word that no line could hold.
 fn command(words: &[String]) -> String {
     let mut lines = vec![INDENT.to_owned() + "placewise compare"];
     for word in words {
@@ -60,8 +54,82 @@ fn command(words: &[String]) -> String {
         if line.len() + word.len() + 3 <= WIDTH {
             *line += &format!(" {word}");
         } else {
-            lines.push(format!("{INDENT}{INDENT}{word}"));
+            let word = format!("{INDENT}{INDENT}{word}");
+            lines.push(broken(&word));
         }
     }
     lines.join(" \\\n") + "\n"
+}
+
+/// The shell joins a word again that goes on at the very start of the next line, unless it is in
+/// quotes: such a word stays as long as it is.
+fn broken(word: &str) -> String {
+    let longest = WIDTH - " \\".len();
+    if word.contains('\'') {
+        return word.to_owned();
+    }
+    let characters: Vec<char> = word.chars().collect();
+    let pieces = characters.chunks(longest).map(|piece| piece.iter().collect::<String>());
+    pieces.collect::<Vec<_>>().join("\\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{Row, Stat};
+    use crate::placewise_sim::Better;
+
+    /// Names of any length, and enough policies that not all of them fit side by side.
+    fn comparison(length: usize) -> Comparison {
+        let long = |c: char| c.to_string().repeat(length);
+        let policies = ['p', 'q', 'r', 's', 't', 'u'].map(long);
+        let row = |policy: &String| Row {
+            case: long('c'),
+            metric: "p999_wakeup_latency",
+            policy: policy.clone(),
+            mean: Some(123456789.0),
+            std_pct: Some(100.0),
+            unit: "usec_p999",
+            better: Better::Lower,
+            change_pct: Some(-1000.0),
+            significant: Some(false),
+        };
+        let stat = |policy: &String| Stat {
+            case: long('c'),
+            metric: "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies",
+            policy: policy.clone(),
+            mean: Some(123456789012.0),
+            std_pct: Some(1.0),
+            unit: "ns",
+        };
+        Comparison {
+            machine: long('m'),
+            kernel: "v6.0".to_owned(),
+            workload: long('w'),
+            runs: 10_000,
+            seed: u64::MAX - 10_000,
+            rows: policies.iter().map(row).collect(),
+            stats: policies.iter().map(stat).collect(),
+            machine_shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
+            command: vec![format!("--workload {}", long('w')), "--runs 10000".to_owned()],
+        }
+    }
+
+    #[test]
+    fn no_line_has_80_columns() {
+        for length in [1, 10, 31, 60, 79, 200] {
+            let text = render(&comparison(length));
+            for line in text.lines() {
+                assert!(line.chars().count() < 80, "{length}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_shell_reads_the_broken_command_as_it_was() {
+        let options = ["--workload".to_owned(), format!("/tmp/{}", "x".repeat(150))];
+        let text = command(&[options.join(" "), "--runs 5".to_owned()]);
+        let words = shell_words::split(&text).unwrap();
+        assert_eq!(words[2..], [&options[..], &["--runs".into(), "5".into()]].concat());
+    }
 }

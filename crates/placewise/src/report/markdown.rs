@@ -1,37 +1,30 @@
 //! Pipe tables, for merge requests and documents.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{Cell, Table, presets};
 
-use super::{COLUMNS, MARKS, SIGN, by_metric, cells, heading, runs};
-use crate::comparison::{Comparison, Row};
+use super::{MARKS, SIGN, runs, tables};
+use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
     let mut text = format!(
-        "**{}** on {} ({}), kernel {}; {}.\n",
+        "**{}** on {} ({}), kernel {}; runs: {}.\n",
         comparison.workload,
         comparison.machine,
         comparison.machine_shape,
         comparison.kernel,
         runs(comparison),
     );
-    for (first, rows) in by_metric(&comparison.rows).iter().chain(&by_metric(&comparison.stats)) {
-        text += &format!("\n{}\n\n{}\n", heading(first), metric_table(rows));
+    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
+        text += &format!("\n{heading}\n\n{table}\n");
     }
     let command = comparison.command.join(" ");
-    text += &format!("\n{SIGN}; {MARKS}\n\n```\nplacewise compare {command}\n```\n");
+    text += &format!("\nChange: {SIGN}; {MARKS}.\n\n```sh\nplacewise compare {command}\n```\n");
     text
 }
 
-fn metric_table(rows: &[&Row]) -> Table {
+fn empty_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.force_no_tty();
-    table.set_header(COLUMNS);
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for row in rows {
-        table.add_row(cells(row));
-    }
     table
 }

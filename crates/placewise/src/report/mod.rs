@@ -1,4 +1,7 @@
 //! How a comparison is printed: one file per format.
+//!
+//! What all texts for people share is here: one table per metric with a row per case and policy,
+//! and, where asked for, one table per case of the figures that say why, a column per policy.
 
 mod csv;
 mod json;
@@ -8,8 +11,9 @@ mod number;
 mod table;
 
 use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table};
 
-use crate::comparison::{Comparison, Row, direction_name};
+use crate::comparison::{Comparison, Row, Stat, direction_name};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -19,7 +23,7 @@ pub enum Format {
     Lkml,
     /// Pipe tables
     Markdown,
-    /// One row per figure, in the schema of the published results
+    /// One row per figure, in the schema of published results
     Csv,
     /// Everything, for programs
     Json,
@@ -35,7 +39,7 @@ pub fn render(comparison: &Comparison, format: Format) -> anyhow::Result<String>
     }
 }
 
-const SIGN: &str = "positive change = better than the first policy, whatever the metric";
+const SIGN: &str = "positive = better than the first policy, whatever the metric";
 const MARKS: &str = "~ = within the noise (paired t-test, p >= 0.05), ? = unknown (one run)";
 
 /// How many runs there were, and with which seeds.
@@ -48,38 +52,94 @@ fn runs(comparison: &Comparison) -> String {
     }
 }
 
-/// The rows of each metric in the order the metrics come, whatever the case.
-fn by_metric(rows: &[Row]) -> Vec<(&Row, Vec<&Row>)> {
-    let mut metrics: Vec<(&Row, Vec<&Row>)> = Vec::new();
+/// Every metric with its heading and table, then every case with its figures that say why.
+/// `cell` makes the cell that shows the change.
+fn tables(
+    comparison: &Comparison,
+    mut empty: impl FnMut() -> Table,
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
+) -> Vec<(String, Table)> {
+    let mut tables = Vec::new();
+    for rows in grouped(&comparison.rows, |row| row.metric) {
+        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
+    }
+    for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
+        tables.push((why_heading(stats[0]), fill_with_why(empty(), &stats)));
+    }
+    tables
+}
+
+/// The rows with the same key together; keys in the order they first come.
+fn grouped<'a, T, K: PartialEq>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+    let mut groups: Vec<Vec<&T>> = Vec::new();
     for row in rows {
-        match metrics.iter_mut().find(|(first, _)| first.metric == row.metric) {
-            Some((_, of_metric)) => of_metric.push(row),
-            None => metrics.push((row, vec![row])),
+        match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
         }
     }
-    metrics
+    groups
 }
 
 /// `time (s, lower is better)`
-fn heading(row: &Row) -> String {
+fn metric_heading(row: &Row) -> String {
     format!("{} ({}, {} is better)", row.metric, row.unit, direction_name(row.better))
 }
 
-/// The cells of a row for people to read: case, policy, mean, std %, change %.
-fn cells(row: &Row) -> [String; 5] {
-    let change = match (row.change_pct, row.significant) {
+fn why_heading(stat: &Stat) -> String {
+    match stat.case.as_str() {
+        "" => "why, means".to_owned(),
+        case => format!("why, means of {case}"),
+    }
+}
+
+fn fill(
+    mut table: Table,
+    rows: &[&Row],
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
+) -> Table {
+    table.set_header(["case", "policy", "mean", "std %", "change %"]);
+    align_right_from(&mut table, 2);
+    let mut last_case = None;
+    for row in rows {
+        let is_same_case = last_case.replace(&row.case) == Some(&row.case);
+        let case = if is_same_case { "" } else { &row.case };
+        table.add_row([
+            case.into(),
+            row.policy.clone().into(),
+            row.mean.map(number::figure).unwrap_or_default().into(),
+            row.std_pct.map(number::percent).unwrap_or_default().into(),
+            cell(change(row), row),
+        ]);
+    }
+    table
+}
+
+/// The mark stands behind the number; without one its place is kept, so that digits stay in line.
+fn change(row: &Row) -> String {
+    match (row.change_pct, row.significant) {
         (None, _) => String::new(),
         (Some(change), Some(true)) => format!("{}  ", number::change(change)),
         (Some(change), Some(false)) => format!("{} ~", number::change(change)),
         (Some(change), None) => format!("{} ?", number::change(change)),
-    };
-    [
-        row.case.clone(),
-        row.policy.clone(),
-        row.mean.map(number::figure).unwrap_or_default(),
-        row.std_pct.map(number::percent).unwrap_or_default(),
-        change,
-    ]
+    }
 }
 
-const COLUMNS: [&str; 5] = ["case", "policy", "mean", "std %", "change %  "];
+fn fill_with_why(mut table: Table, stats: &[&Stat]) -> Table {
+    let metrics = grouped(stats, |stat| stat.metric);
+    let policies = metrics[0].iter().map(|stat| stat.policy.as_str());
+    table.set_header(["figure", "unit"].into_iter().chain(policies));
+    align_right_from(&mut table, 2);
+    for of_policies in &metrics {
+        let name = [of_policies[0].metric.to_owned(), of_policies[0].unit.to_owned()];
+        let means = of_policies.iter().map(|stat| stat.mean.map(number::figure));
+        table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
+    }
+    table
+}
+
+fn align_right_from(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}

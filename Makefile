@@ -1,0 +1,51 @@
+# What one types here. `make` alone says what there is.
+
+SHELL := /bin/bash -o pipefail
+CARGO ?= cargo
+RUN = $(CARGO) run --release --quiet --package placewise --
+
+# libbpf, and so scx_placewise, is built against libelf and zlib; without them it is left out.
+HAS_LIBELF := $(shell test -e /usr/include/libelf.h -a -e /usr/include/zlib.h && echo yes)
+SCOPE := $(if $(HAS_LIBELF),--workspace)
+
+.PHONY: help
+help:
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: demo
+demo: compiler ## build, show this machine, compare two policies on a dual EPYC
+	$(CARGO) build --release --package placewise
+	$(RUN) machine show host
+	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench --runs 3 \
+	    --case groups=1 --case groups=4 --policy baseline --policy short-task
+	$(RUN) compare --machine zen3-2s-nps1 --workload schbench --runs 3 \
+	    --case workers=4 --case workers=16 --policy baseline --policy short-task
+
+.PHONY: test
+test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-dev are installed
+	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
+	$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | awk ' \
+	    { print; fflush() } \
+	    /^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
+	    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }'
+
+.PHONY: lint
+lint: compiler ## formatting and warnings, Rust and C
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(SCOPE) --all-targets -- --deny warnings
+	@if command -v clang-format-19 >/dev/null; \
+	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
+	else echo "skipped: clang-format-19 is not installed"; fi
+
+.PHONY: bench
+bench: compiler ## events per second of the simulator
+	$(RUN) bench
+
+.PHONY: fuzz
+fuzz: compiler ## feed every importer random input, a minute each
+	$(CARGO) test --release --package placewise-machine --package placewise-workload -- \
+	    --ignored fuzz
+
+.PHONY: compiler
+compiler:
+	@scripts/need.sh cargo cc

@@ -1,0 +1,187 @@
+//! `placewise compare` from outside: the same input gives the same bytes, and every format keeps
+//! its layout. Figures are blanked: what they are is the simulator's business.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// Two short cases and three policies on a small machine.
+const QUICK: [&str; 16] = [
+    "compare",
+    "--machine",
+    "x86-12",
+    "--workload",
+    "hackbench",
+    "--case",
+    "groups=1;fds=4;loops=20",
+    "--case",
+    "groups=2;fds=4;loops=20",
+    "--policy",
+    "baseline",
+    "--policy",
+    "short-task",
+    "--policy",
+    "hint:wake_affine",
+    "--runs=3",
+];
+
+fn quick(changes: &[&str]) -> String {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let output = command.args(QUICK).args(changes).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "progress is for terminals only");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// JSON and trace of the quick comparison.
+fn bytes(directory: &Path, jobs: &str) -> (String, Vec<u8>) {
+    let trace = directory.join("trace.txt");
+    let options = ["--format", "json", "--stats", "--jobs", jobs, "--trace"];
+    let json = quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
+    (json, std::fs::read(trace).unwrap())
+}
+
+#[test]
+fn two_runs_and_any_number_of_jobs_give_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = bytes(directory.path(), "1");
+    assert!(!first.1.is_empty());
+    assert_eq!(first, bytes(directory.path(), "1"));
+    assert_eq!(first, bytes(directory.path(), "2"));
+}
+
+#[test]
+fn other_seeds_give_other_figures() {
+    let json = |seed| quick(&["--format", "json", "--seed", seed]);
+    let means = |text: String| -> Vec<Value> {
+        let report: Value = serde_json::from_str(&text).unwrap();
+        let rows = report["rows"].as_array().unwrap();
+        rows.iter().map(|row| row["mean"].clone()).collect()
+    };
+    assert_ne!(means(json("1")), means(json("1000")));
+}
+
+#[test]
+fn json_has_the_documented_fields() {
+    let report: Value = serde_json::from_str(&quick(&["--format", "json", "--stats"])).unwrap();
+    assert_eq!(report["machine"], "x86-12");
+    assert_eq!(report["kernel"], "v6.0");
+    assert_eq!(report["workload"], "hackbench");
+    assert_eq!(report["runs"], 3);
+    assert_eq!(report["seed"], 1);
+
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len() % 6, 0, "every metric has two cases of three policies");
+    let row = rows.iter().find(|row| row["metric"] == "time").unwrap();
+    assert_eq!(row["case"], "groups=1;fds=4;loops=20");
+    assert_eq!(row["policy"], "baseline");
+    assert_eq!(row["unit"], "s");
+    assert_eq!(row["better"], "lower");
+    assert!(row["mean"].as_f64().unwrap() > 0.0);
+    assert!(row["std_pct"].is_number());
+    assert!(row["change_pct"].is_null() && row["significant"].is_null());
+    let is_short = |row: &&Value| row["policy"] == "short-task";
+    let other = rows.iter().find(is_short).unwrap();
+    assert!(other["change_pct"].is_number() && other["significant"].is_boolean());
+
+    let stats = report["stats"].as_array().unwrap();
+    assert!(stats.iter().any(|stat| {
+        stat["metric"].as_str().unwrap().starts_with("schedstat_") && stat["mean"].is_number()
+    }));
+}
+
+#[test]
+fn one_run_leaves_significance_unknown() {
+    let several: Value = serde_json::from_str(&quick(&["--format", "json"])).unwrap();
+    let judged = |report: &Value| {
+        let rows = report["rows"].as_array().unwrap();
+        rows.iter().filter(|row| row["significant"].is_boolean()).count()
+    };
+    assert!(judged(&several) > 0);
+    let one: Value = serde_json::from_str(&quick_once("json")).unwrap();
+    assert_eq!(judged(&one), 0);
+    assert!(quick_once("table").contains(" ?"));
+}
+
+/// As [`quick`], with one run.
+fn quick_once(format: &str) -> String {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let args = QUICK.iter().filter(|arg| **arg != "--runs=3");
+    let output = command.args(args).args(["--runs=1", "--format", format]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Figures and marks go, and with them what depends on their width: blanks and rules.
+fn without_figures(text: &str) -> String {
+    let line = |line: &str| {
+        let words = line.split_whitespace().filter(|word| !is_figure(word));
+        words.map(short_rule).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A number as a cell holds it: with a point, or large, or nothing at all.
+fn is_figure(word: &str) -> bool {
+    let number = word.parse::<f64>();
+    let is_cell = |number: f64| word.contains('.') || number >= 1000.0 || number == 0.0;
+    word == "~" || word == "?" || number.is_ok_and(is_cell)
+}
+
+fn short_rule(word: &str) -> &str {
+    match word.chars().all(|c| "─═-|".contains(c)) && word.len() > 1 {
+        true => "---",
+        false => word,
+    }
+}
+
+#[test]
+fn table_layout() {
+    insta::assert_snapshot!(without_figures(&quick(&[])));
+}
+
+#[test]
+fn lkml_layout() {
+    let text = quick(&["--format", "lkml", "--stats"]);
+    assert!(text.lines().all(|line| line.chars().count() < 80));
+    let without_stats = quick(&["--format", "lkml"]);
+    insta::assert_snapshot!(without_figures(&without_stats));
+}
+
+#[test]
+fn markdown_layout() {
+    insta::assert_snapshot!(without_figures(&quick(&["--format", "markdown"])));
+}
+
+#[test]
+fn csv_has_the_published_schema() {
+    let text = quick(&["--format", "csv", "--stats"]);
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let published =
+        "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct";
+    assert_eq!(header.join(","), published);
+    let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let time = records.iter().find(|record| &record[5] == "time").unwrap();
+    assert_eq!(time[9], *"lower");
+    assert!(time[7].parse::<f64>().unwrap() > 0.0);
+    assert!(records.iter().any(|record| record[5].starts_with("schedstat_")));
+    assert!(!text.to_lowercase().contains("nan") && !text.contains("inf"));
+}
+
+#[test]
+fn no_colours_off_the_terminal() {
+    assert!(!quick(&[]).contains('\u{1b}'));
+}
+
+/// The command that a posted table ends with gives that table.
+#[test]
+fn the_printed_command_reproduces_the_report() {
+    let text = quick(&["--format", "lkml"]);
+    let (_, command) = text.split_once("Simulated with:").unwrap();
+    let words = shell_words::split(command).unwrap();
+    assert_eq!(words[0], "placewise");
+    let mut again = Command::cargo_bin("placewise").unwrap();
+    let output = again.args(&words[1..]).args(["--format", "lkml"]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
+}
