@@ -14,5 +14,6 @@ mod machine;
 
 pub use costs::{ByDistance, Costs, IdleState};
 pub use cpuset::CpuSet;
+pub use domains::{DomainFlags, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule, build};
 pub use error::MachineError;
 pub use machine::{CostFigure, Cpu, Machine, Preset, load, presets};

@@ -322,3 +322,85 @@ fn unknown_machines_list_near_names() {
     assert!(load("qqq").unwrap_err().to_string().contains("`placewise machine list`"));
     assert!(load("missing.toml").unwrap_err().to_string().contains("missing.toml: cannot be read"));
 }
+
+/// A machine of one package, with `settings` at the top.
+fn one_package(settings: &str, llcs_per_node: u32, cores_per_cluster: u32) -> Machine {
+    let text = format!(
+        "description = \"one package\"\nthread_numbering = \"siblings-adjacent\"\n\
+         costs_from = \"uma-8\"\n{settings}\n[[package]]\nllcs_per_node = {llcs_per_node}\n\
+         cores_per_llc = 4\nthreads_per_core = 1\ncores_per_cluster = {cores_per_cluster}\n"
+    );
+    load_text("toml", &text).unwrap()
+}
+
+#[test]
+fn the_cluster_level_depends_on_the_kernel() {
+    use domains::DomainFlags as Flags;
+    let machine = one_package("", 1, 2);
+    let first = |rules: &DomainRules| {
+        let domains = domains::build(&machine, rules).unwrap();
+        let first = &domains.spans[domains.chains[0][0]];
+        (first.level.name(), first.cpus.to_string(), first.flags.contains(Flags::CLUSTER))
+    };
+    assert_eq!(first(&RULES), ("CLS", "0-1".to_string(), true));
+    let older = DomainRules { cluster_level: false, ..RULES };
+    assert_eq!(first(&older), ("MC", "0-3".to_string(), false));
+}
+
+/// No level is built above one that spans the machine, so none clears the flag of its child.
+#[test]
+fn big_and_little_cpus_in_one_llc_keep_prefer_sibling() {
+    let machine = one_package("capacity = [{ cpus = \"0-1\", value = 446 }]", 1, 1);
+    let domains = domains_of(&machine);
+    let flags = domains.spans[0].flags;
+    assert!(flags.contains(domains::DomainFlags::ASYM_CPUCAPACITY_FULL));
+    assert!(flags.contains(domains::DomainFlags::PREFER_SIBLING));
+}
+
+#[test]
+fn a_level_that_lacks_a_capacity_of_the_machine_is_not_full() {
+    use domains::DomainFlags as Flags;
+    let settings = "capacity = [{ cpus = \"0-1\", value = 446 }, { cpus = \"4-7\", value = 871 }]";
+    let domains = domains_of(&one_package(settings, 2, 1));
+    let flags = |level: usize| domains.spans[domains.chains[0][level]].flags;
+    let asym = Flags::ASYM_CPUCAPACITY | Flags::ASYM_CPUCAPACITY_FULL;
+    assert_eq!(flags(0) & asym, Flags::ASYM_CPUCAPACITY);
+    assert_eq!(flags(1) & asym, asym);
+}
+
+#[test]
+fn a_node_over_two_packages_is_one_die_domain() {
+    let seen = text("no-numa.xml").replace("\"Synthetic\"", "\"Linux\"");
+    let domains = domains_of(&load_text("xml", &seen).unwrap());
+    let top = &domains.spans[*domains.chains[0].last().unwrap()];
+    assert_eq!((top.level.name(), top.weight(), top.groups.len()), ("DIE", 8, 4));
+}
+
+#[test]
+fn a_dump_tells_capacities() {
+    let kinds = "<cpukind cpuset=\"0x00000003\"><info name=\"LinuxCapacity\" value=\"446\"/></cpukind>\
+                 <cpukind cpuset=\"0x0000000c\"><info name=\"LinuxCapacity\" value=\"1024\"/></cpukind>\
+                 </topology>";
+    let dump = text("no-l3.xml").replace("</topology>", kinds);
+    let machine = load_text("xml", &dump).unwrap();
+    let capacities: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.capacity).collect();
+    assert_eq!(capacities, [446, 446, 1024, 1024]);
+}
+
+/// Bandwidth matrices use the same element.
+#[test]
+fn only_latencies_are_distances() {
+    let bandwidth = text("zen3-2s.xml").replace("kind=\"5\"", "kind=\"9\"");
+    let machine = load_text("xml", &bandwidth).unwrap();
+    assert_eq!(machine.node_distances, [[10, 20], [20, 10]]);
+    assert!(machine.description.contains("no NUMA distances"));
+}
+
+#[test]
+fn the_example_of_the_documentation_is_a_machine_file() {
+    let page = include_str!("../../../docs/machines.md");
+    let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
+    let machine = load_text("toml", example.unwrap()).unwrap();
+    assert_eq!(machine.online().len(), 128 - 2);
+    assert_eq!(machine.cost_sources["wakeup_ns"].split(':').next(), Some("measured"));
+}
