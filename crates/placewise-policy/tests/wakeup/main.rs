@@ -1,6 +1,7 @@
 //! Wakeup placement: worked examples, every rule with a case in which it
 //! decides and one in which it does not.
 
+mod idle_search;
 mod lab;
 
 use lab::{Lab, NOW, TICK, runner};
