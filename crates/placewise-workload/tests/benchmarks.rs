@@ -76,10 +76,12 @@ fn hackbench_starts_the_clock_when_all_are_ready_and_sends_nothing_before() {
 #[test]
 fn hackbench_transport_and_task_kind_are_chosen_by_the_case() {
     let default = workload("hackbench", "groups=1");
-    assert_eq!(default.channels[0], ChannelKind::UnixSocket);
-    let pipes = workload("hackbench", "tasks=thread;ipc=pipe;groups=1");
-    assert!(pipes.channels.iter().all(|kind| *kind == ChannelKind::Pipe));
-    assert!(pipes.programs[1].footprint_kib < default.programs[1].footprint_kib);
+    assert!(default.channels.iter().all(|kind| *kind == ChannelKind::Pipe));
+    let sockets = workload("hackbench", "tasks=process;ipc=socket;groups=1");
+    let (ready_pipe, messages) = sockets.channels.split_last().unwrap();
+    assert_eq!(*ready_pipe, ChannelKind::Pipe);
+    assert!(messages.iter().all(|kind| *kind == ChannelKind::UnixSocket));
+    assert!(default.programs[1].footprint_kib < sockets.programs[1].footprint_kib);
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn bad_cases_are_refused_with_the_remedy() {
         ("hackbench", "group=2", "hackbench: case key `group`: unknown; did you mean `groups`?"),
         ("hackbench", "groups=0", "hackbench: `groups=0`: expected a whole number from 1 to 512"),
         ("hackbench", "groups=-1", "hackbench: `groups=-1`: expected a whole number from 1 to 512"),
-        ("hackbench", "ipc=tcp", "hackbench: `ipc=tcp`: expected socket or pipe"),
+        ("hackbench", "ipc=tcp", "hackbench: `ipc=tcp`: expected pipe or socket"),
         (
             "schbench",
             "window_ms=9999999999999999999999",
