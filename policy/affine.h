@@ -131,7 +131,7 @@ static inline bool affine_chose_prev(enum affine_reason reason)
 }
 
 /* @level: the lowest one of the waking CPU that contains the previous one. */
-static subprogram u32 wake_affine(const struct wakeup *wakeup, u32 level)
+verified_once u32 wake_affine(const struct wakeup *wakeup on_stack, u32 level)
 {
 	struct state __arena *st = wakeup->st;
 	struct sched_domain __arena *sd =

@@ -78,7 +78,7 @@ update_sg_wakeup_stats(struct state __arena *st,
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
-	sgs->group_type = group_classify(st, span->imbalance_pct, sgs);
+	sgs->group_type = opaque(group_classify(st, span->imbalance_pct, sgs));
 	if (sgs->group_type == GROUP_FULLY_BUSY ||
 	    sgs->group_type == GROUP_OVERLOADED)
 		sgs->avg_load = group_avg_load(sgs);
@@ -216,18 +216,19 @@ static inline bool prefer_idlest(struct state __arena *st,
 }
 
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
-static subprogram u32 find_idlest_group(struct state __arena *st,
-					const struct sched_domain __arena *sd,
-					u32 p)
+verified_once u32
+find_idlest_group(struct state __arena *st in_arena,
+		  const struct sched_domain __arena *sd in_arena, u32 p)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
-	struct sg_lb_stats local = {.group = NO_GROUP};
-	struct sg_lb_stats idlest = {.group = NO_GROUP};
+	struct sg_lb_stats local = sg_lb_stats_init(NO_GROUP);
+	struct sg_lb_stats idlest = sg_lb_stats_init(NO_GROUP);
 	u32 i;
 
 	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
-		struct sg_lb_stats sgs = {.group = nth_group(span, sd, i)};
+		struct sg_lb_stats sgs =
+			sg_lb_stats_init(nth_group(span, sd, i));
 
 		if (!group_allows(st, group_of(st, sgs.group), task_of(st, p)))
 			continue;
@@ -248,6 +249,13 @@ struct legacy_stats {
 	u64 avg_load;
 	u64 max_spare; /* of one CPU */
 };
+
+static inline struct legacy_stats legacy_stats_init(void)
+{
+	u64 none = opaque(0);
+
+	return (struct legacy_stats){none, none, none};
+}
 
 static subprogram void update_legacy_stats(struct state __arena *st,
 					   u32 group_nr,
@@ -329,23 +337,23 @@ static inline bool legacy_prefers_idlest(const struct sched_span __arena *span,
 	       100 * local->avg_load >= scale * search->min_avg_load;
 }
 
-static subprogram u32 find_idlest_group_legacy(
-	struct state __arena *st, const struct sched_domain __arena *sd, u32 p,
-	u32 sd_flag)
+verified_once u32 find_idlest_group_legacy(
+	struct state __arena *st in_arena,
+	const struct sched_domain __arena *sd in_arena, u32 p, u32 sd_flag)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	u64 scale = 100 + (span->imbalance_pct - 100) / 2;
 	u64 half_util = task_of(st, p)->avg.util_avg / 2;
 	struct legacy_search search = {.idlest = NO_GROUP,
 				       .most_spare_group = NO_GROUP};
-	struct legacy_stats local = {};
+	struct legacy_stats local = legacy_stats_init();
 	bool local_allowed = false;
 	u32 i;
 
 	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
 		u32 group = nth_group(span, sd, i);
-		struct legacy_stats stats = {};
+		struct legacy_stats stats = legacy_stats_init();
 
 		if (!group_allows(st, group_of(st, group), task_of(st, p)))
 			continue;
@@ -417,8 +425,8 @@ static inline void consider_loaded_cpu(struct state __arena *st, u32 cpu,
 	}
 }
 
-static subprogram u32 find_idlest_group_cpu(struct state __arena *st,
-					    u32 group_nr, u32 p, u32 this_cpu)
+verified_once u32 find_idlest_group_cpu(struct state __arena *st in_arena,
+					u32 group_nr, u32 p, u32 this_cpu)
 {
 	struct sched_group __arena *group = group_of(st, group_nr);
 	const struct task __arena *task = task_of(st, p);
@@ -510,8 +518,8 @@ static inline u32 find_idlest_step(struct state __arena *st, u32 p, u32 cpu,
  * The CPU on which task @p, created (or exec'ing) on @cpu, is to start. @prev
  * is its answer where nothing can be balanced.
  */
-static subprogram u32 find_idlest_cpu(struct state __arena *st, u32 p, u32 cpu,
-				      u32 prev, u32 sd_flag)
+verified_once u32 find_idlest_cpu(struct state __arena *st in_arena, u32 p,
+				  u32 cpu, u32 prev, u32 sd_flag)
 {
 	u32 level = highest_domain(st, cpu, sd_flag, U32_MAX, true);
 	u32 i;

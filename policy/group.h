@@ -58,6 +58,24 @@ struct sg_lb_stats {
 	u16 smt_balance;
 };
 
+/* Sums of nothing yet; opaque, because loops add to them. */
+static inline struct sg_lb_stats sg_lb_stats_init(u32 group)
+{
+	u32 none = opaque(0);
+
+	return (struct sg_lb_stats){
+		.group_load = none,
+		.group_util = none,
+		.group_runnable = none,
+		.avg_load = none,
+		.misfit_task_load = none,
+		.group = group,
+		.sum_nr_running = none,
+		.sum_h_nr_running = none,
+		.idle_cpus = none,
+	};
+}
+
 /* Is @capacity used up by more than imbalance_pct allows? */
 static inline bool group_runnable_exceeds(const struct state __arena *st,
 					  u32 imbalance_pct,
@@ -143,7 +161,7 @@ static inline u32 cpu_h_nr_running(const struct state __arena *st,
 }
 
 /* Load of the entities that are queued, without what sleepers left behind. */
-static subprogram u64 cpu_runnable_load(struct state __arena *st, u32 cpu)
+verified_once u64 cpu_runnable_load(struct state __arena *st in_arena, u32 cpu)
 {
 	u64 load = 0;
 	u32 p = cpu_rq(st, cpu)->mru_head;

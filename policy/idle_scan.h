@@ -117,7 +117,7 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
-	u32 seen = 0, found = NO_CPU, left;
+	u32 seen = opaque(0), found = NO_CPU, left;
 
 	for_each_scan_word(left, set)
 	{

@@ -114,7 +114,7 @@ static inline u32 asym_capacity_level(struct state __arena *st, u32 cpu)
 	u32 level;
 
 	for (level = opaque(0); level < cpu_of(st, cpu)->nr_domains &&
-			level < NR_LEVELS && can_loop;
+				level < NR_LEVELS && can_loop;
 	     level++) {
 		struct sched_domain __arena *sd = cpu_domain(st, cpu, level);
 
@@ -426,8 +426,8 @@ static inline u32 search_llc(struct idle_search *search)
 	return search_core_cpu_smt_of_target(search);
 }
 
-static subprogram u32 select_idle_sibling(const struct wakeup *wakeup,
-					  u32 target)
+verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
+				      u32 target)
 {
 	struct state __arena *st = wakeup->st;
 	u32 second_prev = NO_CPU, second_recent = NO_CPU;

@@ -44,14 +44,14 @@ static inline u32 first_allowed_cpu(struct state __arena *st,
 }
 
 /* For an answer that the wakee may not use: its node, then any CPU it may. */
-static subprogram u32 select_fallback_rq(struct state __arena *st,
-				     const struct task __arena *p)
+verified_once u32 select_fallback_rq(struct state __arena *st in_arena,
+				     const struct task __arena *p in_arena)
 {
 	u16 node = cpu_of(st, p->cpu)->node;
 	u32 cpu;
 
-	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop;
-	     cpu++) {
+	for (cpu = opaque(0);
+	     cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop; cpu++) {
 		if (cpu_of(st, cpu)->node == node && task_allowed(p, cpu) &&
 		    cpumask_test(&st->root.online, cpu))
 			return cpu;
@@ -67,8 +67,8 @@ static inline u32 affine_level(const struct wakeup *wakeup)
 	u32 nr_domains = cpu_of(st, wakeup->this_cpu)->nr_domains;
 	u32 level;
 
-	for (level = opaque(0); level < nr_domains && level < NR_LEVELS && can_loop;
-	     level++) {
+	for (level = opaque(0);
+	     level < nr_domains && level < NR_LEVELS && can_loop; level++) {
 		struct sched_span __arena *span = domain_span(
 			st, cpu_domain(st, wakeup->this_cpu, level));
 
@@ -99,7 +99,7 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 	return wake_affine(wakeup, level);
 }
 
-static subprogram u32 select_wakeup_cpu(const struct wakeup *wakeup,
+verified_once u32 select_wakeup_cpu(const struct wakeup *wakeup on_stack,
 				    bool current_cpu)
 {
 	struct state __arena *st = wakeup->st;

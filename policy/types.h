@@ -23,10 +23,16 @@ typedef _Bool bool;
 /*
  * subprogram marks a function that stays a function in BPF, where inlining it
  * would fill the stack of 512 bytes; natively it is inline like all others.
+ * verified_once also keeps the verifier from following it again from every
+ * state of its callers; it then wants to be told where pointers point to:
+ * in_arena, or on_stack, where no struct may hold pointers to the stack.
  */
 #ifdef __bpf__
 #define __arena __attribute__((address_space(1)))
 #define subprogram __attribute__((noinline, unused))
+#define verified_once __attribute__((noinline))
+#define in_arena __attribute__((btf_decl_tag("arg:arena")))
+#define on_stack __attribute__((btf_decl_tag("arg:nonnull")))
 #define can_loop                                               \
 	({                                                     \
 		__label__ spent, go_on;                        \
@@ -48,6 +54,9 @@ static volatile u32 opaque_zero;
 #else
 #define __arena
 #define subprogram inline
+#define verified_once static inline
+#define in_arena
+#define on_stack
 #define can_loop true
 #define opaque(number) (number)
 #endif
