@@ -1,7 +1,8 @@
 //! rt-app files: the JSON that rt-app and workgen run, compiled to a workload.
 //!
 //! [`json`] reads the text into a tree that knows its lines, [`global`], [`task`] and [`event`]
-//! turn the tree into what the file says, and [`compile`] turns that into programs. What has no
+//! turn the tree into what the file says, [`objects`] numbers what events name, and [`compile`] makes
+//! programs of it all. What has no
 //! counterpart in the model (memory and I/O load, real-time and deadline policies, clamps,
 //! task groups, settings that change between phases) is refused by name, never skipped.
 
@@ -9,6 +10,7 @@ mod compile;
 mod event;
 mod global;
 mod json;
+mod objects;
 mod task;
 
 use std::path::Path;
