@@ -110,7 +110,7 @@ fn read_place(
     })
 }
 
-/// For each cache level, the first CPU of those that share the CPU's data or unified cache.
+/// For each cache level, the first CPU of those that share the CPU's cache.
 fn read_caches(sys: &Sysfs, cpu_dir: &str) -> BTreeMap<u32, u32> {
     let mut caches = BTreeMap::new();
     for index in 0.. {
@@ -118,10 +118,6 @@ fn read_caches(sys: &Sysfs, cpu_dir: &str) -> BTreeMap<u32, u32> {
         let Some(level) = sys.number(&format!("{dir}/level")) else {
             break;
         };
-        let kind = sys.text(&format!("{dir}/type")).unwrap_or_default();
-        if kind.trim() == "Instruction" {
-            continue;
-        }
         if let Some(first) = sys.first_cpu(&format!("{dir}/shared_cpu_list")) {
             caches.insert(level, first);
         }
@@ -194,10 +190,9 @@ mod tests {
                 let socket = ["0-1,4-5", "2-3,6-7"][package];
                 host.cpu(cpu, "topology/core_cpus_list", &siblings);
                 host.cpu(cpu, "topology/physical_package_id", &package.to_string());
-                host.cache(cpu, 0, 1, "Data", &siblings);
-                host.cache(cpu, 1, 1, "Instruction", &siblings);
-                host.cache(cpu, 2, 2, "Unified", &siblings);
-                host.cache(cpu, 3, 3, "Unified", socket);
+                host.cache(cpu, 0, 1, &siblings);
+                host.cache(cpu, 1, 2, &siblings);
+                host.cache(cpu, 2, 3, socket);
             }
             host
         }
@@ -216,10 +211,9 @@ mod tests {
             self.sys(&format!("cpu/cpu{cpu}/{file}"), text);
         }
 
-        fn cache(&self, cpu: usize, index: usize, level: u32, kind: &str, shared: &str) {
+        fn cache(&self, cpu: usize, index: usize, level: u32, shared: &str) {
             let dir = format!("cache/index{index}");
             self.cpu(cpu, &format!("{dir}/level"), &level.to_string());
-            self.cpu(cpu, &format!("{dir}/type"), kind);
             self.cpu(cpu, &format!("{dir}/shared_cpu_list"), shared);
         }
 
@@ -292,7 +286,7 @@ mod tests {
         let host = Host::new();
         for cpu in 0..8 {
             host.cpu(cpu, "topology/physical_package_id", "0");
-            host.cache(cpu, 3, 3, "Unified", "0-7");
+            host.cache(cpu, 2, 3, "0-7");
         }
         let message = host.load().unwrap_err().to_string();
         assert!(message.contains("LLC that spans several NUMA nodes"), "{message}");
