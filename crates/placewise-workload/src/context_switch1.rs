@@ -43,7 +43,7 @@ const PARAMETERS: [Parameter; 4] = [
     Parameter::window_ms(200),
 ];
 
-/// As for schedpipe [assumed].
+/// As for schedpipe (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
 /// The published ladder climbs from one instance to one per CPU in this many equal steps.

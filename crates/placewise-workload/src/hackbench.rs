@@ -71,7 +71,7 @@ const PARAMETERS: [Parameter; 8] = [
 const MESSAGE_BYTES: u32 = 100;
 
 /// What a task touches between two messages, in KiB: its stack, its message and the kernel's
-/// buffers, and for a process its own page tables as well [assumed].
+/// buffers, and for a process its own page tables as well (assumed).
 const THREAD_FOOTPRINT_KIB: u32 = 32;
 const PROCESS_FOOTPRINT_KIB: u32 = 48;
 

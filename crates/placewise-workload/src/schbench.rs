@@ -65,7 +65,7 @@ const PARAMETERS: [Parameter; 7] = [
     },
 ];
 
-/// Worker and messenger only spin and look at the clock: a stack and a few lines [assumed].
+/// Worker and messenger only spin and look at the clock: a stack and a few lines (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
 /// Beyond this many workers the tail is made by rare coincidences and wants a longer window.

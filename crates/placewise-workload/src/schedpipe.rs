@@ -47,7 +47,7 @@ const PARAMETERS: [Parameter; 4] = [
     Parameter::window_ms(500),
 ];
 
-/// The token, the stack and the kernel's side of two pipes [assumed].
+/// The token, the stack and the kernel's side of two pipes (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
 const MESSAGE_BYTES: u32 = 4;

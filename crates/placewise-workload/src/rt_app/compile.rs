@@ -15,7 +15,7 @@ use crate::WorkloadError;
 use crate::error::{quoted, suggestion};
 use crate::program::{FOREVER, Metric, Nanos, Object, Op, Program, ProgramId, Window, Workload};
 
-/// rt-app's load loop touches next to no memory [assumed].
+/// rt-app's load loop touches next to no memory (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
 /// The barrier at which all tasks wait for each other before their first phase.

@@ -1,10 +1,10 @@
 //! rt-app files: the JSON that rt-app and workgen run, compiled to a workload.
 //!
 //! [`json`] reads the text into a tree that knows its lines, [`global`], [`task`] and [`event`]
-//! turn the tree into what the file says, [`objects`] numbers what events name, and [`compile`] makes
-//! programs of it all. What has no
-//! counterpart in the model (memory and I/O load, real-time and deadline policies, clamps,
-//! task groups, settings that change between phases) is refused by name, never skipped.
+//! turn the tree into what the file says, [`objects`] numbers what events name, and [`compile`]
+//! makes programs of it all. What has no counterpart in the model (memory and I/O load, real-time
+//! and deadline policies, clamps, task groups, settings that change between phases) is refused by
+//! name, never skipped.
 
 mod compile;
 mod event;
