@@ -289,7 +289,7 @@ mod tests {
             host.cache(cpu, 2, 3, "0-7");
         }
         let message = host.load().unwrap_err().to_string();
-        assert!(message.contains("LLC that spans several NUMA nodes"), "{message}");
+        assert!(message.contains("one LLC over several NUMA nodes"), "{message}");
         host.write("proc/cpuinfo", "vendor_id : GenuineIntel\n");
         assert_eq!(host.load().unwrap().nr_llcs(), 2);
     }

@@ -199,7 +199,7 @@ impl Shape {
             if first.1 != whole_of(place) {
                 let problem = format!(
                     "shares its {part} with CPU {} but is in another {whole}: \
-                     a {part} that spans several {whole}s cannot be modelled",
+                     one {part} over several {whole}s cannot be modelled",
                     first.0
                 );
                 return Err(MachineError::new(format!("CPU {cpu}"), problem));

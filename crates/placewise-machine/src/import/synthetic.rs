@@ -270,6 +270,6 @@ mod tests {
     #[test]
     fn a_cache_over_two_nodes_is_refused() {
         let message = parse("l3:1 node:2 core:2 pu:1").unwrap_err().to_string();
-        assert!(message.contains("LLC that spans several NUMA nodes"), "{message}");
+        assert!(message.contains("one LLC over several NUMA nodes"), "{message}");
     }
 }
