@@ -18,9 +18,9 @@ use crate::comparison::{self, Comparison, Series};
 use crate::input::InputError;
 use crate::output_file::OutputFile;
 use crate::placewise_sim::{Figure, Outcome, Scenario, simulate};
-use crate::placewise_trace::{FtraceWriter, Sink};
 use crate::report::{self, Format};
 use placewise_policy::Policy;
+use placewise_trace::{FtraceWriter, Sink};
 use placewise_workload as workload;
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -175,10 +175,15 @@ impl Plan {
         let policy = &self.policies[cell.policy];
         let scenario =
             Scenario { machine: &self.machine, policy, workload, seed: seed + u64::from(cell.run) };
-        let mut writer = trace.map(FtraceWriter::new);
+        let nr_cpus = self.machine.cpus.len();
+        let mut writer = trace.map(|file| FtraceWriter::new(file, nr_cpus));
         let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
-        simulate(&scenario, sink)
-            .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))
+        let outcome = simulate(&scenario, sink)
+            .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))?;
+        if let Some(writer) = writer {
+            writer.finish().context("cannot write the trace")?;
+        }
+        Ok(outcome)
     }
 
     fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {

@@ -13,7 +13,6 @@ mod machine;
 mod noise;
 mod output_file;
 mod placewise_sim;
-mod placewise_trace;
 mod report;
 
 use std::io::{self, Write};
@@ -22,7 +21,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
-Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value), \
+Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
 1 when something else went wrong (a disk that is full, an error in the simulation).";
 
 /// Simulate Linux task placement: compare policies on machines you do not own

@@ -37,11 +37,9 @@ pub struct Statistics {
 pub struct SimError;
 pub fn simulate(
     scenario: &Scenario,
-    trace: Option<&mut dyn super::placewise_trace::Sink>,
+    trace: Option<&mut dyn placewise_trace::Sink>,
 ) -> Result<Outcome, SimError> {
-    if let Some(trace) = trace {
-        trace.line(&format!("{}\n", scenario.policy.name));
-    }
+    let _ = trace;
     let value = (scenario.seed as f64).sin()
         + 3.0
         + scenario.policy.hint as f64
