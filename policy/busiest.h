@@ -26,21 +26,21 @@
 #include "idle_scan.h"
 #include "lb_env.h"
 
-struct sd_lb_stats {
-	struct sg_lb_stats local;
-	struct sg_lb_stats busiest;
-	u64 total_load;
-	u64 total_util;
-	u64 avg_load; /* of the domain */
-	u32 total_capacity;
-	bool prefer_sibling;
-	bool overload; /* some CPU has two tasks */
-};
+static inline void sd_lb_stats_init(struct sd_lb_stats __arena *sds)
+{
+	sg_lb_stats_init(&sds->local, NO_GROUP);
+	sg_lb_stats_init(&sds->busiest, NO_GROUP);
+	sds->total_load = 0;
+	sds->total_util = 0;
+	sds->avg_load = 0;
+	sds->total_capacity = 0;
+	sds->prefer_sibling = false;
+	sds->overload = false;
+}
 
 static inline void add_lb_stats(struct state __arena *st,
 				const struct lb_env *env,
-				struct sg_lb_stats *sgs, u32 cpu,
-				bool *overload)
+				struct sg_lb_stats __arena *sgs, u32 cpu)
 {
 	const struct rq __arena *rq = cpu_rq(st, cpu);
 
@@ -50,18 +50,18 @@ static inline void add_lb_stats(struct state __arena *st,
 	sgs->sum_nr_running += rq->nr_running;
 	sgs->sum_h_nr_running += cpu_h_nr_running(st, rq);
 	if (rq->nr_running > 1)
-		*overload = true;
+		st->lb_stats.overload = true;
 	if (env->span->flags & SD_ASYM_CPUCAPACITY &&
 	    sgs->misfit_task_load < rq->misfit_task_load) {
 		sgs->misfit_task_load = rq->misfit_task_load;
-		*overload = true;
+		st->lb_stats.overload = true;
 	}
 }
 
 /* What makes a non-local group worth relieving besides its load. */
 static inline void mark_special_group(struct state __arena *st,
 				      const struct lb_env *env,
-				      struct sg_lb_stats *sgs)
+				      struct sg_lb_stats __arena *sgs)
 {
 	const struct sched_group __arena *group = group_of(st, sgs->group);
 
@@ -77,19 +77,18 @@ static inline void mark_special_group(struct state __arena *st,
 
 static subprogram void update_sg_lb_stats(struct state __arena *st,
 					  const struct lb_env *env,
-					  struct sg_lb_stats *sgs, bool local,
-					  bool *overload)
+					  struct sg_lb_stats __arena *sgs,
+					  bool local)
 {
 	struct sched_group __arena *group = group_of(st, sgs->group);
 	u32 word, cpu;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
 
 		sgs->idle_cpus += count_bits(bits & st->root.idle.bits[word]);
-		for_each_bit(cpu, word, bits)
-			add_lb_stats(st, env, sgs, cpu, overload);
+		for_each_bit (cpu, word, bits)
+			add_lb_stats(st, env, sgs, cpu);
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
@@ -108,8 +107,8 @@ static inline bool smt_vs_nonsmt_groups(const struct sched_group __arena *a,
 }
 
 static inline bool busier_with_spare(struct state __arena *st,
-				     const struct sg_lb_stats *busiest,
-				     const struct sg_lb_stats *sgs)
+				     const struct sg_lb_stats __arena *busiest,
+				     const struct sg_lb_stats __arena *sgs)
 {
 	const struct sched_group __arena *group = group_of(st, sgs->group);
 
@@ -124,8 +123,8 @@ static inline bool busier_with_spare(struct state __arena *st,
 }
 
 static inline bool busier_fully_busy(struct state __arena *st,
-				     const struct sg_lb_stats *busiest,
-				     const struct sg_lb_stats *sgs)
+				     const struct sg_lb_stats __arena *busiest,
+				     const struct sg_lb_stats __arena *sgs)
 {
 	if (sgs->avg_load != busiest->avg_load)
 		return sgs->avg_load > busiest->avg_load;
@@ -135,8 +134,8 @@ static inline bool busier_fully_busy(struct state __arena *st,
 
 /* Of two groups of the same type, is @sgs the one to relieve? */
 static inline bool busier_of_type(struct state __arena *st,
-				  const struct sg_lb_stats *busiest,
-				  const struct sg_lb_stats *sgs)
+				  const struct sg_lb_stats __arena *busiest,
+				  const struct sg_lb_stats __arena *sgs)
 {
 	switch (sgs->group_type) {
 	case GROUP_OVERLOADED:
@@ -163,8 +162,8 @@ static inline bool busier_of_type(struct state __arena *st,
 /* On asymmetric machines some groups are not worth relieving from here. */
 static inline bool asym_capacity_forbids(struct state __arena *st,
 					 const struct lb_env *env,
-					 const struct sd_lb_stats *sds,
-					 const struct sg_lb_stats *sgs)
+					 const struct sd_lb_stats __arena *sds,
+					 const struct sg_lb_stats __arena *sgs)
 {
 	const struct sched_group __arena *group = group_of(st, sgs->group);
 	u64 capacity = capacity_of(st, env->dst_cpu);
@@ -178,12 +177,12 @@ static inline bool asym_capacity_forbids(struct state __arena *st,
 	       capacity_greater(group->min_capacity, capacity);
 }
 
-static subprogram bool update_sd_pick_busiest(struct state __arena *st,
-					      const struct lb_env *env,
-					      const struct sd_lb_stats *sds,
-					      const struct sg_lb_stats *sgs)
+static subprogram bool
+update_sd_pick_busiest(struct state __arena *st, const struct lb_env *env,
+		       const struct sd_lb_stats __arena *sds,
+		       const struct sg_lb_stats __arena *sgs)
 {
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 
 	if (!sgs->sum_h_nr_running || asym_capacity_forbids(st, env, sds, sgs))
 		return false;
@@ -197,7 +196,7 @@ static subprogram bool update_sd_pick_busiest(struct state __arena *st,
 /* Does a full count matter more than idle CPUs between these groups? */
 static inline bool prefers_sibling(struct state __arena *st,
 				   const struct lb_env *env,
-				   const struct sd_lb_stats *sds)
+				   const struct sd_lb_stats __arena *sds)
 {
 	if (st->profile.balance_smt)
 		return group_of(st, sds->busiest.group)->flags &
@@ -222,23 +221,25 @@ static inline void update_idle_cpu_scan(struct state __arena *st,
 
 static subprogram void update_sd_lb_stats(struct state __arena *st,
 					  const struct lb_env *env,
-					  struct sd_lb_stats *sds)
+					  struct sd_lb_stats __arena *sds)
 {
 	u32 i;
 
 	for (i = opaque(0); i < env->span->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
-		struct sg_lb_stats sgs = {
-			.group = nth_group(env->span, env->sd, i)};
+		struct sg_lb_stats __arena *sgs = &sds->current;
+		u32 group = nth_group(env->span, env->sd, i);
+		bool local = group == env->sd->local_group;
 
-		update_sg_lb_stats(st, env, &sgs, !i, &sds->overload);
-		sds->total_load += sgs.group_load;
-		sds->total_util += sgs.group_util;
-		sds->total_capacity += sgs.group_capacity;
-		if (!i)
-			sds->local = sgs;
-		else if (update_sd_pick_busiest(st, env, sds, &sgs))
-			sds->busiest = sgs;
+		sg_lb_stats_init(sgs, group);
+		update_sg_lb_stats(st, env, sgs, local);
+		sds->total_load += sgs->group_load;
+		sds->total_util += sgs->group_util;
+		sds->total_capacity += sgs->group_capacity;
+		if (local)
+			sg_lb_stats_copy(&sds->local, sgs);
+		else if (update_sd_pick_busiest(st, env, sds, sgs))
+			sg_lb_stats_copy(&sds->busiest, sgs);
 	}
 	if (sds->busiest.group != NO_GROUP)
 		sds->prefer_sibling = prefers_sibling(st, env, sds);
@@ -254,7 +255,7 @@ static subprogram void update_sd_lb_stats(struct state __arena *st,
  */
 static inline u32 sibling_imbalance(struct state __arena *st,
 				    const struct lb_env *env,
-				    const struct sd_lb_stats *sds)
+				    const struct sd_lb_stats __arena *sds)
 {
 	u32 busiest_nr = sds->busiest.sum_nr_running;
 	u32 local_nr = sds->local.sum_nr_running;
@@ -280,10 +281,10 @@ static inline u32 sibling_imbalance(struct state __arena *st,
 
 /* Both groups are overloaded: only a clear difference of load counts. */
 static inline bool load_outweighs_local(const struct lb_env *env,
-					struct sd_lb_stats *sds)
+					struct sd_lb_stats __arena *sds)
 {
-	const struct sg_lb_stats *local = &sds->local;
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	const struct sg_lb_stats __arena *local = &sds->local;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 
 	if (local->avg_load >= busiest->avg_load)
 		return false;
@@ -295,12 +296,12 @@ static inline bool load_outweighs_local(const struct lb_env *env,
 
 /* The busiest group is not overloaded: is there at least an idle CPU to fill?
  */
-static inline bool idle_cpus_outweigh_busiest(struct state __arena *st,
-					      const struct lb_env *env,
-					      const struct sd_lb_stats *sds)
+static inline bool
+idle_cpus_outweigh_busiest(struct state __arena *st, const struct lb_env *env,
+			   const struct sd_lb_stats __arena *sds)
 {
-	const struct sg_lb_stats *local = &sds->local;
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	const struct sg_lb_stats __arena *local = &sds->local;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 
 	if (env->idle == CPU_NOT_IDLE)
 		return false;
@@ -316,10 +317,10 @@ static inline bool idle_cpus_outweigh_busiest(struct state __arena *st,
 
 static subprogram bool group_outweighs_local(struct state __arena *st,
 					     const struct lb_env *env,
-					     struct sd_lb_stats *sds)
+					     struct sd_lb_stats __arena *sds)
 {
-	const struct sg_lb_stats *local = &sds->local;
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	const struct sg_lb_stats __arena *local = &sds->local;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 
 	if (busiest->group == NO_GROUP)
 		return false;
@@ -346,7 +347,8 @@ static subprogram bool group_outweighs_local(struct state __arena *st,
 /* How much of a difference in tasks the profile's NUMA rule leaves. */
 static inline u32 numa_adjusted(struct state __arena *st,
 				const struct lb_env *env,
-				const struct sd_lb_stats *sds, u32 imbalance)
+				const struct sd_lb_stats __arena *sds,
+				u32 imbalance)
 {
 	u32 limit = env->span->imb_numa_nr;
 	u32 running = sds->local.sum_nr_running + 1;
@@ -370,10 +372,10 @@ static inline u32 numa_adjusted(struct state __arena *st,
 /* The local group has room: fill it by utilisation, or even out the tasks. */
 static inline void imbalance_into_spare(struct state __arena *st,
 					struct lb_env *env,
-					const struct sd_lb_stats *sds)
+					const struct sd_lb_stats __arena *sds)
 {
-	const struct sg_lb_stats *local = &sds->local;
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	const struct sg_lb_stats __arena *local = &sds->local;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 	u32 imbalance;
 
 	if (busiest->group_type > GROUP_FULLY_BUSY &&
@@ -400,10 +402,10 @@ static inline void imbalance_into_spare(struct state __arena *st,
 /* The local group is or becomes overloaded: meet at the domain's average. */
 static inline void imbalance_of_load(struct state __arena *st,
 				     struct lb_env *env,
-				     struct sd_lb_stats *sds)
+				     struct sd_lb_stats __arena *sds)
 {
-	struct sg_lb_stats *local = &sds->local;
-	const struct sg_lb_stats *busiest = &sds->busiest;
+	struct sg_lb_stats __arena *local = &sds->local;
+	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 	u64 surplus, deficit;
 
 	env->migration_type = MIGRATE_LOAD;
@@ -425,7 +427,7 @@ static inline void imbalance_of_load(struct state __arena *st,
 
 static subprogram void calculate_imbalance(struct state __arena *st,
 					   struct lb_env *env,
-					   struct sd_lb_stats *sds)
+					   struct sd_lb_stats __arena *sds)
 {
 	env->migration_type = MIGRATE_TASK;
 	env->imbalance = 1;
@@ -452,16 +454,16 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 static subprogram bool find_busiest_group(struct state __arena *st,
 					  struct lb_env *env)
 {
-	struct sd_lb_stats sds = {.local.group = NO_GROUP,
-				  .busiest.group = NO_GROUP};
+	struct sd_lb_stats __arena *sds = &st->lb_stats;
 
-	update_sd_lb_stats(st, env, &sds);
-	sds.avg_load = sds.total_load * SCHED_CAPACITY_SCALE /
-		       max(sds.total_capacity, 1u);
-	if (!group_outweighs_local(st, env, &sds))
+	sd_lb_stats_init(sds);
+	update_sd_lb_stats(st, env, sds);
+	sds->avg_load = sds->total_load * SCHED_CAPACITY_SCALE /
+			max(sds->total_capacity, 1u);
+	if (!group_outweighs_local(st, env, sds))
 		return false;
-	calculate_imbalance(st, env, &sds);
-	env->busiest_group = sds.busiest.group;
+	calculate_imbalance(st, env, sds);
+	env->busiest_group = sds->busiest.group;
 	return env->imbalance != 0;
 }
 
@@ -545,11 +547,10 @@ static subprogram u32 find_busiest_queue(struct state __arena *st,
 	struct busiest_queue best = {.capacity = 1, .cpu = NO_CPU};
 	u32 word, cpu;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
 
-		for_each_bit(cpu, word, bits)
+		for_each_bit (cpu, word, bits)
 			consider_queue(st, env, cpu, &best);
 	}
 	return best.cpu;

@@ -39,7 +39,8 @@ static inline bool idle_cpu_without(struct state __arena *st, u32 cpu, u32 p)
 }
 
 static inline void add_wakeup_stats(struct state __arena *st,
-				    struct sg_lb_stats *sgs, u32 cpu, u32 p)
+				    struct sg_lb_stats __arena *sgs, u32 cpu,
+				    u32 p)
 {
 	const struct task __arena *task = task_of(st, p);
 	const struct rq __arena *rq = cpu_rq(st, cpu);
@@ -59,7 +60,7 @@ static inline void add_wakeup_stats(struct state __arena *st,
 static subprogram void
 update_sg_wakeup_stats(struct state __arena *st,
 		       const struct sched_span __arena *span,
-		       struct sg_lb_stats *sgs, u32 p)
+		       struct sg_lb_stats __arena *sgs, u32 p)
 {
 	struct sched_group __arena *group = group_of(st, sgs->group);
 	bool allowed_only = st->profile.fork_stats_allowed_only;
@@ -67,18 +68,18 @@ update_sg_wakeup_stats(struct state __arena *st,
 
 	if (span->flags & SD_ASYM_CPUCAPACITY)
 		sgs->misfit_task_load = 1;
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
 
 		if (allowed_only)
 			bits &= task_of(st, p)->cpus_allowed.bits[word];
 		st->decision.scanned += count_bits(bits);
-		for_each_bit(cpu, word, bits) add_wakeup_stats(st, sgs, cpu, p);
+		for_each_bit (cpu, word, bits)
+			add_wakeup_stats(st, sgs, cpu, p);
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
-	sgs->group_type = opaque(group_classify(st, span->imbalance_pct, sgs));
+	sgs->group_type = group_classify(st, span->imbalance_pct, sgs);
 	if (sgs->group_type == GROUP_FULLY_BUSY ||
 	    sgs->group_type == GROUP_OVERLOADED)
 		sgs->avg_load = group_avg_load(sgs);
@@ -86,8 +87,8 @@ update_sg_wakeup_stats(struct state __arena *st,
 
 /* Is @sgs idler than the best non-local group so far? */
 static inline bool update_pick_idlest(struct state __arena *st,
-				      const struct sg_lb_stats *idlest,
-				      const struct sg_lb_stats *sgs)
+				      const struct sg_lb_stats __arena *idlest,
+				      const struct sg_lb_stats __arena *sgs)
 {
 	if (idlest->group == NO_GROUP)
 		return true;
@@ -116,8 +117,7 @@ static inline u32 nr_allowed_in_group(struct state __arena *st, u32 group_nr,
 	const struct sched_group __arena *group = group_of(st, group_nr);
 	u32 word, nr = 0;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		nr += count_bits(group->cpus.bits[word] &
 				 p->cpus_allowed.bits[word]);
 	}
@@ -128,8 +128,8 @@ static inline u32 nr_allowed_in_group(struct state __arena *st, u32 group_nr,
  * CPUs? */
 static inline bool fork_stays_in_node(struct state __arena *st,
 				      const struct sched_span __arena *span,
-				      const struct sg_lb_stats *local,
-				      const struct sg_lb_stats *idlest,
+				      const struct sg_lb_stats __arena *local,
+				      const struct sg_lb_stats __arena *idlest,
 				      const struct task __arena *p)
 {
 	u32 running = local->sum_nr_running + 1;
@@ -151,11 +151,10 @@ static inline bool fork_stays_in_node(struct state __arena *st,
 
 /* Both groups have spare CPUs: true for the idlest one, false for the local
  * one. */
-static inline bool spare_prefers_idlest(struct state __arena *st,
-					const struct sched_span __arena *span,
-					const struct sg_lb_stats *local,
-					const struct sg_lb_stats *idlest,
-					const struct task __arena *p)
+static inline bool spare_prefers_idlest(
+	struct state __arena *st, const struct sched_span __arena *span,
+	const struct sg_lb_stats __arena *local,
+	const struct sg_lb_stats __arena *idlest, const struct task __arena *p)
 {
 	u32 hint = p->hint & HINT_FORK;
 
@@ -174,8 +173,8 @@ static inline bool spare_prefers_idlest(struct state __arena *st,
 
 /* Both groups are busy: is the idlest one less loaded by enough to matter? */
 static inline bool load_prefers_idlest(const struct sched_span __arena *span,
-				       const struct sg_lb_stats *local,
-				       const struct sg_lb_stats *idlest)
+				       const struct sg_lb_stats __arena *local,
+				       const struct sg_lb_stats __arena *idlest)
 {
 	u64 imbalance =
 		SCHED_CAPACITY_SCALE * (span->imbalance_pct - 100) / 100;
@@ -190,8 +189,8 @@ static inline bool load_prefers_idlest(const struct sched_span __arena *span,
 
 static inline bool prefer_idlest(struct state __arena *st,
 				 const struct sched_span __arena *span,
-				 const struct sg_lb_stats *local,
-				 const struct sg_lb_stats *idlest,
+				 const struct sg_lb_stats __arena *local,
+				 const struct sg_lb_stats __arena *idlest,
 				 const struct task __arena *p)
 {
 	if (idlest->group == NO_GROUP)
@@ -221,25 +220,28 @@ find_idlest_group(struct state __arena *st in_arena,
 		  const struct sched_domain __arena *sd in_arena, u32 p)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
-	struct sg_lb_stats local = sg_lb_stats_init(NO_GROUP);
-	struct sg_lb_stats idlest = sg_lb_stats_init(NO_GROUP);
+	struct sg_lb_stats __arena *local = &st->lb_stats.local;
+	struct sg_lb_stats __arena *idlest = &st->lb_stats.idlest;
+	struct sg_lb_stats __arena *sgs = &st->lb_stats.current;
 	u32 i;
 
+	sg_lb_stats_init(local, NO_GROUP);
+	sg_lb_stats_init(idlest, NO_GROUP);
 	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
-		struct sg_lb_stats sgs =
-			sg_lb_stats_init(nth_group(span, sd, i));
+		u32 group = nth_group(span, sd, i);
 
-		if (!group_allows(st, group_of(st, sgs.group), task_of(st, p)))
+		if (!group_allows(st, group_of(st, group), task_of(st, p)))
 			continue;
-		update_sg_wakeup_stats(st, span, &sgs, p);
-		if (sgs.group == sd->local_group)
-			local = sgs;
-		else if (update_pick_idlest(st, &idlest, &sgs))
-			idlest = sgs;
+		sg_lb_stats_init(sgs, group);
+		update_sg_wakeup_stats(st, span, sgs, p);
+		if (group == sd->local_group)
+			sg_lb_stats_copy(local, sgs);
+		else if (update_pick_idlest(st, idlest, sgs))
+			sg_lb_stats_copy(idlest, sgs);
 	}
-	if (prefer_idlest(st, span, &local, &idlest, task_of(st, p)))
-		return idlest.group;
+	if (prefer_idlest(st, span, local, idlest, task_of(st, p)))
+		return idlest->group;
 	return NO_GROUP;
 }
 
@@ -266,13 +268,11 @@ static subprogram void update_legacy_stats(struct state __arena *st,
 	u64 capacity = max(group->capacity, 1u);
 	u32 word, cpu;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
 
 		st->decision.scanned += count_bits(bits);
-		for_each_bit(cpu, word, bits)
-		{
+		for_each_bit (cpu, word, bits) {
 			u64 spare =
 				sub_positive(capacity_of(st, cpu),
 					     cpu_util_without(st, cpu, task));
@@ -436,13 +436,11 @@ verified_once u32 find_idlest_group_cpu(struct state __arena *st in_arena,
 				  .least_loaded = this_cpu};
 	u32 word, cpu;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word] &
 			   task->cpus_allowed.bits[word];
 
-		for_each_bit(cpu, word, bits)
-		{
+		for_each_bit (cpu, word, bits) {
 			if (group->weight == 1)
 				return cpu;
 			st->decision.scanned++;
@@ -487,8 +485,7 @@ static inline bool span_allows(const struct sched_span __arena *span,
 {
 	u32 word;
 
-	for_each_word(word, span)
-	{
+	for_each_word (word, span) {
 		if (span->cpus.bits[word] & p->cpus_allowed.bits[word])
 			return true;
 	}

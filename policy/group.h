@@ -40,46 +40,49 @@ enum group_type {
 	GROUP_OVERLOADED,
 };
 
-/* Sums over the CPUs of a group; lives on the stack, so it is kept small. */
-struct sg_lb_stats {
-	u64 group_load;
-	u64 group_util;
-	u64 group_runnable;
-	u64 avg_load; /* load over capacity; only where a type needs it */
-	u64 misfit_task_load;
-	u32 group; /* index, NO_GROUP = not filled */
-	u32 group_capacity;
-	u32 group_weight;
-	u32 group_type;
-	u32 sum_nr_running;   /* all classes */
-	u32 sum_h_nr_running; /* CFS */
-	u32 idle_cpus;
-	u16 asym_packing;
-	u16 smt_balance;
-};
-
-/* Sums of nothing yet; opaque, because loops add to them. */
-static inline struct sg_lb_stats sg_lb_stats_init(u32 group)
+/* Sums of nothing yet. */
+static inline void sg_lb_stats_init(struct sg_lb_stats __arena *sgs, u32 group)
 {
-	u32 none = opaque(0);
+	sgs->group_load = 0;
+	sgs->group_util = 0;
+	sgs->group_runnable = 0;
+	sgs->avg_load = 0;
+	sgs->misfit_task_load = 0;
+	sgs->group = group;
+	sgs->group_capacity = 0;
+	sgs->group_weight = 0;
+	sgs->group_type = 0;
+	sgs->sum_nr_running = 0;
+	sgs->sum_h_nr_running = 0;
+	sgs->idle_cpus = 0;
+	sgs->asym_packing = 0;
+	sgs->smt_balance = 0;
+}
 
-	return (struct sg_lb_stats){
-		.group_load = none,
-		.group_util = none,
-		.group_runnable = none,
-		.avg_load = none,
-		.misfit_task_load = none,
-		.group = group,
-		.sum_nr_running = none,
-		.sum_h_nr_running = none,
-		.idle_cpus = none,
-	};
+/* Field by field: clang cannot assign whole structs of an arena. */
+static inline void sg_lb_stats_copy(struct sg_lb_stats __arena *to,
+				    const struct sg_lb_stats __arena *from)
+{
+	to->group_load = from->group_load;
+	to->group_util = from->group_util;
+	to->group_runnable = from->group_runnable;
+	to->avg_load = from->avg_load;
+	to->misfit_task_load = from->misfit_task_load;
+	to->group = from->group;
+	to->group_capacity = from->group_capacity;
+	to->group_weight = from->group_weight;
+	to->group_type = from->group_type;
+	to->sum_nr_running = from->sum_nr_running;
+	to->sum_h_nr_running = from->sum_h_nr_running;
+	to->idle_cpus = from->idle_cpus;
+	to->asym_packing = from->asym_packing;
+	to->smt_balance = from->smt_balance;
 }
 
 /* Is @capacity used up by more than imbalance_pct allows? */
 static inline bool group_runnable_exceeds(const struct state __arena *st,
 					  u32 imbalance_pct,
-					  const struct sg_lb_stats *sgs)
+					  const struct sg_lb_stats __arena *sgs)
 {
 	return st->profile.balance_runnable_terms &&
 	       (u64)sgs->group_capacity * imbalance_pct <
@@ -88,7 +91,7 @@ static inline bool group_runnable_exceeds(const struct state __arena *st,
 
 static inline bool group_is_overloaded(const struct state __arena *st,
 				       u32 imbalance_pct,
-				       const struct sg_lb_stats *sgs)
+				       const struct sg_lb_stats __arena *sgs)
 {
 	if (sgs->sum_nr_running <= sgs->group_weight)
 		return false;
@@ -99,7 +102,7 @@ static inline bool group_is_overloaded(const struct state __arena *st,
 
 static inline bool group_has_capacity(const struct state __arena *st,
 				      u32 imbalance_pct,
-				      const struct sg_lb_stats *sgs)
+				      const struct sg_lb_stats __arena *sgs)
 {
 	if (sgs->sum_nr_running < sgs->group_weight)
 		return true;
@@ -108,7 +111,7 @@ static inline bool group_has_capacity(const struct state __arena *st,
 }
 
 static inline u32 group_classify(struct state __arena *st, u32 imbalance_pct,
-				 const struct sg_lb_stats *sgs)
+				 const struct sg_lb_stats __arena *sgs)
 {
 	if (group_is_overloaded(st, imbalance_pct, sgs))
 		return GROUP_OVERLOADED;
@@ -125,7 +128,7 @@ static inline u32 group_classify(struct state __arena *st, u32 imbalance_pct,
 	return GROUP_HAS_SPARE;
 }
 
-static inline u64 group_avg_load(const struct sg_lb_stats *sgs)
+static inline u64 group_avg_load(const struct sg_lb_stats __arena *sgs)
 {
 	return sgs->group_load * SCHED_CAPACITY_SCALE /
 	       max(sgs->group_capacity, 1u);
@@ -180,8 +183,7 @@ static inline bool group_allows(const struct state __arena *st,
 {
 	u32 word;
 
-	for_each_word(word, group)
-	{
+	for_each_word (word, group) {
 		if (group->cpus.bits[word] & st->root.online.bits[word] &
 		    p->cpus_allowed.bits[word])
 			return true;

@@ -320,11 +320,47 @@ struct balance_result {
 	struct cpumask excluded; /* given up within the pass for want of movable tasks */
 };
 
+/* Sums over the CPUs of a group: group.h. */
+struct sg_lb_stats {
+	u64 group_load;
+	u64 group_util;
+	u64 group_runnable;
+	u64 avg_load; /* load over capacity; only where a type needs it */
+	u64 misfit_task_load;
+	u32 group; /* index, NO_GROUP = not filled */
+	u32 group_capacity;
+	u32 group_weight;
+	u32 group_type;
+	u32 sum_nr_running;   /* all classes */
+	u32 sum_h_nr_running; /* CFS */
+	u32 idle_cpus;
+	u16 asym_packing;
+	u16 smt_balance;
+};
+
+/*
+ * What a comparison of the groups of a domain works on: fork.h, busiest.h. Not
+ * kept from one to the next; it stands here for the stack of BPF is small.
+ */
+struct sd_lb_stats {
+	struct sg_lb_stats current; /* the group that is being summed up */
+	struct sg_lb_stats local;
+	struct sg_lb_stats idlest;
+	struct sg_lb_stats busiest;
+	u64 total_load;
+	u64 total_util;
+	u64 avg_load; /* of the domain */
+	u32 total_capacity;
+	bool prefer_sibling;
+	bool overload; /* some CPU has two tasks */
+};
+
 struct state {
 	struct profile profile;
 	struct root_domain root;
 	struct decision decision;
 	struct balance_result balance;
+	struct sd_lb_stats lb_stats;
 	struct cpu cpu[NR_CPUS];
 	struct rq rq[NR_CPUS];
 	struct llc llc[NR_CPUS];
