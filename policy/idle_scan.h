@@ -22,7 +22,7 @@ struct scan_set {
 	const struct cpumask __arena *cpus;
 	const struct cpumask __arena *except;
 	u32 first_word, words;
-	u32 start; /* the first CPU in wrap order, if it is in the set */
+	u32 start; /* where wrap order begins; may be just behind the last word */
 };
 
 /* One run of select_idle_sibling(). */
@@ -93,8 +93,7 @@ static inline u64 scan_bits(const struct scan_set *set, u32 left)
 #define for_each_scan_word(left, set)                                          \
 	for ((left) = (set)->words + 1; (left)-- && can_loop;)
 
-/* All CPUs of [first_word, end_word) from the target, or the one after it, on.
- */
+/* The CPUs of those words, from the target or the one after it on. */
 static inline void scan_init(struct scan_set *set,
 			     const struct idle_search *search,
 			     const struct cpumask __arena *cpus, u32 first_word,
@@ -107,8 +106,6 @@ static inline void scan_init(struct scan_set *set,
 	set->first_word = first_word;
 	set->words = end_word - first_word;
 	set->start = search->target + !!st->profile.scan_starts_after_target;
-	if (set->start < first_word * 64 || set->start >= end_word * 64)
-		set->start = first_word * 64;
 }
 
 /* Walk for a usable CPU, within the search's limit. */
@@ -119,8 +116,7 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 	struct state __arena *st = wakeup->st;
 	u32 seen = opaque(0), found = NO_CPU, left;
 
-	for_each_scan_word(left, set)
-	{
+	for_each_scan_word(left, set) {
 		u32 word = scan_word(set, left);
 		u64 cpus = scan_bits(set, left);
 		u64 usable = cpus & usable_word(wakeup, word);
@@ -205,8 +201,7 @@ static subprogram u32 scan_for_core(struct idle_search *search,
 	struct state __arena *st = wakeup->st;
 	u32 left;
 
-	for_each_scan_word(left, set)
-	{
+	for_each_scan_word(left, set) {
 		u32 word = scan_word(set, left);
 		u64 cpus = scan_bits(set, left) &
 			   wakeup->wakee->cpus_allowed.bits[word];

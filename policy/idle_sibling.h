@@ -139,8 +139,7 @@ static subprogram u32 select_idle_capacity(
 		.start = search->target,
 	};
 
-	for_each_scan_word(left, &set)
-	{
+	for_each_scan_word(left, &set) {
 		u32 word = scan_word(&set, left);
 		u64 cpus = scan_bits(&set, left);
 		u64 usable = cpus & usable_word(wakeup, word);
