@@ -973,3 +973,15 @@ fn wf_current_cpu_answers_with_the_waking_cpu_if_that_is_allowed() {
     lab.allow([THERE, THERE + 1]);
     assert_eq!(lab.wake_with(THERE, HERE, WF_CURRENT_CPU), THERE + 1);
 }
+
+#[test]
+fn forks_and_execs_take_the_slow_path() {
+    for flag in [WF_FORK, WF_EXEC] {
+        let mut lab = undecided(kernel("v6.0"));
+        lab.p.select_task_rq(Lab::WAKEE, THERE, HERE, flag, NOW);
+        assert_eq!((lab.p.decision.slow_path, lab.search()), (1, SEARCH_NONE));
+        assert_eq!(lab.task(runner(HERE)).last_wakee, NO_TASK);
+        lab.wake(THERE, HERE);
+        assert_eq!(lab.p.decision.slow_path, 0);
+    }
+}
