@@ -31,10 +31,9 @@
 #define NSEC_PER_MSEC 1000000
 
 enum lb_outcome {
-	LB_AGAIN, /* all tasks of the source are pinned, others may not be */
-	LB_BALANCED,
-	LB_ALL_PINNED,
-	LB_TRIED, /* a source was found; perhaps something moves */
+	LB_AGAIN,    /* all tasks of the source are pinned, others may not be */
+	LB_BALANCED, /* nothing to do, or affinity forbids it */
+	LB_TRIED,    /* a source was found; perhaps something moves */
 };
 
 /* The first idle CPU of the local group, of a fully idle core if @whole_core.
@@ -46,8 +45,7 @@ static inline u32 first_idle_cpu(struct state __arena *st,
 		group_of(st, env->sd->local_group);
 	u32 word;
 
-	for_each_word(word, group)
-	{
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word) &
 			   st->root.idle.bits[word];
 
@@ -66,8 +64,7 @@ static inline u32 group_balance_cpu(struct state __arena *st,
 		group_of(st, env->sd->local_group);
 	u32 word;
 
-	for_each_word(word, group)
-	{
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
 
 		if (bits)
@@ -77,8 +74,8 @@ static inline u32 group_balance_cpu(struct state __arena *st,
 }
 
 /* One CPU of each group balances it: the first idle one, else the first one. */
-static subprogram bool should_we_balance(struct state __arena *st,
-					 const struct lb_env *env)
+verified_once bool should_we_balance(struct state __arena *st in_arena,
+				     const struct lb_env *env on_stack)
 {
 	const struct rq __arena *rq = cpu_rq(st, env->dst_cpu);
 	u32 cpu = NO_CPU;
@@ -105,12 +102,14 @@ static inline void set_parent_imbalance(struct state __arena *st,
 					const struct lb_env *env, u32 this_cpu,
 					bool imbalance)
 {
-	const struct sched_domain __arena *parent;
+	struct sched_group __arena *group;
 
 	if (env->level + 1 >= cpu_of(st, this_cpu)->nr_domains)
 		return;
-	parent = cpu_domain(st, this_cpu, env->level + 1);
-	group_of(st, parent->local_group)->imbalance = imbalance;
+	group = group_of(st,
+			 cpu_domain(st, this_cpu, env->level + 1)->local_group);
+	if (group->imbalance != imbalance)
+		group->imbalance = imbalance;
 }
 
 /* Is there a CPU left to pull from outside the local group? */
@@ -121,8 +120,7 @@ static inline bool other_sources_remain(struct state __arena *st,
 		group_of(st, env->sd->local_group);
 	u32 word;
 
-	for_each_word(word, env->span)
-	{
+	for_each_word(word, env->span) {
 		if (lb_cpus(st, env, word) & ~group->cpus.bits[word])
 			return true;
 	}
@@ -131,8 +129,9 @@ static inline bool other_sources_remain(struct state __arena *st,
 
 /* Take tasks off env's source, also for neighbours where pinned ones may run.
  */
-static subprogram enum lb_outcome pull_tasks(struct state __arena *st,
-					     struct lb_env *env, u32 this_cpu)
+verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
+					 struct lb_env *env on_stack,
+					 u32 this_cpu)
 {
 	struct cpumask __arena *excluded = &st->balance.excluded;
 	u32 nr_running = cpu_rq(st, env->src_cpu)->nr_running;
@@ -153,12 +152,13 @@ static subprogram enum lb_outcome pull_tasks(struct state __arena *st,
 	if (!env->all_pinned)
 		return LB_TRIED;
 	cpumask_set(excluded, env->src_cpu);
-	return other_sources_remain(st, env) ? LB_AGAIN : LB_ALL_PINNED;
+	return other_sources_remain(st, env) ? LB_AGAIN : LB_BALANCED;
 }
 
 /* From the first to the last step of one attempt, for one source. */
-static subprogram enum lb_outcome balance_once(struct state __arena *st,
-					       struct lb_env *env, u32 this_cpu)
+verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
+					   struct lb_env *env on_stack,
+					   u32 this_cpu)
 {
 	struct domain_stats __arena *stats = &env->sd->stats;
 
@@ -248,15 +248,15 @@ static inline void double_interval(struct sched_domain __arena *sd, u32 limit)
 		sd->balance_interval *= 2;
 }
 
-/* Nothing was to do, or nothing could be moved because of affinity. */
-static inline void finish_balanced(struct lb_env *env, bool pinned)
+/* Nothing was to do, or affinity forbade it: look less often. */
+static inline void lengthen_interval(const struct lb_env *env)
 {
 	struct sched_domain __arena *sd = env->sd;
 	u32 limit = sd->max_interval;
 
 	if (env->idle == CPU_NEWLY_IDLE)
 		return;
-	if (pinned)
+	if (env->all_pinned)
 		limit = max(limit, (u32)MAX_PINNED_INTERVAL);
 	double_interval(sd, limit);
 }
@@ -307,7 +307,7 @@ static inline void finish_tried(struct state __arena *st, struct lb_env *env,
 	if (st->balance.nr) {
 		env->sd->nr_balance_failed = 0;
 	} else if (!push_instead(st, env, this_cpu)) {
-		finish_balanced(env, env->all_pinned);
+		lengthen_interval(env);
 		return;
 	}
 	reset_interval(st, env);
@@ -321,12 +321,13 @@ static subprogram void finish_load_balance(struct state __arena *st,
 		finish_tried(st, env, this_cpu);
 		return;
 	}
-	if (outcome == LB_BALANCED)
+	/* Balanced although some task may move: affinity is no obstacle now. */
+	if (!env->all_pinned)
 		set_parent_imbalance(st, env, this_cpu, false);
 	st->balance.balanced = 1;
 	env->sd->stats.lb_balanced[env->idle & 3]++;
 	env->sd->nr_balance_failed = 0;
-	finish_balanced(env, outcome == LB_ALL_PINNED);
+	lengthen_interval(env);
 }
 
 static inline void reset_balance_result(struct state __arena *st)
@@ -346,8 +347,8 @@ static inline void reset_balance_result(struct state __arena *st)
  * One attempt to even out @level for @this_cpu. What is to be done stands in
  * state.balance; true if tasks are to move.
  */
-static subprogram bool load_balance(struct state __arena *st, u32 this_cpu,
-				    u32 level, u32 idle, u64 now)
+verified_once bool load_balance(struct state __arena *st in_arena, u32 this_cpu,
+				u32 level, u32 idle, u64 now)
 {
 	struct sched_domain __arena *sd = cpu_domain(st, this_cpu, level);
 	struct lb_env env = {.sd = sd,

@@ -44,7 +44,7 @@ static inline bool ineligible_stays(struct state __arena *st,
 				    const struct lb_env *env,
 				    const struct task __arena *p)
 {
-	return !env->active && !env->sd->nr_balance_failed && !p->eligible &&
+	return !env->sd->nr_balance_failed && !p->eligible &&
 	       cpu_rq(st, env->dst_cpu)->cfs.h_nr_queued;
 }
 
@@ -57,8 +57,7 @@ static inline u32 other_dst_cpu(struct state __arena *st,
 		group_of(st, env->sd->local_group);
 	u32 word;
 
-	for_each_word(word, group)
-	{
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word) &
 			   p->cpus_allowed.bits[word];
 
@@ -80,8 +79,8 @@ static inline void note_pinned(struct state __arena *st, struct lb_env *env,
 	env->new_dst_cpu = other_dst_cpu(st, env, p);
 }
 
-static subprogram bool can_migrate_task(struct state __arena *st,
-					struct lb_env *env, u32 task)
+verified_once bool can_migrate_task(struct state __arena *st in_arena,
+				    struct lb_env *env on_stack, u32 task)
 {
 	const struct task __arena *p = task_of(st, task);
 
@@ -230,17 +229,15 @@ static subprogram void detach_tasks(struct state __arena *st,
 }
 
 /* Does the source's LLC have no more ordinary tasks than CPUs? */
-static subprogram bool llc_has_room(struct state __arena *st, u32 cpu)
+verified_once bool llc_has_room(struct state __arena *st in_arena, u32 cpu)
 {
 	const struct llc __arena *llc = cpu_llc(st, cpu);
 	u32 word, member, nr = 0;
 
-	for_each_word(word, llc)
-	{
+	for_each_word(word, llc) {
 		u64 bits = llc->cpus.bits[word] & st->root.online.bits[word];
 
-		for_each_bit(member, word, bits)
-		{
+		for_each_bit(member, word, bits) {
 			const struct rq __arena *rq = cpu_rq(st, member);
 
 			nr += rq->nr_running - rq->cfs.h_nr_idle;
@@ -254,12 +251,12 @@ static subprogram bool llc_has_room(struct state __arena *st, u32 cpu)
  * preempted the source's current task, so none runs; it is itself not counted
  * in nr_running.
  */
-static subprogram u32 active_balance_task(struct state __arena *st, u32 src,
-					  u32 dst, u64 now)
+verified_once u32 active_balance_task(struct state __arena *st in_arena,
+				      u32 src, u32 dst, u64 now)
 {
 	struct lb_env env = {.now = now,
 			     .idle = CPU_IDLE,
-			     .migration_type = MIGRATE_TASK,
+			     .migration_type = MIGRATE_LOAD,
 			     .dst_cpu = dst,
 			     .src_cpu = src,
 			     .active = true};
