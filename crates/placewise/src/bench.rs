@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use placewise_policy::Policy;
 use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
@@ -193,7 +193,7 @@ fn heap_per_s() -> f64 {
 
 fn table(report: &Report) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     table.set_header([
         "bench",
         "events",
