@@ -83,11 +83,11 @@ static subprogram void update_sg_lb_stats(struct state __arena *st,
 	struct sched_group __arena *group = group_of(st, sgs->group);
 	u32 word, cpu;
 
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
 
 		sgs->idle_cpus += count_bits(bits & st->root.idle.bits[word]);
-		for_each_bit (cpu, word, bits)
+		for_each_bit(cpu, word, bits)
 			add_lb_stats(st, env, sgs, cpu);
 	}
 	sgs->group_capacity = group->capacity;
@@ -177,10 +177,11 @@ static inline bool asym_capacity_forbids(struct state __arena *st,
 	       capacity_greater(group->min_capacity, capacity);
 }
 
-static subprogram bool
-update_sd_pick_busiest(struct state __arena *st, const struct lb_env *env,
-		       const struct sd_lb_stats __arena *sds,
-		       const struct sg_lb_stats __arena *sgs)
+verified_once bool
+update_sd_pick_busiest(struct state __arena *st in_arena,
+		       const struct lb_env *env on_stack,
+		       const struct sd_lb_stats __arena *sds in_arena,
+		       const struct sg_lb_stats __arena *sgs in_arena)
 {
 	const struct sg_lb_stats __arena *busiest = &sds->busiest;
 
@@ -451,8 +452,8 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 }
 
 /* Sets env's group, migration type and imbalance; false = balanced. */
-static subprogram bool find_busiest_group(struct state __arena *st,
-					  struct lb_env *env)
+verified_once bool find_busiest_group(struct state __arena *st in_arena,
+				      struct lb_env *env on_stack)
 {
 	struct sd_lb_stats __arena *sds = &st->lb_stats;
 
@@ -539,18 +540,18 @@ static inline void consider_queue(struct state __arena *st,
 }
 
 /* The CPU of the busiest group to pull from, or NO_CPU. */
-static subprogram u32 find_busiest_queue(struct state __arena *st,
-					 const struct lb_env *env)
+verified_once u32 find_busiest_queue(struct state __arena *st in_arena,
+				     const struct lb_env *env on_stack)
 {
 	const struct sched_group __arena *group =
 		group_of(st, env->busiest_group);
 	struct busiest_queue best = {.capacity = 1, .cpu = NO_CPU};
 	u32 word, cpu;
 
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
 
-		for_each_bit (cpu, word, bits)
+		for_each_bit(cpu, word, bits)
 			consider_queue(st, env, cpu, &best);
 	}
 	return best.cpu;

@@ -50,8 +50,8 @@ static inline u32 next_tickless_cpu(const struct state __arena *st, u32 start,
 {
 	u32 word;
 
-	for (word = start / 64;
-	     word < CPUMASK_WORDS && word * 64 < end && can_loop; word++) {
+	for (word = opaque(start / 64); word < CPUMASK_WORDS && can_loop;
+	     word++) {
 		u64 bits =
 			st->root.tickless.bits[word] & st->root.idle.bits[word];
 
