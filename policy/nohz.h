@@ -45,25 +45,24 @@ static inline void nohz_balance_exit_idle(struct state __arena *st, u32 cpu)
 }
 
 /* The first tickless idle CPU from @start on, before @end. */
-static inline u32 next_tickless_cpu(const struct state __arena *st, u32 start,
-				    u32 end)
+verified_once u32 next_tickless_cpu(const struct state __arena *st in_arena,
+				    u32 start, u32 end)
 {
-	u32 word;
+	u64 bits = 0;
+	u32 word, cpu;
 
 	for (word = opaque(start / 64); word < CPUMASK_WORDS && can_loop;
 	     word++) {
-		u64 bits =
-			st->root.tickless.bits[word] & st->root.idle.bits[word];
-
+		bits = st->root.tickless.bits[word] & st->root.idle.bits[word];
 		if (word == start / 64)
 			bits &= bits_from(start);
-		if (bits) {
-			u32 cpu = word * 64 + first_bit(bits);
-
-			return cpu < end ? cpu : NO_CPU;
-		}
+		if (bits)
+			break;
 	}
-	return NO_CPU;
+	if (!bits)
+		return NO_CPU;
+	cpu = word * 64 + first_bit(bits);
+	return cpu < end ? cpu : NO_CPU;
 }
 
 /* The tickless idle CPU that is to balance for all, or NO_CPU. */
