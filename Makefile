@@ -24,7 +24,7 @@ demo: compiler ## build, show this machine, compare two policies on a dual EPYC
 .PHONY: test
 test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-dev are installed
 	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
-	$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | awk ' \
+	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | awk ' \
 	    { print; fflush() } \
 	    /^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
 	    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }'
