@@ -209,3 +209,9 @@ void placewise_nohz_balance_end(struct state *st, struct nohz_walk *walk,
 {
 	nohz_balance_end(st, walk, now);
 }
+
+/* The averages of a CPU with nothing to run are refreshed by balancing. */
+void placewise_update_blocked_averages(struct state *st, u32 cpu, u64 now)
+{
+	update_cfs_rq_avg(st, cpu, now);
+}

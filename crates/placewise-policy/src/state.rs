@@ -99,6 +99,8 @@ entry_points! {
     /// Accounts the time that looking at `decision.timed_scan` CPUs took.
     fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
 
+    /// Brings the averages of a CPU up to date.
+    fn update_blocked_averages(cpu: u32, now: u64);
     /// Tries to even out a level for `cpu`; what is to be done stands in `balance`. True if tasks
     /// are to move.
     fn load_balance(cpu: u32, level: u32, idle: u32, now: u64) -> bool;

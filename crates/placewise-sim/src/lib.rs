@@ -1,1 +1,82 @@
-//! ...
+//! A simulator of Linux task placement.
+//!
+//! [`simulate`] runs a workload on a machine under a policy and returns the
+//! workload's figures with the kernel's own counters. Time is integer
+//! nanoseconds; the same inputs give the same outcome and the same trace, byte
+//! for byte. Where a task runs is decided by the C policy; this crate owns time,
+//! run queues and costs.
+
+mod balance;
+mod channel;
+mod costs;
+mod cpu;
+mod engine;
+mod event_queue;
+mod idle;
+mod interrupt;
+mod measure;
+mod ops;
+mod outcome;
+mod run_queue;
+mod schedstat;
+mod schedule;
+mod sync;
+mod task;
+mod topology;
+mod tracing;
+mod wakeup;
+
+pub use outcome::{Better, Figure, Outcome, Statistics};
+pub use topology::domain_rules;
+
+use placewise_machine::{Machine, MachineError};
+use placewise_policy::Policy;
+use placewise_trace::Sink;
+use placewise_workload::program::Workload;
+
+/// One run.
+#[derive(Clone, Copy)]
+pub struct Scenario<'a> {
+    pub machine: &'a Machine,
+    pub policy: &'a Policy,
+    pub workload: &'a Workload,
+    pub seed: u64,
+}
+
+/// Why a run has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error(
+        "program '{program}' may run on none of the online CPUs of {machine}; give it CPUs that the machine has"
+    )]
+    NoAllowedCpu { program: String, machine: String },
+    #[error("no task has got anything done for long, at {seconds:.3} s: the workload '{workload}' deadlocks")]
+    Deadlock { workload: String, seconds: f64 },
+    #[error("the workload '{workload}' creates more than {limit} tasks")]
+    TooManyTasks { workload: String, limit: u32 },
+}
+
+/// Runs a scenario to its end; tracepoints go to `trace`.
+pub fn simulate<'r>(
+    scenario: &Scenario<'r>,
+    trace: Option<&'r mut dyn Sink>,
+) -> Result<Outcome, SimError> {
+    check_affinities(scenario)?;
+    let Scenario { machine, policy, workload, seed } = *scenario;
+    let mut engine = engine::Engine::new(machine, policy, workload, seed, trace)?;
+    engine.run()
+}
+
+fn check_affinities(scenario: &Scenario) -> Result<(), SimError> {
+    let online = scenario.machine.online();
+    let none = |cpus: &placewise_machine::CpuSet| !cpus.intersects(&online);
+    match scenario.workload.programs.iter().find(|program| program.cpus.as_ref().is_some_and(none)) {
+        Some(program) => Err(SimError::NoAllowedCpu {
+            program: program.name.clone(),
+            machine: scenario.machine.name.clone(),
+        }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,239 @@
+//! Carries out what the load balancer decided.
+//!
+//! The policy says which level is due and which tasks move; here they move, and
+//! the pass takes its time: reading the run queues of a level's CPUs costs the
+//! cache lines that come from them.
+
+use placewise_policy::*;
+use placewise_trace::Event;
+
+use crate::cpu::{Activity, BALANCE_WALK, Interrupt};
+use crate::engine::Engine;
+use crate::event_queue::Time;
+use crate::run_queue::{Dequeue, Enqueue};
+use crate::wakeup::WakerContext;
+
+/// Why a task was moved by balancing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Periodic,
+    NewlyIdle,
+    Nohz,
+}
+
+impl Engine<'_> {
+    /// What one pass over a level takes.
+    fn pass_cost(&mut self, cpu: u32, level: u32) -> Time {
+        let figure = self.pass_costs[cpu as usize][level as usize];
+        self.costs.draw(figure)
+    }
+
+    /// Nothing is queued on `cpu`: look for work before it idles.
+    pub fn newidle_balance(&mut self, cpu: u32) {
+        let mut walk = self.cpus[cpu as usize].newidle;
+        let goes = self.policy.newidle_balance_start(&mut walk, cpu, self.now);
+        self.cpus[cpu as usize].newidle = walk;
+        if !goes {
+            return self.pick_after_newidle(cpu);
+        }
+        self.policy.update_blocked_averages(cpu, self.now);
+        self.newidle_next_level(cpu);
+    }
+
+    fn newidle_next_level(&mut self, cpu: u32) {
+        let mut walk = self.cpus[cpu as usize].newidle;
+        let level = self.policy.newidle_balance_next(&mut walk);
+        self.cpus[cpu as usize].newidle = walk;
+        if level == NR_LEVELS {
+            self.policy.newidle_balance_end(&mut walk);
+            return self.pick_after_newidle(cpu);
+        }
+        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let cost = self.pass_cost(cpu, level);
+        self.cpus[cpu as usize].newidle_began = self.now + debt;
+        self.begin(cpu, Activity::NewIdle, self.now + debt + cost);
+    }
+
+    pub fn newidle_level_done(&mut self, cpu: u32) {
+        let mut walk = self.cpus[cpu as usize].newidle;
+        let cost = self.now - self.cpus[cpu as usize].newidle_began;
+        self.policy.load_balance(cpu, walk.level, CPU_NEWLY_IDLE, self.now);
+        let pulled = self.carry_out(cpu, Cause::NewlyIdle);
+        self.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
+        self.cpus[cpu as usize].newidle = walk;
+        self.newidle_next_level(cpu);
+    }
+
+    /// At the tick of a busy CPU: its own periodic balance, and a push for the idle ones.
+    pub fn tick_balance(&mut self, cpu: u32) {
+        if self.policy.trigger_load_balance(cpu, self.now) {
+            let idle = if self.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };
+            let cost = self.rebalance_domains(cpu, idle, Cause::Periodic);
+            self.cpus[cpu as usize].debt += cost;
+        }
+        let helper = self.policy.nohz_balancer_kick(cpu, self.now);
+        if helper != NO_CPU {
+            self.cpus[helper as usize].interrupts.push_back(Interrupt::NohzBalance);
+            self.interrupt_remotely(cpu, helper);
+        }
+    }
+
+    /// Balances all levels of `cpu` that are due; the time it takes.
+    fn rebalance_domains(&mut self, cpu: u32, idle: u32, cause: Cause) -> Time {
+        let mut walk = BALANCE_WALK;
+        let mut cost = 0;
+        self.policy.update_blocked_averages(cpu, self.now);
+        self.policy.rebalance_domains_start(&mut walk, cpu, idle, self.now);
+        loop {
+            let level = self.policy.rebalance_domains_next(&mut walk, self.now);
+            if level == NR_LEVELS {
+                break;
+            }
+            self.policy.load_balance(cpu, level, walk.idle, self.now);
+            // A CPU that is not chosen to balance has looked at its own group only.
+            if self.policy.balance.continue_balancing != 0 {
+                cost += self.pass_cost(cpu, level);
+            }
+            let continues = self.policy.balance.continue_balancing != 0;
+            let moved = self.carry_out(cpu, cause);
+            self.policy.rebalance_domains_level_done(&mut walk, moved, continues, self.now);
+        }
+        self.policy.rebalance_domains_end(&mut walk);
+        cost
+    }
+
+    /// This idle CPU balances for all tickless idle ones.
+    pub fn nohz_idle_balance(&mut self, cpu: u32) {
+        let mut walk = NohzWalk { next_balance: 0, this_cpu: cpu, cpu: NO_CPU, flags: 0, aborted: 0 };
+        let mut cost = self.costs.figures.balance_ns;
+        if self.policy.nohz_balance_start(&mut walk, cpu, self.now) {
+            self.refresh_tickless();
+            loop {
+                let other = self.policy.nohz_balance_next(&mut walk, self.now);
+                if other == NO_CPU {
+                    break;
+                }
+                self.policy.update_blocked_averages(other, self.now);
+                cost += self.rebalance_domains(other, CPU_IDLE, Cause::Nohz);
+            }
+            self.policy.nohz_balance_end(&mut walk, self.now);
+        }
+        if self.running(cpu).is_some() {
+            self.cpus[cpu as usize].debt += cost;
+            return self.begin_interrupt(cpu);
+        }
+        self.begin(cpu, Activity::NohzBalance, self.now + cost);
+    }
+
+    /// The blocked load of idle CPUs decays.
+    fn refresh_tickless(&mut self) {
+        let tickless = self.policy.root.tickless;
+        for (word, mut bits) in tickless.bits.into_iter().enumerate() {
+            while bits != 0 {
+                let cpu = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                self.policy.update_blocked_averages(cpu, self.now);
+            }
+        }
+    }
+
+    /// Moves the tasks that the last load_balance() named. True if there were any.
+    fn carry_out(&mut self, cpu: u32, cause: Cause) -> bool {
+        let result = self.policy.balance;
+        let moves = result.nr as usize;
+        let src = u32::from(result.src);
+        if moves > 0 {
+            self.account_current(src);
+        }
+        for (&task, &dst) in result.task[..moves].iter().zip(&result.dst) {
+            self.detach(cpu, task, u32::from(dst));
+        }
+        for (&task, &dst) in result.task[..moves].iter().zip(&result.dst).rev() {
+            self.attach(cpu, task, u32::from(dst));
+        }
+        let counter = match cause {
+            Cause::Periodic => &mut self.measurement.migrations.periodic,
+            Cause::NewlyIdle => &mut self.measurement.migrations.newly_idle,
+            Cause::Nohz => &mut self.measurement.migrations.nohz,
+        };
+        *counter += moves as u64;
+        if result.active_balance != 0 {
+            let src = u32::from(result.active_src);
+            let to = u32::from(result.active_dst);
+            self.cpus[src as usize].interrupts.push_back(Interrupt::ActiveBalance { to });
+            self.interrupt_or_self(cpu, src);
+        }
+        moves > 0
+    }
+
+    /// A CPU may ask itself: it notices when what it does now is over.
+    fn interrupt_or_self(&mut self, by: u32, cpu: u32) {
+        if by != cpu {
+            self.interrupt_remotely(by, cpu);
+        }
+    }
+
+    fn detach(&mut self, by: u32, task: u32, to: u32) {
+        let from = u32::from(self.policy.task[task as usize].cpu);
+        let current = self.running(from).filter(|&current| self.is_queued(current));
+        self.add_wait(from, task);
+        self.run_queues[from as usize].dequeue(&mut self.entities, current, task, Dequeue::Balance);
+        self.policy.dequeue_task(task, DEQUEUE_MIGRATE, self.now);
+        self.policy.set_task_cpu(task, to);
+        self.tasks[task as usize].statistics.migrations += 1;
+        self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate { comm, pid, prio, from, to });
+    }
+
+    fn attach(&mut self, by: u32, task: u32, to: u32) {
+        self.enqueue(task, Enqueue::Balance);
+        self.check_preempt(to, task, by);
+    }
+
+    /// Time waited so far stays with the CPU where it was waited.
+    fn add_wait(&mut self, cpu: u32, task: u32) {
+        let waited = self.now - self.tasks[task as usize].queued_since;
+        self.cpus[cpu as usize].counters.wait_ns += waited;
+        self.tasks[task as usize].statistics.wait_sum += waited;
+    }
+
+    /// The stopper of `cpu` preempts its current task and pushes one task to `to`.
+    pub fn active_balance(&mut self, cpu: u32, to: u32) {
+        let current = self.running(cpu);
+        if let Some(current) = current {
+            self.account_current(cpu);
+            self.policy.put_prev_task(cpu, self.now);
+            self.run_queues[cpu as usize].put_back(&self.entities, current);
+            self.tasks[current as usize].queued_since = self.now;
+        }
+        // While the stopper runs, no task of the queue does.
+        self.policy.rq[cpu as usize].curr = cpu;
+        let task = self.policy.active_balance_task(cpu, to, self.now);
+        if task != NO_TASK {
+            self.detach(cpu, task, to);
+            self.attach(cpu, task, to);
+            self.measurement.migrations.active += 1;
+        }
+        let Some(current) = current else { return self.begin_interrupt(cpu) };
+        let switches = 2 * self.costs.draw(self.costs.figures.context_switch_ns);
+        self.cpus[cpu as usize].debt += switches;
+        if task == current {
+            // It has left: nothing is to be switched out here.
+            self.tasks[current as usize].on_cpu = false;
+            return self.pick_next(cpu, cpu);
+        }
+        self.policy.rq[cpu as usize].curr = current;
+        self.pick_next(cpu, current);
+    }
+}
+
+impl Engine<'_> {
+    /// The cost of a pass over each level of each CPU, before its spread.
+    pub fn pass_costs(&self) -> Vec<Vec<Time>> {
+        let of_level = |cpu: usize, span: usize| {
+            let cpus = self.domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
+            self.costs.balance_pass(cpu as u32, cpus)
+        };
+        let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| chain.iter().map(|&span| of_level(cpu, span)).collect();
+        self.domains.chains.iter().enumerate().map(of_cpu).collect()
+    }
+}

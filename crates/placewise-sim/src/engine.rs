@@ -1,0 +1,293 @@
+//! The simulation: one state, one event queue, and what each event starts.
+//!
+//! ```text
+//!   segment ends ── ops.rs ──> next segment, or a wakeup, or a block
+//!   wakeup      ── wakeup.rs ─> select now, enqueue after the cost of selecting
+//!   block       ── schedule.rs > pick, newly-idle balance, switch, idle
+//!   interrupt   ── interrupt.rs > wake list, timers, ticks
+//!   balance     ── balance.rs > carry out what the policy decided
+//! ```
+//!
+//! The engine owns time and run queues; where a task goes is decided by the
+//! policy alone. Limits: no CPU hotplug, and affinities do not change during a
+//! run.
+
+use placewise_machine::{Domains, Machine, MachineError};
+use placewise_policy::*;
+use placewise_trace::Sink;
+use placewise_workload::program::Workload;
+
+use crate::channel::Channel;
+use crate::SimError;
+use crate::costs::CostModel;
+use crate::outcome::Outcome;
+use crate::cpu::{Activity, Cpu};
+use crate::event_queue::{EventQueue, Time};
+use crate::measure::Measurement;
+use crate::run_queue::{Entity, RunQueue, Tunables};
+use crate::sync::{Barrier, Condition, Gate, Mutex};
+use crate::task::{Task, TaskState};
+use crate::topology;
+
+/// The first user task of a real boot has a pid of about this size.
+const FIRST_PID: u32 = 1000;
+
+pub struct Engine<'a> {
+    pub now: Time,
+    pub queue: EventQueue,
+    pub policy: Placement,
+    pub costs: CostModel<'a>,
+    pub workload: &'a Workload,
+    pub machine: &'a Machine,
+    pub domains: Domains,
+
+    pub cpus: Vec<Cpu>,
+    pub run_queues: Vec<RunQueue>,
+    /// Indexed by the policy's task numbers, as is `entities`.
+    pub tasks: Vec<Task>,
+    pub entities: Vec<Entity>,
+    pub next_task: u32,
+    pub alive: u32,
+
+    pub channels: Vec<Channel>,
+    pub mutexes: Vec<Mutex>,
+    pub conditions: Vec<Condition>,
+    pub barriers: Vec<Barrier>,
+    pub gates: Vec<Gate>,
+    pub lists: Vec<Vec<u32>>,
+    pub timers: Vec<Option<Time>>,
+
+    /// CPUs of each LLC that are not idle, and since when that is none.
+    pub llc_busy: Vec<(u32, Time)>,
+    pub measurement: Measurement,
+    pub trace: Option<&'a mut dyn Sink>,
+    pub hint: u8,
+    /// What a balance pass over each level of each CPU takes, before its spread.
+    pub pass_costs: Vec<Vec<Time>>,
+    /// When a task last got something done; a deadlock leaves only ticks.
+    pub last_progress: Time,
+}
+
+/// The events a CPU can have, then one per task for its timer.
+pub enum Slot {
+    Activity(u32),
+    Tick(u32),
+    /// An interrupt arrives.
+    Interrupt(u32),
+    /// A wakeup made by an interrupt goes on.
+    InterruptWakeup(u32),
+    Timer(u32),
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        machine: &'a Machine,
+        policy: &Policy,
+        workload: &'a Workload,
+        seed: u64,
+        trace: Option<&'a mut dyn Sink>,
+    ) -> Result<Self, MachineError> {
+        let (state, domains) = topology::boot(machine, &policy.profile)?;
+        let nr_cpus = machine.cpus.len();
+        let nr_tasks = FIRST_TASK as usize;
+        let scale = topology::tunable_scale(machine);
+        let tunables = Tunables::new(&policy.profile, scale, u64::from(state.root.tick_ns));
+        let mut tasks: Vec<Task> = (0..nr_tasks).map(|_| Task::unused()).collect();
+        for (cpu, task) in tasks.iter_mut().enumerate().take(nr_cpus) {
+            task.last_cpu = cpu as u32;
+        }
+        let mut engine = Engine {
+            now: topology::BOOT,
+            queue: EventQueue::new(4 * nr_cpus + nr_tasks),
+            costs: CostModel::new(machine, seed),
+            workload,
+            machine,
+            domains,
+            cpus: (0..nr_cpus as u32).map(Cpu::new).collect(),
+            run_queues: (0..nr_cpus).map(|_| RunQueue::new(&policy.profile, tunables)).collect(),
+            tasks,
+            entities: vec![Entity::default(); nr_tasks],
+            next_task: FIRST_TASK,
+            alive: 0,
+            channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
+            mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
+            conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
+            barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
+            gates: (0..workload.gates).map(|_| Gate::default()).collect(),
+            lists: vec![Vec::new(); workload.lists as usize],
+            timers: vec![None; workload.timers as usize],
+            llc_busy: vec![(0, 0); state.root.nr_llcs as usize],
+            measurement: Measurement::new(workload),
+            policy: state,
+            trace,
+            hint: policy.hint,
+            pass_costs: Vec::new(),
+            last_progress: 0,
+        };
+        engine.pass_costs = engine.pass_costs();
+        Ok(engine)
+    }
+
+    fn nr_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The event slot of something a CPU or a task does.
+    #[inline]
+    pub fn slot(&self, slot: Slot) -> usize {
+        let nr_cpus = self.nr_cpus();
+        match slot {
+            Slot::Activity(cpu) => cpu as usize,
+            Slot::Tick(cpu) => nr_cpus + cpu as usize,
+            Slot::Interrupt(cpu) => 2 * nr_cpus + cpu as usize,
+            Slot::InterruptWakeup(cpu) => 3 * nr_cpus + cpu as usize,
+            Slot::Timer(task) => 4 * nr_cpus + task as usize,
+        }
+    }
+
+    #[inline]
+    fn slot_of(&self, at: usize) -> Slot {
+        let nr_cpus = self.nr_cpus();
+        let cpu = (at % nr_cpus) as u32;
+        match at / nr_cpus {
+            0 => Slot::Activity(cpu),
+            1 => Slot::Tick(cpu),
+            2 => Slot::Interrupt(cpu),
+            3 => Slot::InterruptWakeup(cpu),
+            _ => Slot::Timer((at - 4 * nr_cpus) as u32),
+        }
+    }
+
+    #[inline]
+    pub fn arm(&mut self, slot: Slot, time: Time) {
+        let slot = self.slot(slot);
+        self.queue.arm(slot, time);
+    }
+
+    /// What `cpu` does from now on, until `end`.
+    #[inline]
+    pub fn begin(&mut self, cpu: u32, activity: Activity, end: Time) {
+        self.cpus[cpu as usize].activity = activity;
+        self.arm(Slot::Activity(cpu), end);
+    }
+
+    /// The task that runs on `cpu`; the CPU's own number is its idle task.
+    #[inline]
+    pub fn current(&self, cpu: u32) -> u32 {
+        self.policy.rq[cpu as usize].curr
+    }
+
+    /// The current task, unless that is the idle task.
+    #[inline]
+    pub fn running(&self, cpu: u32) -> Option<u32> {
+        let current = self.current(cpu);
+        (current >= FIRST_TASK).then_some(current)
+    }
+
+    /// Runs until the workload's window is over or all its tasks have exited.
+    pub fn run(&mut self) -> Result<Outcome, SimError> {
+        self.start();
+        let mut begin = self.snapshot();
+        while let Some((time, slot)) = self.queue.pop() {
+            if self.measurement.is_over(time) {
+                self.now = self.measurement.end();
+                break;
+            }
+            self.now = time;
+            if self.measurement.window_begins(time) {
+                begin = self.snapshot();
+            }
+            self.measurement.events += 1;
+            match self.slot_of(slot) {
+                Slot::Activity(cpu) => self.activity_done(cpu),
+                Slot::Tick(cpu) => self.tick(cpu),
+                Slot::Interrupt(cpu) => self.interrupt(cpu),
+                Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
+                Slot::Timer(task) => self.timer_expired(task),
+            }
+            if self.alive == 0 {
+                break;
+            }
+            self.check_progress()?;
+        }
+        let end = self.snapshot();
+        Ok(self.outcome(&begin, &end))
+    }
+
+    fn activity_done(&mut self, cpu: u32) {
+        match self.cpus[cpu as usize].activity {
+            Activity::Segment => self.segment_done(cpu),
+            Activity::Wakeup => self.wakeup_step_done(cpu),
+            Activity::Switch => self.switch_done(cpu),
+            Activity::IdleExit => self.idle_exit_done(cpu),
+            Activity::NewIdle => self.newidle_level_done(cpu),
+            Activity::NohzBalance | Activity::IdleInterrupt => self.idle_loop(cpu),
+            Activity::Idle | Activity::Spinning => unreachable!("they have no end of their own"),
+        }
+    }
+
+    /// Task 0 wakes up on the first online CPU.
+    fn start(&mut self) {
+        let cpu = self.machine.online().first().expect("a machine has an online CPU") as u32;
+        let task = self.new_task(0, 0, cpu);
+        let main = &mut self.policy.task[task as usize];
+        main.last_wakee = NO_TASK;
+        main.hint = self.hint;
+        main.cpu = cpu as u16;
+        main.recent_used_cpu = cpu as u16;
+        main.avg.load_avg = u64::from(main.weight);
+        self.policy.place_new_task(task, cpu);
+        self.enqueue(task, crate::run_queue::Enqueue::Fork);
+        self.kick_idle(cpu, self.now);
+    }
+
+    /// A task that runs `program` from its beginning, not yet placed.
+    pub fn new_task(&mut self, program: u32, base: u32, cpu: u32) -> u32 {
+        let number = self.next_task;
+        self.next_task += 1;
+        self.alive += 1;
+        self.tasks.push(Task::unused());
+        self.entities.push(Entity::default());
+        self.queue.add_slot();
+        let attributes = &self.workload.programs[program as usize];
+        let weight = crate::run_queue::weight_of(attributes.nice, attributes.idle_policy);
+        let task = &mut self.tasks[number as usize];
+        task.state = TaskState::Runnable;
+        task.program = program;
+        task.base = base;
+        task.pid = FIRST_PID + number - FIRST_TASK;
+        task.footprint_kib = attributes.footprint_kib;
+        task.last_cpu = cpu;
+
+        let allowed = match &attributes.cpus {
+            Some(cpus) => Cpumask { bits: *cpus.words() },
+            None => self.policy.root.online,
+        };
+        let record = &mut self.policy.task[number as usize];
+        record.weight = weight;
+        record.idle_policy = attributes.idle_policy.into();
+        record.cpus_allowed = allowed;
+        record.nr_cpus_allowed = allowed.bits.iter().map(|word| word.count_ones() as u16).sum();
+        record.mru_prev = NO_TASK;
+        record.mru_next = NO_TASK;
+        record.eligible = 1;
+
+        let entity = &mut self.entities[number as usize];
+        entity.weight = u64::from(weight);
+        entity.idle_policy = attributes.idle_policy;
+        number
+    }
+
+    fn check_progress(&self) -> Result<(), SimError> {
+        /// Ticks alone go on for ever; no model sleeps as long as this.
+        const PATIENCE: Time = 300_000_000_000;
+        let workload = || self.workload.name.clone();
+        if self.now - self.last_progress > PATIENCE {
+            return Err(SimError::Deadlock { workload: workload(), seconds: self.now as f64 / 1e9 });
+        }
+        if self.next_task == NR_TASKS {
+            return Err(SimError::TooManyTasks { workload: workload(), limit: NR_TASKS - FIRST_TASK });
+        }
+        Ok(())
+    }
+}

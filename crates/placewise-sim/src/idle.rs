@@ -1,0 +1,114 @@
+//! How deep an idle CPU sleeps, and what coming back costs.
+//!
+//! The governor expects as much idle time as there was of late, and chooses the
+//! deepest state that is worth it. A CPU that rests longer than a tick in a
+//! shallow state is woken by that tick to choose again, so the state it comes
+//! back from follows from how long it really rested. An LLC all of whose CPUs
+//! have been idle for a while comes back at an extra cost.
+//!
+//! Limits: no package states beyond the LLC; no frequency effects; the expected
+//! time does not look at pending timers.
+
+use crate::cpu::Activity;
+use crate::engine::{Engine, Slot};
+use crate::event_queue::Time;
+
+/// Weight of the last idle time in what is expected of the next, as a shift.
+const EXPECTED_IDLE_SHIFT: u32 = 3;
+
+impl Engine<'_> {
+    pub fn enter_idle(&mut self, cpu: u32) {
+        let expected = self.cpus[cpu as usize].expected_idle;
+        let state = self.idle_state_for(expected);
+        let latency = self.costs.figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
+        self.cpus[cpu as usize].activity = Activity::Idle;
+        self.cpus[cpu as usize].idle_since = self.now;
+        self.cpus[cpu as usize].idle_state = state;
+        self.cpus[cpu as usize].debt = 0;
+        self.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
+        self.leave_llc_busy(cpu);
+        self.siblings_change_speed(cpu);
+        if expected >= u64::from(self.policy.root.tick_ns) {
+            self.stop_tick(cpu);
+        }
+    }
+
+    /// The deepest state that is worth `time`.
+    fn idle_state_for(&self, time: Time) -> usize {
+        let states = &self.costs.figures.idle_states;
+        states.iter().rposition(|state| state.residency_ns <= time).unwrap_or(0)
+    }
+
+    /// An idle CPU is woken by something that reaches it at `arrival`.
+    pub fn kick_idle(&mut self, cpu: u32, arrival: Time) {
+        if self.cpus[cpu as usize].activity != Activity::Idle {
+            return;
+        }
+        let rested = arrival - self.cpus[cpu as usize].idle_since;
+        let latency = self.exit_latency(cpu, rested);
+        self.note_idle_time(cpu, rested);
+        self.policy.rq[cpu as usize].idle_exit_latency = placewise_policy::LATENCY_UNKNOWN;
+        self.begin(cpu, Activity::IdleExit, arrival + latency);
+        self.enter_llc_busy(cpu);
+        self.siblings_change_speed(cpu);
+        self.start_tick(cpu);
+    }
+
+    fn exit_latency(&mut self, cpu: u32, rested: Time) -> Time {
+        let tick = Time::from(self.policy.root.tick_ns);
+        let chosen = self.cpus[cpu as usize].idle_state;
+        let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
+        let figures = self.costs.figures;
+        let core = figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
+        let (busy, since) = self.llc_busy[self.policy.cpu[cpu as usize].llc as usize];
+        let whole_llc = busy == 0 && self.now - since >= figures.llc_idle_residency_ns;
+        let figure = core + if whole_llc { figures.llc_idle_exit_ns } else { 0 };
+        self.costs.draw(figure)
+    }
+
+    fn note_idle_time(&mut self, cpu: u32, rested: Time) {
+        let cpu = &mut self.cpus[cpu as usize];
+        cpu.counters.idle_ns += rested;
+        cpu.expected_idle = cpu.expected_idle - (cpu.expected_idle >> EXPECTED_IDLE_SHIFT) + (rested >> EXPECTED_IDLE_SHIFT);
+    }
+
+    fn leave_llc_busy(&mut self, cpu: u32) {
+        let llc = self.policy.cpu[cpu as usize].llc as usize;
+        let (busy, since) = &mut self.llc_busy[llc];
+        *busy -= 1;
+        *since = self.now;
+    }
+
+    fn enter_llc_busy(&mut self, cpu: u32) {
+        let llc = self.policy.cpu[cpu as usize].llc as usize;
+        self.llc_busy[llc].0 += 1;
+    }
+
+    pub fn idle_exit_done(&mut self, cpu: u32) {
+        self.idle_loop(cpu);
+    }
+
+    fn stop_tick(&mut self, cpu: u32) {
+        let slot = self.slot(Slot::Tick(cpu));
+        self.queue.disarm(slot);
+        self.policy.nohz_balance_enter_idle(cpu);
+    }
+
+    fn start_tick(&mut self, cpu: u32) {
+        let slot = self.slot(Slot::Tick(cpu));
+        if self.queue.due(slot).is_none() {
+            let tick = Time::from(self.policy.root.tick_ns);
+            self.queue.arm(slot, (self.now / tick + 1) * tick);
+        }
+    }
+
+    /// An idle CPU's tick: it chooses its state again, and may do without ticks from now on.
+    pub fn idle_tick(&mut self, cpu: u32) {
+        let rested = self.now - self.cpus[cpu as usize].idle_since;
+        if rested >= Time::from(self.policy.root.tick_ns) {
+            self.stop_tick(cpu);
+        } else {
+            self.start_tick(cpu);
+        }
+    }
+}

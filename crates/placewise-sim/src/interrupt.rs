@@ -1,0 +1,106 @@
+//! Interrupts: wake lists, timers, ticks, and requests from other CPUs.
+//!
+//! Interrupts are off inside wakeups, switches and newly-idle balance; what
+//! arrives then is handled when that is over.
+
+use crate::cpu::{Activity, Interrupt};
+use crate::engine::{Engine, Slot};
+use crate::wakeup::WakerContext;
+
+impl Engine<'_> {
+    /// An interrupt arrives: what it is about stands with the CPU.
+    pub fn interrupt(&mut self, cpu: u32) {
+        match self.cpus[cpu as usize].activity {
+            Activity::Idle => self.kick_idle(cpu, self.now),
+            Activity::Segment => self.interrupt_segment(cpu),
+            _ => {}
+        }
+    }
+
+    fn interrupt_segment(&mut self, cpu: u32) {
+        self.drain_wake_list(cpu);
+        if !self.cpus[cpu as usize].interrupts.is_empty() {
+            self.save_segment(cpu);
+            self.begin_interrupt(cpu);
+        } else if self.cpus[cpu as usize].need_resched {
+            self.steal_debt(cpu);
+            self.preempt(cpu);
+        } else {
+            self.steal_debt(cpu);
+        }
+    }
+
+    /// The interrupt's time delays the segment under way; a spin looks at the clock instead.
+    fn steal_debt(&mut self, cpu: u32) {
+        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let slot = self.slot(Slot::Activity(cpu));
+        let spins = self.tasks[self.current(cpu) as usize].spin_until.is_some();
+        if let Some(end) = self.queue.due(slot).filter(|_| debt > 0 && !spins) {
+            self.queue.arm(slot, end + debt);
+        }
+    }
+
+    pub fn timer_expired(&mut self, task: u32) {
+        let cpu = self.tasks[task as usize].last_cpu;
+        self.cpus[cpu as usize].interrupts.push_back(Interrupt::Timer(task));
+        self.interrupt(cpu);
+    }
+
+    /// Handles the first waiting interrupt; whatever was going on has been saved.
+    pub fn begin_interrupt(&mut self, cpu: u32) {
+        let Some(interrupt) = self.cpus[cpu as usize].interrupts.pop_front() else {
+            return self.interrupts_done(cpu);
+        };
+        match interrupt {
+            Interrupt::Timer(task) => {
+                let timer = self.costs.draw(self.costs.figures.timer_ns);
+                self.cpus[cpu as usize].debt += timer;
+                self.tasks[task as usize].woken_sync = false;
+                if !self.begin_wakeup(cpu, WakerContext::Interrupt, task) {
+                    self.begin_interrupt(cpu);
+                } else if self.running(cpu).is_some() {
+                    self.cpus[cpu as usize].activity = Activity::Spinning;
+                }
+            }
+            Interrupt::NohzBalance => self.nohz_idle_balance(cpu),
+            Interrupt::ActiveBalance { to } => self.active_balance(cpu, to),
+        }
+    }
+
+    /// A wakeup in interrupt context has come to its next step.
+    pub fn interrupt_wakeup_done(&mut self, cpu: u32) {
+        if let Some(placed) = self.cpus[cpu as usize].interrupt_placed.take() {
+            self.finish_wakeup(cpu, WakerContext::Interrupt, placed);
+        }
+        self.begin_interrupt(cpu);
+    }
+
+    fn interrupts_done(&mut self, cpu: u32) {
+        match self.running(cpu) {
+            Some(_) => self.go_on(cpu),
+            None => self.idle_loop(cpu),
+        }
+    }
+
+    pub fn tick(&mut self, cpu: u32) {
+        if self.cpus[cpu as usize].activity == Activity::Idle {
+            self.policy.update_blocked_averages(cpu, self.now);
+            self.idle_tick(cpu);
+            return;
+        }
+        let tick = u64::from(self.policy.root.tick_ns);
+        self.arm(Slot::Tick(cpu), self.now + tick);
+        self.account_current(cpu);
+        self.policy.task_tick(cpu, self.now);
+        if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {
+            let share_is_up = self.run_queues[cpu as usize].tick(&self.entities, current);
+            self.cpus[cpu as usize].need_resched |= share_is_up;
+        }
+        let cost = self.costs.draw(self.costs.figures.tick_ns);
+        self.cpus[cpu as usize].debt += cost;
+        self.tick_balance(cpu);
+        if self.cpus[cpu as usize].activity == Activity::Segment {
+            self.interrupt_segment(cpu);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a run reports: the workload's figures, and the counters that say why.
+
+use placewise_workload::program::Metric;
+
+use crate::engine::Engine;
+use crate::schedstat;
+
+/// Which direction of a figure is the good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+/// One measured value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    pub metric: String,
+    pub value: f64,
+    pub unit: &'static str,
+    /// None for counters that are neither.
+    pub better: Option<Better>,
+}
+
+/// All that a run reports.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub figures: Vec<Figure>,
+    pub statistics: Statistics,
+}
+
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// Simulated time, warm-up included.
+    pub simulated_ns: u64,
+    /// Entries taken from the event queue, and what they were about.
+    pub events: u64,
+    pub wakeups: u64,
+    pub switches: u64,
+    /// Counters of the measured window, always in the same order.
+    pub figures: Vec<Figure>,
+    /// /proc/schedstat at the end of the run, since boot.
+    pub schedstat: String,
+    /// /proc/PID/sched of the first task of each program, at the end of the run.
+    pub proc_sched: Vec<String>,
+}
+
+/// Counters at one moment; two of them span a window.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    pub counters: Vec<(String, &'static str, u64)>,
+    pub units: u64,
+    time: u64,
+}
+
+impl Engine<'_> {
+    pub fn snapshot(&mut self) -> Snapshot {
+        for cpu in 0..self.cpus.len() as u32 {
+            self.account_current(cpu);
+        }
+        Snapshot { counters: self.counters(), units: self.measurement.units, time: self.now }
+    }
+
+    fn counters(&self) -> Vec<(String, &'static str, u64)> {
+        let total = |of: fn(&crate::cpu::CpuCounters) -> u64| self.cpus.iter().map(|cpu| of(&cpu.counters)).sum();
+        let migrations = self.measurement.migrations;
+        let mut counters: Vec<(String, &'static str, u64)> = vec![
+            ("schedstat_sched_yield_count".into(), "count", total(|c| c.yields)),
+            ("schedstat_schedule_called".into(), "count", total(|c| c.schedules)),
+            ("schedstat_schedule_left_the_processor_idle".into(), "count", total(|c| c.schedules_idle)),
+            ("schedstat_try_to_wake_up_was_called".into(), "count", total(|c| c.wakeups)),
+            ("schedstat_try_to_wake_up_was_called_to_wake_up_the_local_cpu".into(), "count", total(|c| c.wakeups_local)),
+            // The published tables call these jiffies; they are nanoseconds.
+            ("schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies".into(), "ns", total(|c| c.run_ns)),
+            ("schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies".into(), "ns", total(|c| c.wait_ns)),
+            ("schedstat_total_timeslices_run_on_this_cpu".into(), "count", total(|c| c.timeslices)),
+        ];
+        for (level, remote, affine) in self.wakeups_by_level() {
+            counters.push((format!("schedstat_wakeups_on_same_{level}"), "count", remote));
+            counters.push((format!("schedstat_affine_wakeups_on_same_{level}"), "count", affine));
+        }
+        counters.extend([
+            ("migrations_wakeup".into(), "tasks", migrations.wakeup),
+            ("migrations_fork".into(), "tasks", migrations.fork),
+            ("migrations_periodic".into(), "tasks", migrations.periodic),
+            ("migrations_newly_idle".into(), "tasks", migrations.newly_idle),
+            ("migrations_nohz".into(), "tasks", migrations.nohz),
+            ("migrations_active".into(), "tasks", migrations.active),
+            ("idle_time".into(), "ns", total(|c| c.idle_ns) + self.idle_so_far()),
+            ("rq_lock_wait".into(), "ns", total(|c| c.lock_ns)),
+        ]);
+        counters
+    }
+
+    /// Idle time of CPUs that are idle now, which their counters do not hold yet.
+    fn idle_so_far(&self) -> u64 {
+        let idle = self.cpus.iter().filter(|cpu| cpu.activity == crate::cpu::Activity::Idle);
+        idle.map(|cpu| self.now.saturating_sub(cpu.idle_since)).sum()
+    }
+
+    /// Remote and affine wakeups by the name of the level, bottom up.
+    fn wakeups_by_level(&self) -> Vec<(String, u64, u64)> {
+        let mut levels: Vec<(String, u64, u64)> = Vec::new();
+        for (cpu, chain) in self.domains.chains.iter().enumerate() {
+            for (level, &span) in chain.iter().enumerate() {
+                let name = self.domains.spans[span].level.name().to_lowercase();
+                let stats = &self.policy.domain[cpu][level].stats;
+                let at = levels.iter().position(|known| known.0 == name).unwrap_or_else(|| {
+                    levels.push((name, 0, 0));
+                    levels.len() - 1
+                });
+                levels[at].1 += u64::from(stats.ttwu_wake_remote);
+                levels[at].2 += u64::from(stats.ttwu_move_affine);
+            }
+        }
+        levels
+    }
+
+    /// The figures of the window between two snapshots.
+    pub fn outcome(&self, begin: &Snapshot, end: &Snapshot) -> Outcome {
+        let elapsed = end.time - begin.time;
+        let nr_cpus = self.machine.online().len() as f64;
+        let deltas: Vec<(String, &'static str, u64)> = end
+            .counters
+            .iter()
+            .zip(&begin.counters)
+            .map(|((name, unit, end), (_, _, begin))| (name.clone(), *unit, end - begin))
+            .collect();
+        let delta = |name: &str| deltas.iter().find(|(known, _, _)| known == name).map_or(0, |delta| delta.2) as f64;
+        let run = delta("schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies");
+        let wait = delta("schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies");
+        let all_time = elapsed as f64 * nr_cpus;
+        let idle = delta("idle_time");
+        let lock_share = percent(delta("rq_lock_wait"), all_time - idle);
+
+        let mut figures: Vec<Figure> = Vec::new();
+        for (name, unit, value) in &deltas {
+            // /proc/schedstat counters are given per CPU, as the published tables do.
+            let value = if name.starts_with("schedstat_") { *value as f64 / nr_cpus } else { *value as f64 };
+            figures.push(Figure { metric: name.clone(), value, unit, better: None });
+        }
+        let shares = [
+            ("wait_run_ratio", if run > 0.0 { wait / run } else { 0.0 }, "ratio"),
+            ("idle_share", percent(idle, all_time), "%"),
+            ("rq_lock_share", lock_share, "%"),
+        ];
+        figures.extend(shares.map(|(metric, value, unit)| Figure { metric: metric.into(), value, unit, better: None }));
+
+        Outcome {
+            figures: self.workload.metrics.iter().filter_map(|metric| self.figure(metric, begin, end, lock_share)).collect(),
+            statistics: Statistics {
+                simulated_ns: self.now,
+                events: self.measurement.events,
+                wakeups: self.measurement.wakeups,
+                switches: self.measurement.switches,
+                figures,
+                schedstat: schedstat::schedstat(self),
+                proc_sched: schedstat::first_tasks(self).map(|task| schedstat::proc_sched(self, task)).collect(),
+            },
+        }
+    }
+
+    /// None where the run has nothing to say: no sample, no unit of work.
+    fn figure(&self, metric: &Metric, begin: &Snapshot, end: &Snapshot, lock_share: f64) -> Option<Figure> {
+        let seconds = (end.time - begin.time) as f64 / 1e9;
+        let done = (end.units - begin.units) as f64;
+        let figure = |metric: &str, value, unit, better| Some(Figure { metric: metric.into(), value, unit, better: Some(better) });
+        match *metric {
+            Metric::Time { units } if self.measurement.units >= units => {
+                figure("time", self.measurement.since_start(self.now) as f64 / 1e9, "s", Better::Lower)
+            }
+            Metric::Time { units } if done > 0.0 => figure("time", units as f64 * seconds / done, "s", Better::Lower),
+            Metric::Throughput { unit, scale } if seconds > 0.0 => figure("throughput", done / seconds * scale, unit, Better::Higher),
+            Metric::WakeupLatency { quantile } if !self.measurement.latencies.is_empty() => {
+                let name = match quantile {
+                    0.5 => "p50_wakeup_latency",
+                    0.99 => "p99_wakeup_latency",
+                    _ => "p999_wakeup_latency",
+                };
+                let value = self.measurement.latencies.value_at_quantile(quantile) as f64 / 1e3;
+                figure(name, value, "us", Better::Lower)
+            }
+            Metric::RunQueueLockShare => figure("rq_lock_share", lock_share, "%", Better::Lower),
+            _ => None,
+        }
+    }
+}
+
+fn percent(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+}

@@ -1,0 +1,214 @@
+//! The completely fair scheduler: the task with the least virtual runtime runs.
+//!
+//! Limits: one level (no groups); the skip buddy of sched_yield is left out.
+
+use super::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+
+/// Up to this many tasks share one latency period.
+const NR_LATENCY: u64 = 8;
+
+pub struct Cfs {
+    pub(super) waiting: Vec<Waiting>,
+    tunables: Tunables,
+    min_vruntime: i64,
+    /// The wakee that preempted last is preferred, and so is the task it preempted.
+    next_buddy: Option<u32>,
+    last_buddy: Option<u32>,
+}
+
+impl Cfs {
+    pub fn new(tunables: Tunables) -> Self {
+        Cfs { waiting: Vec::new(), tunables, min_vruntime: 0, next_buddy: None, last_buddy: None }
+    }
+
+    fn leftmost(&self) -> Option<&Waiting> {
+        // min_by_key returns the first of equals: the one queued earlier.
+        self.waiting.iter().min_by_key(|waiting| waiting.vruntime)
+    }
+
+    fn update_min_vruntime(&mut self, current: Option<i64>) {
+        let leftmost = self.leftmost().map(|waiting| waiting.vruntime);
+        let least = match (current, leftmost) {
+            (Some(current), Some(leftmost)) => current.min(leftmost),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => return,
+        };
+        self.min_vruntime = self.min_vruntime.max(least);
+    }
+
+    /// The share of the latency period that `entity` gets, in ns.
+    fn slice(&self, entity: &Entity, others: u64, running: u64) -> u64 {
+        let period = if running <= NR_LATENCY { self.tunables.latency } else { running * self.tunables.min_granularity };
+        let slice = period * entity.weight / (entity.weight + others);
+        if self.tunables.slice_floor { slice.max(self.tunables.min_granularity) } else { slice }
+    }
+
+    fn waiting_weight(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.weight).sum()
+    }
+
+    pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
+        let others = self.waiting_weight() + creator.weight;
+        let start = self.min_vruntime + child.virtual_time(self.slice(child, others, running + 1));
+        child.vruntime = creator.vruntime.max(start) - self.min_vruntime;
+        child.relative = true;
+    }
+
+    pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
+        let entity = &mut entities[current as usize];
+        entity.vruntime += entity.virtual_time(ns);
+        entity.ran += ns;
+        self.update_min_vruntime(Some(entity.vruntime));
+        false
+    }
+
+    pub fn enqueue(&mut self, entities: &mut [Entity], _current: Option<u32>, task: u32, why: Enqueue) {
+        let entity = &mut entities[task as usize];
+        if entity.relative {
+            entity.vruntime += self.min_vruntime;
+            entity.relative = false;
+        }
+        if why == Enqueue::Wakeup {
+            let credit = (self.tunables.latency / 2) as i64;
+            entity.vruntime = entity.vruntime.max(self.min_vruntime - credit);
+        }
+        self.waiting.push(waiting(entities, task));
+    }
+
+    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+        self.waiting.retain(|waiting| waiting.task != task);
+        self.forget(task);
+        let current = current.filter(|&current| current != task);
+        if why == Dequeue::Balance {
+            self.leave(&mut entities[task as usize]);
+        }
+        self.update_min_vruntime(current.map(|current| entities[current as usize].vruntime));
+    }
+
+    fn forget(&mut self, task: u32) {
+        self.next_buddy.take_if(|buddy| *buddy == task);
+        self.last_buddy.take_if(|buddy| *buddy == task);
+    }
+
+    pub fn leave(&self, entity: &mut Entity) {
+        if !entity.relative {
+            entity.vruntime -= self.min_vruntime;
+            entity.relative = true;
+        }
+    }
+
+    pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
+        let left = self.leftmost()?.task;
+        let close = |buddy: &u32| !self.is_behind(&entities[*buddy as usize], &entities[left as usize]);
+        Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
+    }
+
+    pub fn taken(&mut self, entities: &mut [Entity], task: u32) {
+        entities[task as usize].ran = 0;
+        self.forget(task);
+    }
+
+    /// Would `wakee` be worth preempting `entity` for?
+    fn is_behind(&self, entity: &Entity, wakee: &Entity) -> bool {
+        entity.vruntime - wakee.vruntime > wakee.virtual_time(self.tunables.wakeup_granularity)
+    }
+
+    pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
+        let entity = &entities[current as usize];
+        let Some(left) = self.leftmost() else { return false };
+        let slice = self.slice(entity, self.waiting_weight(), self.waiting.len() as u64 + 1);
+        if entity.ran > slice {
+            self.next_buddy = None;
+            self.last_buddy = None;
+            return true;
+        }
+        entity.ran >= self.tunables.min_granularity && entity.vruntime - left.vruntime > slice as i64
+    }
+
+    pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
+        if !self.is_behind(&entities[current as usize], &entities[task as usize]) {
+            return false;
+        }
+        self.next_buddy = Some(task);
+        if self.waiting.len() as u64 + 1 >= NR_LATENCY {
+            self.last_buddy = Some(current);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNABLES: Tunables = Tunables {
+        latency: 24_000_000,
+        min_granularity: 3_000_000,
+        wakeup_granularity: 4_000_000,
+        slice_floor: true,
+        base_slice: 0,
+        tick: 4_000_000,
+        protect_by_slice: false,
+    };
+
+    fn entities(vruntimes: &[i64]) -> Vec<Entity> {
+        let entity = |&vruntime| Entity { vruntime, weight: 1024, ..Entity::default() };
+        vruntimes.iter().map(entity).collect()
+    }
+
+    #[test]
+    fn the_least_virtual_runtime_runs_and_equals_in_order() {
+        let mut entities = entities(&[30, 20, 20]);
+        let mut queue = Cfs::new(TUNABLES);
+        for task in 0..3 {
+            queue.enqueue(&mut entities, None, task, Enqueue::Balance);
+        }
+        assert_eq!(queue.pick(&entities), Some(1));
+    }
+
+    #[test]
+    fn a_sleeper_gets_half_a_latency_of_credit() {
+        let mut entities = entities(&[100_000_000, 0]);
+        let mut queue = Cfs::new(TUNABLES);
+        queue.account(&mut entities, 0, 0);
+        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Wakeup);
+        assert_eq!(entities[1].vruntime, 100_000_000 - 12_000_000);
+        assert!(queue.preempts(&mut entities, 0, 1), "12 ms behind is more than 4 ms");
+    }
+
+    #[test]
+    fn a_small_lead_does_not_preempt() {
+        let mut entities = entities(&[3_000_000, 0]);
+        let mut queue = Cfs::new(TUNABLES);
+        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Balance);
+        assert!(!queue.preempts(&mut entities, 0, 1));
+        entities[0].vruntime = 4_000_001;
+        assert!(queue.preempts(&mut entities, 0, 1));
+    }
+
+    #[test]
+    fn the_tick_ends_a_slice() {
+        let mut entities = entities(&[0, 0]);
+        let mut queue = Cfs::new(TUNABLES);
+        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Balance);
+        queue.account(&mut entities, 0, 12_000_000);
+        assert!(!queue.tick(&entities, 0));
+        queue.account(&mut entities, 0, 1);
+        assert!(queue.tick(&entities, 0));
+    }
+
+    #[test]
+    fn a_migrating_task_keeps_its_distance() {
+        let mut entities = entities(&[50, 1_000, 1_070]);
+        let (mut old, mut new) = (Cfs::new(TUNABLES), Cfs::new(TUNABLES));
+        old.enqueue(&mut entities, None, 0, Enqueue::Balance);
+        old.update_min_vruntime(None);
+        new.enqueue(&mut entities, None, 1, Enqueue::Balance);
+        new.update_min_vruntime(None);
+        entities[2].vruntime = 120;
+        old.enqueue(&mut entities, None, 2, Enqueue::Balance);
+        old.dequeue(&mut entities, None, 2, Dequeue::Balance);
+        new.enqueue(&mut entities, None, 2, Enqueue::Balance);
+        assert_eq!(entities[2].vruntime, 1_070);
+    }
+}

@@ -1,0 +1,237 @@
+//! Earliest eligible virtual deadline first (v6.6 on).
+//!
+//! A task is eligible while it has had no more than its share, that is, while
+//! its virtual runtime is not ahead of the weighted average V. Of the eligible
+//! tasks the one with the earliest deadline runs, and current runs on while it
+//! is eligible and protected.
+//!
+//! Limits: one level (no groups), one slice length for all tasks, so that the
+//! rules for shorter slices never act.
+
+use super::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+
+pub struct Eevdf {
+    pub(super) waiting: Vec<Waiting>,
+    tunables: Tunables,
+    /// V while nothing is queued.
+    last_average: i64,
+}
+
+/// Sums over the queued tasks, current included, relative to one of them.
+struct Average {
+    origin: i64,
+    sum: i128,
+    weight: i128,
+}
+
+impl Average {
+    fn value(&self) -> i64 {
+        self.origin + self.sum.div_euclid(self.weight) as i64
+    }
+
+    /// Compared exactly, without the division.
+    fn admits(&self, vruntime: i64) -> bool {
+        i128::from(vruntime - self.origin) * self.weight <= self.sum
+    }
+}
+
+impl Eevdf {
+    pub fn new(tunables: Tunables) -> Self {
+        Eevdf { waiting: Vec::new(), tunables, last_average: 0 }
+    }
+
+    fn average(&self, entities: &[Entity], current: Option<u32>) -> Option<Average> {
+        let current = current.map(|current| waiting(entities, current));
+        let origin = current.or(self.waiting.first().copied())?.vruntime;
+        let mut average = Average { origin, sum: 0, weight: 0 };
+        for queued in self.waiting.iter().chain(&current) {
+            let weight = i128::from(queued.weight);
+            average.sum += i128::from(queued.vruntime - origin) * weight;
+            average.weight += weight;
+        }
+        Some(average)
+    }
+
+    fn virtual_slice(&self, entity: &Entity) -> i64 {
+        entity.virtual_time(self.tunables.base_slice)
+    }
+
+    pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
+        let slice = self.virtual_slice(&entities[current as usize]);
+        let entity = &mut entities[current as usize];
+        entity.vruntime += entity.virtual_time(ns);
+        entity.ran += ns;
+        if entity.vruntime < entity.deadline {
+            return self.tunables.protect_by_slice && entity.vruntime >= entity.protected_until && !self.waiting.is_empty();
+        }
+        entity.deadline = entity.vruntime + slice;
+        entity.protected_until = entity.vruntime;
+        !self.waiting.is_empty()
+    }
+
+    pub fn enqueue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
+        let average = self.average(entities, current);
+        let slice = self.virtual_slice(&entities[task as usize]);
+        let entity = &mut entities[task as usize];
+        entity.vruntime = match average {
+            Some(average) => average.value() - inflated_lag(entity, average.weight),
+            None => self.last_average,
+        };
+        entity.deadline = entity.vruntime
+            + match why {
+                Enqueue::Fork => slice / 2,
+                Enqueue::Balance if entity.relative => entity.deadline,
+                _ => slice,
+            };
+        entity.relative = false;
+        self.waiting.push(waiting(entities, task));
+    }
+
+    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+        let average = self.average(entities, current).expect("the task is queued").value();
+        self.last_average = average;
+        self.waiting.retain(|waiting| waiting.task != task);
+        let limit = entities[task as usize].virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
+        let entity = &mut entities[task as usize];
+        entity.lag = (average - entity.vruntime).clamp(-limit, limit);
+        if why == Dequeue::Balance {
+            entity.deadline -= entity.vruntime;
+            entity.relative = true;
+        }
+    }
+
+    pub fn is_eligible(&self, entities: &[Entity], current: Option<u32>, task: u32) -> bool {
+        let average = self.average(entities, current).expect("the task is queued");
+        average.admits(entities[task as usize].vruntime)
+    }
+
+    pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
+        let average = self.average(entities, None)?;
+        let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
+        eligible.min_by_key(|waiting| waiting.deadline).map(|waiting| waiting.task)
+    }
+
+    pub fn taken(&mut self, entities: &mut [Entity], task: u32) {
+        let entity = &mut entities[task as usize];
+        entity.ran = 0;
+        entity.protected_until = entity.deadline;
+    }
+
+    pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
+        let entity = &entities[current as usize];
+        self.tunables.protect_by_slice && !self.waiting.is_empty() && entity.vruntime >= entity.protected_until
+    }
+
+    /// Current is kept while it is eligible and protected; otherwise the task
+    /// preempts if a pick would choose it.
+    pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
+        let average = self.average(entities, Some(current)).expect("current is queued");
+        let running = &entities[current as usize];
+        let eligible = average.admits(running.vruntime);
+        if eligible && running.vruntime < running.protected_until {
+            return false;
+        }
+        let others = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
+        let best = others.min_by_key(|waiting| waiting.deadline);
+        best.is_some_and(|best| best.task == task && !(eligible && running.deadline < best.deadline))
+    }
+
+    pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
+        let average = self.average(entities, current).expect("the task is queued").value();
+        let slice = self.virtual_slice(&entities[task as usize]);
+        let entity = &mut entities[task as usize];
+        if average <= entity.vruntime {
+            return;
+        }
+        entity.vruntime = average;
+        entity.deadline = average + slice;
+        let requeued = waiting(entities, task);
+        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
+            *slot = requeued;
+        }
+    }
+
+    pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
+        self.dequeue(entities, None, task, Dequeue::Sleep);
+        let entity = &mut entities[task as usize];
+        entity.lag = entity.lag.min(0);
+    }
+}
+
+/// The lag a task must be placed with to have its own after V moved by its arrival.
+fn inflated_lag(entity: &Entity, queued_weight: i128) -> i64 {
+    let lag = i128::from(entity.lag) * (queued_weight + i128::from(entity.weight));
+    (lag / queued_weight) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: i64 = 2_800_000;
+    const TUNABLES: Tunables = Tunables {
+        latency: 0,
+        min_granularity: 0,
+        wakeup_granularity: 0,
+        slice_floor: true,
+        base_slice: SLICE as u64,
+        tick: 4_000_000,
+        protect_by_slice: true,
+    };
+
+    fn queue_of(vruntimes: &[i64]) -> (Eevdf, Vec<Entity>) {
+        let entity = |&vruntime| Entity { vruntime, deadline: vruntime + SLICE, weight: 1024, ..Entity::default() };
+        let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
+        let mut queue = Eevdf::new(TUNABLES);
+        queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities, task)).collect();
+        (queue, entities)
+    }
+
+    #[test]
+    fn a_task_ahead_of_the_average_is_not_eligible() {
+        let (queue, entities) = queue_of(&[0, 100]);
+        assert!(queue.is_eligible(&entities, None, 0));
+        assert!(!queue.is_eligible(&entities, None, 1));
+        let (queue, entities) = queue_of(&[100]);
+        assert!(queue.is_eligible(&entities, None, 0), "a task alone is its own average");
+    }
+
+    #[test]
+    fn the_earliest_deadline_of_the_eligible_runs() {
+        let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
+        entities[1].deadline = 5;
+        entities[2].deadline = 1;
+        queue.waiting = (0..3).map(|task| waiting(&entities, task)).collect();
+        assert_eq!(queue.pick(&entities), Some(1));
+    }
+
+    #[test]
+    fn protected_current_is_not_preempted() {
+        let (mut queue, mut entities) = queue_of(&[0, -10]);
+        queue.waiting.remove(0);
+        entities[0].protected_until = SLICE;
+        entities[0].vruntime = -20;
+        assert!(!queue.preempts(&mut entities, 0, 1), "eligible and protected");
+        entities[0].vruntime = 20;
+        assert!(queue.preempts(&mut entities, 0, 1), "it had more than its share");
+    }
+
+    #[test]
+    fn a_sleeper_comes_back_with_the_lag_it_left_with() {
+        let (mut queue, mut entities) = queue_of(&[0, 1_000]);
+        queue.dequeue(&mut entities, None, 0, Dequeue::Sleep);
+        assert_eq!(entities[0].lag, 500);
+        queue.enqueue(&mut entities, None, 0, Enqueue::Wakeup);
+        let average = queue.average(&entities, None).unwrap().value();
+        assert_eq!(average - entities[0].vruntime, 500);
+    }
+
+    #[test]
+    fn a_delayed_task_is_replaced_only_once_its_lag_is_positive() {
+        let (mut queue, mut entities) = queue_of(&[0, 100, 100]);
+        queue.requeue_delayed(&mut entities, None, 1);
+        assert_eq!(entities[1].vruntime, 100);
+        queue.requeue_delayed(&mut entities, None, 0);
+        assert_eq!(entities[0].vruntime, 66);
+    }
+}

@@ -1,0 +1,229 @@
+//! The order in which the tasks of one CPU run.
+//!
+//! [`Cfs`] until v6.5, [`Eevdf`] after; the kernel's profile chooses. A queue
+//! holds the tasks that wait; the current task is passed in, since it counts in
+//! averages but waits nowhere. Both keep waiting tasks in a plain vector: a CPU
+//! seldom has more than a few.
+
+mod cfs;
+mod eevdf;
+
+pub use cfs::Cfs;
+pub use eevdf::Eevdf;
+
+use placewise_policy::{Profile, RUN_QUEUE_EEVDF};
+
+/// Weight of a task at nice 0; virtual time is real time at this weight.
+pub const NICE_0_WEIGHT: u64 = 1024;
+
+/// sched_prio_to_weight: each nice level is about 10 % of CPU time.
+const NICE_TO_WEIGHT: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+    3906, 3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87,
+    70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// Weight of a SCHED_IDLE task.
+const IDLE_POLICY_WEIGHT: u32 = 3;
+
+pub fn weight_of(nice: i8, idle_policy: bool) -> u32 {
+    if idle_policy { IDLE_POLICY_WEIGHT } else { NICE_TO_WEIGHT[(i32::from(nice) + 20) as usize] }
+}
+
+/// What a run queue knows of a task, waiting or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entity {
+    /// Virtual runtime; relative to its queue's while `relative`.
+    pub vruntime: i64,
+    pub relative: bool,
+    pub weight: u64,
+    pub idle_policy: bool,
+    /// CPU time since it was last picked, in ns.
+    pub ran: u64,
+    /// EEVDF: relative to `vruntime` while `relative`.
+    pub deadline: i64,
+    /// EEVDF: virtual lag when it was dequeued.
+    pub lag: i64,
+    /// EEVDF: current is not preempted before it gets here.
+    pub protected_until: i64,
+}
+
+impl Entity {
+    /// `ns` of CPU time as virtual time.
+    #[inline]
+    pub fn virtual_time(&self, ns: u64) -> i64 {
+        if self.weight == NICE_0_WEIGHT { ns as i64 } else { (ns * NICE_0_WEIGHT / self.weight) as i64 }
+    }
+}
+
+/// Why a task enters a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    Fork,
+    Wakeup,
+    Balance,
+}
+
+/// Why a task leaves a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeue {
+    Sleep,
+    Balance,
+}
+
+/// Time constants, scaled with the number of CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct Tunables {
+    pub latency: u64,
+    pub min_granularity: u64,
+    pub wakeup_granularity: u64,
+    pub slice_floor: bool,
+    pub base_slice: u64,
+    pub tick: u64,
+    /// Protection of current follows `protected_until` instead of the deadline.
+    pub protect_by_slice: bool,
+}
+
+impl Tunables {
+    pub fn new(profile: &Profile, scale: u32, tick: u64) -> Self {
+        let scale = u64::from(scale);
+        Tunables {
+            latency: 6_000_000 * scale,
+            min_granularity: 750_000 * scale,
+            wakeup_granularity: 1_000_000 * scale,
+            slice_floor: profile.slice_floor,
+            base_slice: u64::from(profile.base_slice_us) * 1_000 * scale,
+            tick,
+            protect_by_slice: profile.h_nr_without_delayed,
+        }
+    }
+}
+
+/// A waiting task, with what picking compares.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    vruntime: i64,
+    deadline: i64,
+    weight: u64,
+    task: u32,
+}
+
+pub enum RunQueue {
+    Cfs(Cfs),
+    Eevdf(Eevdf),
+}
+
+/// Calls the same method of either class.
+macro_rules! either {
+    ($queue:expr, $inner:ident => $call:expr) => {
+        match $queue {
+            RunQueue::Cfs($inner) => $call,
+            RunQueue::Eevdf($inner) => $call,
+        }
+    };
+}
+
+impl RunQueue {
+    pub fn new(profile: &Profile, tunables: Tunables) -> Self {
+        if profile.run_queue == RUN_QUEUE_EEVDF {
+            RunQueue::Eevdf(Eevdf::new(tunables))
+        } else {
+            RunQueue::Cfs(Cfs::new(tunables))
+        }
+    }
+
+    /// Tasks that wait.
+    pub fn len(&self) -> usize {
+        either!(self, queue => queue.waiting.len())
+    }
+
+    /// A child starts from its creator's place in the creator's queue.
+    pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
+        match self {
+            RunQueue::Cfs(queue) => queue.fork(creator, child, running),
+            RunQueue::Eevdf(_) => *child = Entity { weight: child.weight, idle_policy: child.idle_policy, ..Entity::default() },
+        }
+    }
+
+    /// The current task ran for `ns`; true if it should be rescheduled.
+    #[inline]
+    pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
+        either!(self, queue => queue.account(entities, current, ns))
+    }
+
+    pub fn enqueue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
+        either!(self, queue => queue.enqueue(entities, current, task, why));
+    }
+
+    /// Takes out a waiting task, or the current one.
+    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+        either!(self, queue => queue.dequeue(entities, current, task, why));
+    }
+
+    /// A blocked task of this queue goes to another CPU.
+    pub fn leave(&self, entity: &mut Entity) {
+        if let RunQueue::Cfs(queue) = self {
+            queue.leave(entity);
+        }
+    }
+
+    /// The current task waits again.
+    pub fn put_back(&mut self, entities: &[Entity], current: u32) {
+        either!(self, queue => queue.waiting.push(waiting(entities, current)));
+    }
+
+    /// The task to run next; it stays in the queue until it is taken.
+    pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
+        either!(self, queue => queue.pick(entities))
+    }
+
+    /// The picked task becomes current.
+    pub fn take(&mut self, entities: &mut [Entity], task: u32) {
+        either!(self, queue => {
+            let at = queue.waiting.iter().position(|waiting| waiting.task == task);
+            queue.waiting.remove(at.expect("the picked task waits"));
+            queue.taken(entities, task);
+        });
+    }
+
+    /// The current task has had its share at a tick.
+    pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
+        either!(self, queue => queue.tick(entities, current))
+    }
+
+    /// Does a task that was just enqueued preempt the current one?
+    pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
+        let (now, then) = (entities[current as usize].idle_policy, entities[task as usize].idle_policy);
+        if now != then {
+            return now;
+        }
+        either!(self, queue => queue.preempts(entities, current, task))
+    }
+
+    /// Has the task had no more than its share? Always so for CFS.
+    pub fn is_eligible(&self, entities: &[Entity], current: Option<u32>, task: u32) -> bool {
+        match self {
+            RunQueue::Cfs(_) => true,
+            RunQueue::Eevdf(queue) => queue.is_eligible(entities, current, task),
+        }
+    }
+
+    /// A delayed task is woken where it is.
+    pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
+        if let RunQueue::Eevdf(queue) = self {
+            queue.requeue_delayed(entities, current, task);
+        }
+    }
+
+    /// A delayed task leaves because it was picked; its lag is not positive.
+    pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
+        if let RunQueue::Eevdf(queue) = self {
+            queue.finish_delayed(entities, task);
+        }
+    }
+}
+
+fn waiting(entities: &[Entity], task: u32) -> Waiting {
+    let entity = &entities[task as usize];
+    Waiting { vruntime: entity.vruntime, deadline: entity.deadline, weight: entity.weight, task }
+}

@@ -1,0 +1,199 @@
+//! What a CPU runs next: blocking, picking, switching, idling.
+
+use placewise_policy::*;
+
+use crate::cpu::Activity;
+use crate::engine::{Engine, Slot};
+use crate::event_queue::Time;
+use crate::ops::NEAR_END;
+use crate::run_queue::Dequeue;
+use crate::task::TaskState;
+
+impl Engine<'_> {
+    /// Brings the current task's run time and virtual time up to now.
+    pub fn account_current(&mut self, cpu: u32) {
+        let ran = self.policy.update_curr(cpu, self.now);
+        if ran == 0 {
+            return;
+        }
+        self.cpus[cpu as usize].counters.run_ns += ran;
+        let current = self.current(cpu);
+        if self.is_queued(current) && self.run_queues[cpu as usize].account(&mut self.entities, current, ran) {
+            self.cpus[cpu as usize].need_resched = true;
+        }
+    }
+
+    /// The current task goes on, unless something else comes first.
+    pub fn go_on(&mut self, cpu: u32) {
+        self.drain_wake_list(cpu);
+        if !self.cpus[cpu as usize].interrupts.is_empty() {
+            self.begin_interrupt(cpu);
+        } else if self.cpus[cpu as usize].need_resched {
+            self.schedule(cpu);
+        } else {
+            self.pay_debt(cpu);
+            self.advance(cpu);
+        }
+    }
+
+    /// What the kernel did on the task's time is added to its next segment.
+    fn pay_debt(&mut self, cpu: u32) {
+        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let task = self.current(cpu);
+        self.tasks[task as usize].work_left += debt;
+    }
+
+    /// The current task blocks, has exited, or is preempted; another one is picked.
+    pub fn schedule(&mut self, cpu: u32) {
+        let prev = self.current(cpu);
+        self.cpus[cpu as usize].counters.schedules += 1;
+        self.account_current(cpu);
+        self.cpus[cpu as usize].need_resched = false;
+        if self.tasks[prev as usize].state == TaskState::Runnable {
+            self.policy.put_prev_task(cpu, self.now);
+            self.put_back(cpu, prev);
+        } else {
+            self.block(cpu, prev);
+        }
+        self.pick_next(cpu, prev);
+    }
+
+    fn put_back(&mut self, cpu: u32, task: u32) {
+        self.run_queues[cpu as usize].put_back(&self.entities, task);
+        self.tasks[task as usize].queued_since = self.now;
+    }
+
+    /// A blocking task leaves the queue, or stays there delayed until its lag is spent.
+    fn block(&mut self, cpu: u32, task: u32) {
+        let sleeps = self.tasks[task as usize].state == TaskState::Blocked;
+        self.policy.task[task as usize].nvcsw += 1;
+        let queue = &mut self.run_queues[cpu as usize];
+        let eligible = queue.is_eligible(&self.entities, Some(task), task);
+        if self.policy.profile.delayed_dequeue && sleeps && !eligible {
+            self.policy.delay_dequeue(task, self.now);
+            queue.put_back(&self.entities, task);
+            return;
+        }
+        queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
+        self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
+    }
+
+    /// The next task by the order of the queue; delayed tasks met on the way leave it.
+    fn pick(&mut self, cpu: u32) -> Option<u32> {
+        let queue = &mut self.run_queues[cpu as usize];
+        loop {
+            let task = queue.pick(&self.entities)?;
+            if self.policy.task[task as usize].delayed == 0 {
+                return Some(task);
+            }
+            queue.finish_delayed(&mut self.entities, task);
+            self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
+        }
+    }
+
+    /// Picks what runs after `prev`, which is still current, or looks for work elsewhere.
+    pub fn pick_next(&mut self, cpu: u32, prev: u32) {
+        let released = self.lock_run_queue(cpu, cpu);
+        self.cpus[cpu as usize].debt += released - self.now;
+        match self.pick(cpu) {
+            Some(next) => self.switch_to(cpu, prev, next),
+            None => self.newidle_balance(cpu),
+        }
+    }
+
+    /// After a newly-idle balance: what it has brought, or the idle task.
+    pub fn pick_after_newidle(&mut self, cpu: u32) {
+        let prev = self.current(cpu);
+        match self.pick(cpu) {
+            Some(next) => self.switch_to(cpu, prev, next),
+            None => self.switch_to_idle(cpu, prev),
+        }
+    }
+
+    fn switch_to(&mut self, cpu: u32, prev: u32, next: u32) {
+        self.run_queues[cpu as usize].take(&mut self.entities, next);
+        self.policy.set_next_task(cpu, next, self.now);
+        self.account_wait(cpu, next);
+        if next == prev {
+            return self.go_on(cpu);
+        }
+        if self.tasks[prev as usize].state == TaskState::Runnable && self.is_queued(prev) {
+            self.policy.task[prev as usize].nivcsw += 1;
+        }
+        let figures = self.costs.figures;
+        let figure = if prev < FIRST_TASK { figures.idle_switch_ns } else { figures.context_switch_ns };
+        self.tasks[next as usize].on_cpu = true;
+        self.begin_switch(cpu, prev, next, figure);
+    }
+
+    fn switch_to_idle(&mut self, cpu: u32, prev: u32) {
+        self.cpus[cpu as usize].counters.schedules_idle += 1;
+        self.policy.set_next_task(cpu, cpu, self.now);
+        self.begin_switch(cpu, prev, cpu, self.costs.figures.idle_switch_ns);
+    }
+
+    fn begin_switch(&mut self, cpu: u32, prev: u32, next: u32, figure: Time) {
+        self.trace_switch(cpu, prev, next);
+        self.measurement.switches += 1;
+        self.cpus[cpu as usize].prev = (prev >= FIRST_TASK).then_some(prev);
+        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let end = self.now + debt + self.costs.draw(figure);
+        self.begin(cpu, Activity::Switch, end);
+    }
+
+    fn account_wait(&mut self, cpu: u32, task: u32) {
+        let waited = self.now - self.tasks[task as usize].queued_since;
+        let counters = &mut self.cpus[cpu as usize].counters;
+        counters.wait_ns += waited;
+        counters.timeslices += 1;
+        let statistics = &mut self.tasks[task as usize].statistics;
+        statistics.wait_sum += waited;
+        statistics.wait_count += 1;
+        statistics.wait_max = statistics.wait_max.max(waited);
+    }
+
+    /// finish_task_switch: the previous task is off the CPU, the current one begins.
+    pub fn switch_done(&mut self, cpu: u32) {
+        if let Some(prev) = self.cpus[cpu as usize].prev.take() {
+            self.tasks[prev as usize].on_cpu = false;
+            self.resume_spinner(prev);
+        }
+        match self.running(cpu) {
+            None => self.idle_loop(cpu),
+            Some(task) => {
+                self.return_from_sleep(cpu, task);
+                self.go_on(cpu);
+            }
+        }
+    }
+
+    /// The idle task looks for something to do, and rests if there is nothing.
+    pub fn idle_loop(&mut self, cpu: u32) {
+        self.drain_wake_list(cpu);
+        if !self.cpus[cpu as usize].interrupts.is_empty() {
+            self.cpus[cpu as usize].activity = Activity::IdleInterrupt;
+            return self.begin_interrupt(cpu);
+        }
+        self.cpus[cpu as usize].need_resched = false;
+        if self.policy.rq[cpu as usize].nr_running == 0 {
+            return self.enter_idle(cpu);
+        }
+        self.cpus[cpu as usize].counters.schedules += 1;
+        let released = self.lock_run_queue(cpu, cpu);
+        self.cpus[cpu as usize].debt += released - self.now;
+        match self.pick(cpu) {
+            Some(next) => self.switch_to(cpu, cpu, next),
+            None => self.enter_idle(cpu),
+        }
+    }
+
+    /// The current task is to give way; at once, unless its operation is about to end.
+    pub fn preempt(&mut self, cpu: u32) {
+        let slot = self.slot(Slot::Activity(cpu));
+        let near = self.queue.due(slot).is_some_and(|end| end < self.now + NEAR_END);
+        if !near {
+            self.save_segment(cpu);
+            self.schedule(cpu);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A simulated task: where it is in its program, and what it waits for.
+
+use placewise_workload::program::COUNTERS;
+
+use crate::event_queue::Time;
+use crate::wakeup::WakerContext;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// Not created yet, or the idle task of a CPU.
+    Unused,
+    /// On a run queue or running.
+    Runnable,
+    /// Asleep; delayed tasks, which stay queued, too.
+    Blocked,
+    /// A waker has claimed it and is looking for a CPU, or it is on a wake list.
+    Waking,
+    Exited,
+}
+
+/// How a task goes on once it has been woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The operation it slept in is to be tried again.
+    Retry,
+    /// The operation is done.
+    Next,
+}
+
+pub struct Task {
+    pub state: TaskState,
+    pub program: u32,
+    pub pc: u32,
+    pub counters: [u32; COUNTERS],
+    /// Added to the numbers of its own objects.
+    pub base: u32,
+    pub parent: u32,
+    pub children: u32,
+    pub pid: u32,
+
+    /// The operation's segment is under way, with this much work left.
+    pub in_segment: bool,
+    pub work_left: Time,
+    /// A spin ends at this wall time.
+    pub spin_until: Option<Time>,
+    /// Progress within an operation of several steps.
+    pub stage: u32,
+    pub resume: Resume,
+
+    /// Current somewhere, or still switching out.
+    pub on_cpu: bool,
+    /// A waker that waits until it has switched out.
+    pub spinner: Option<(u32, WakerContext)>,
+    /// The wakeup that claimed it is sync.
+    pub woken_sync: bool,
+    /// It was moved between waking and enqueueing.
+    pub woken_migrated: bool,
+
+    /// It was woken between deciding to sleep and sleeping: it does not sleep.
+    pub woken_early: bool,
+    /// The timer it sleeps on.
+    pub timer_expiry: Option<Time>,
+    /// A futex wake that has come and was not waited for yet.
+    pub token: bool,
+    /// When the wake that its latency counts from was stamped.
+    pub stamp: Time,
+    pub footprint_kib: u32,
+    pub last_cpu: u32,
+    /// When it began to wait on a run queue.
+    pub queued_since: Time,
+    pub statistics: TaskStatistics,
+}
+
+/// The counters of /proc/PID/sched that the policy's state does not hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskStatistics {
+    pub wakeups: u64,
+    pub wakeups_sync: u64,
+    pub wakeups_migrate: u64,
+    pub wakeups_local: u64,
+    pub wakeups_remote: u64,
+    pub wakeups_affine: u64,
+    pub wakeups_affine_attempts: u64,
+    pub migrations: u64,
+    pub wait_sum: Time,
+    pub wait_count: u64,
+    pub wait_max: Time,
+}
+
+impl Task {
+    pub fn unused() -> Self {
+        Task {
+            state: TaskState::Unused,
+            program: 0,
+            pc: 0,
+            counters: [0; COUNTERS],
+            base: 0,
+            parent: 0,
+            children: 0,
+            pid: 0,
+            in_segment: false,
+            work_left: 0,
+            spin_until: None,
+            stage: 0,
+            resume: Resume::Retry,
+            on_cpu: false,
+            spinner: None,
+            woken_sync: false,
+            woken_migrated: false,
+            woken_early: false,
+            timer_expiry: None,
+            token: false,
+            stamp: 0,
+            footprint_kib: 0,
+            last_cpu: 0,
+            queued_since: 0,
+            statistics: TaskStatistics::default(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Lays a machine's topology and sched domains out in the policy's state.
+
+use placewise_machine::{CpuSet, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build};
+use placewise_policy::*;
+
+/// Times of an idle CPU begin here, so that a stamp of 0 can mean "none".
+pub const BOOT: u64 = 1;
+
+/// How a kernel builds sched domains.
+pub fn domain_rules(profile: &Profile) -> DomainRules {
+    DomainRules {
+        cluster_level: profile.cluster_level,
+        package_name: if profile.package_level_is_pkg { "PKG" } else { "DIE" },
+        default_imbalance_pct: profile.imbalance_pct,
+        numa_imbalance: match profile.imb_numa {
+            IMB_NUMA_QUARTER => NumaImbalanceRule::Quarter,
+            IMB_NUMA_EIGHTH => NumaImbalanceRule::Eighth,
+            _ => NumaImbalanceRule::None,
+        },
+    }
+}
+
+/// The state of `machine` when it has been idle since it booted: every LLC is
+/// known to have idle cores, and to be worth a full search.
+pub fn boot(machine: &Machine, profile: &Profile) -> Result<(Placement, Domains), MachineError> {
+    let domains = build(machine, &domain_rules(profile))?;
+    let mut state = Placement::new(scaled(*profile, machine));
+    fill_root(&mut state, machine);
+    for (cpu, _) in machine.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online) {
+        fill_cpu(&mut state, machine, cpu);
+        fill_rq(&mut state, machine, cpu);
+    }
+    fill_spans(&mut state, machine, &domains);
+    fill_domains(&mut state, &domains);
+    fill_llcs(&mut state, machine, &domains);
+    Ok((state, domains))
+}
+
+/// Granularities grow with the logarithm of the number of CPUs, up to eight.
+fn scaled(profile: Profile, machine: &Machine) -> Profile {
+    Profile { min_gran: profile.min_gran * u64::from(tunable_scale(machine)), ..profile }
+}
+
+/// The factor F of the scheduler's time constants.
+pub fn tunable_scale(machine: &Machine) -> u32 {
+    1 + machine.online().len().min(8).ilog2()
+}
+
+fn mask(cpus: &CpuSet) -> Cpumask {
+    Cpumask { bits: *cpus.words() }
+}
+
+/// The first word that is not empty, and one past the last.
+fn word_range(cpus: &CpuSet) -> (u32, u32) {
+    let used = |word: &u64| *word != 0;
+    let words = cpus.words();
+    let first = words.iter().position(used).unwrap_or(0);
+    let last = words.iter().rposition(used).map_or(0, |last| last + 1);
+    (first as u32, last as u32)
+}
+
+fn fill_root(state: &mut Placement, machine: &Machine) {
+    let online = machine.online();
+    let capacities = || machine.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.capacity);
+    let siblings = |cpu: usize| siblings(machine, cpu).len();
+    state.root.nr_cpu_ids = machine.cpus.len() as u32;
+    state.root.smt_active = online.iter().any(|cpu| siblings(cpu) > 1).into();
+    state.root.asym_capacity = (capacities().min() != capacities().max()).into();
+    state.root.tick_ns = 1_000_000_000 / machine.costs.hz;
+    state.root.online = mask(&online);
+    state.root.idle = mask(&online);
+    state.root.idle_core = mask(&online);
+    state.root.tickless = mask(&online);
+}
+
+fn siblings(machine: &Machine, cpu: usize) -> CpuSet {
+    machine.cpus_where(|other| other.online && other.core == machine.cpus[cpu].core)
+}
+
+fn fill_cpu(state: &mut Placement, machine: &Machine, cpu: usize) {
+    let here = &machine.cpus[cpu];
+    let siblings = siblings(machine, cpu);
+    let cluster = machine.cpus_where(|other| other.online && other.cluster == here.cluster);
+    let node = machine.cpus_where(|other| other.online && other.node == here.node);
+    let entry = &mut state.cpu[cpu];
+    for (at, sibling) in siblings.iter().enumerate() {
+        entry.siblings[at] = sibling as u16;
+    }
+    entry.nr_siblings = siblings.len() as u16;
+    entry.llc = here.llc;
+    entry.cluster_first = cluster.first().unwrap_or(cpu) as u16;
+    entry.node = here.node;
+    entry.node_cpus = node.len() as u16;
+    entry.capacity_orig = here.capacity;
+    entry.asym_priority = here.priority;
+}
+
+fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
+    let migration_cost = state.profile.migration_cost;
+    let deepest = machine.costs.idle_states.last().map_or(0, |state| state.exit_ns);
+    let rq = &mut state.rq[cpu];
+    rq.curr = cpu as u32;
+    rq.capacity = machine.cpus[cpu].capacity;
+    rq.mru_head = NO_TASK;
+    rq.mru_tail = NO_TASK;
+    rq.idle_stamp = BOOT;
+    rq.idle_exit_latency = deepest as u32;
+    rq.avg_idle = 2 * migration_cost;
+    rq.wake_avg_idle = 2 * migration_cost;
+    rq.max_idle_balance_cost = migration_cost;
+    rq.tick_stopped = 1;
+    rq.cfs.avg.last_update_time = BOOT;
+
+    let idle_task = &mut state.task[cpu];
+    idle_task.cpu = cpu as u16;
+    idle_task.recent_used_cpu = cpu as u16;
+    idle_task.last_wakee = NO_TASK;
+    idle_task.idle_policy = 1;
+    idle_task.mru_prev = NO_TASK;
+    idle_task.mru_next = NO_TASK;
+}
+
+fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
+    let mut next_group = 0;
+    for (at, span) in domains.spans.iter().enumerate() {
+        let (first_word, end_word) = word_range(&span.cpus);
+        state.span[at] = SchedSpan {
+            cpus: mask(&span.cpus),
+            first_word,
+            end_word,
+            weight: span.weight() as u32,
+            flags: span.flags.bits(),
+            imbalance_pct: span.imbalance_pct,
+            cache_nice_tries: span.cache_nice_tries,
+            imb_numa_nr: span.imb_numa_nr,
+            first_group: next_group,
+            nr_groups: span.groups.len() as u32,
+            asym_capacity_max: span.cpus.iter().map(|cpu| machine.cpus[cpu].capacity).max().unwrap_or(0),
+        };
+        for (group, flags) in span.groups.iter().zip(&span.child_flags) {
+            state.group[next_group as usize] = group_of(machine, group, flags.bits());
+            next_group += 1;
+        }
+    }
+    state.root.nr_spans = domains.spans.len() as u32;
+    state.root.nr_groups = next_group;
+}
+
+fn group_of(machine: &Machine, cpus: &CpuSet, flags: u32) -> SchedGroup {
+    let (first_word, end_word) = word_range(cpus);
+    let capacities = || cpus.iter().map(|cpu| machine.cpus[cpu].capacity);
+    let mut cores: Vec<u16> = cpus.iter().map(|cpu| machine.cpus[cpu].core).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    SchedGroup {
+        cpus: mask(cpus),
+        first_word,
+        end_word,
+        weight: cpus.len() as u32,
+        flags,
+        cores: cores.len() as u32,
+        capacity: capacities().sum(),
+        min_capacity: capacities().min().unwrap_or(0),
+        max_capacity: capacities().max().unwrap_or(0),
+        imbalance: 0,
+        asym_prefer_cpu: most_preferred(machine, cpus),
+    }
+}
+
+/// The first of the most preferred CPUs.
+fn most_preferred(machine: &Machine, cpus: &CpuSet) -> u32 {
+    let priority = |cpu: usize| machine.cpus[cpu].priority;
+    let better = |best, cpu| if priority(cpu) > priority(best) { cpu } else { best };
+    cpus.iter().reduce(better).unwrap_or(0) as u32
+}
+
+fn fill_domains(state: &mut Placement, domains: &Domains) {
+    for (cpu, chain) in domains.chains.iter().enumerate() {
+        state.cpu[cpu].nr_domains = chain.len() as u16;
+        for (level, &span_index) in chain.iter().enumerate() {
+            let span = &domains.spans[span_index];
+            let weight = span.weight() as u32;
+            let first_group = state.span[span_index].first_group;
+            let local_group = span.group_of(cpu).expect("a domain's groups cover its span");
+            let domain = &mut state.domain[cpu][level];
+            domain.span = span_index as u32;
+            domain.local_group = first_group + local_group as u32;
+            domain.min_interval = weight;
+            domain.max_interval = 2 * weight;
+            domain.balance_interval = weight;
+        }
+    }
+}
+
+fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
+    let mut cluster_active = false;
+    for cpu in machine.online().iter() {
+        let llc = usize::from(machine.cpus[cpu].llc);
+        let cpus = machine.cpus_where(|other| other.online && usize::from(other.llc) == llc);
+        let shares = |&span: &usize| domains.spans[span].flags.contains(placewise_machine::DomainFlags::SHARE_LLC);
+        let level = domains.chains[cpu].iter().rposition(|span| shares(span));
+        let clusters = |&span: &usize| domains.spans[span].flags.contains(placewise_machine::DomainFlags::CLUSTER);
+        cluster_active |= domains.chains[cpu].iter().any(|span| clusters(span));
+        let (first_word, end_word) = word_range(&cpus);
+        state.llc[llc] = Llc {
+            cpus: mask(&cpus),
+            first_word,
+            end_word,
+            size: cpus.len() as u32,
+            has_idle_cores: state.root.smt_active,
+            nr_busy_cpus: 0,
+            nr_idle_scan: cpus.len() as u32,
+            imbalance_pct: level.map_or(0, |level| domains.spans[domains.chains[cpu][level]].imbalance_pct),
+            domain_level: level.map_or(NR_LEVELS, |level| level as u32),
+        };
+        state.root.nr_llcs = state.root.nr_llcs.max(llc as u32 + 1);
+    }
+    state.root.cluster_active = cluster_active.into();
+}

@@ -1,0 +1,378 @@
+//! Wakeups and forks: claim the wakee, ask the policy for a CPU, then, after
+//! the time that took, bring the wakee there.
+//!
+//! Choosing a CPU and enqueueing on it are two events: in between, others may
+//! choose the same CPU. A wakeup runs in the context of the current task or of
+//! an interrupt; a CPU has at most one of each under way.
+
+use placewise_policy::*;
+use placewise_trace::Event;
+
+use crate::cpu::{Activity, Then};
+use crate::engine::{Engine, Slot};
+use crate::event_queue::Time;
+use crate::run_queue::Enqueue;
+use crate::task::{Resume, TaskState};
+
+/// What a waker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakerContext {
+    /// The current task of the CPU.
+    Task,
+    /// An interrupt on the CPU, whatever is current.
+    Interrupt,
+}
+
+/// A wakeup whose CPU has been chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    wakee: u32,
+    cpu: u32,
+}
+
+/// Lines of a run queue and its task that a remote enqueue moves.
+const RUN_QUEUE_LINES: u64 = 2;
+
+impl Engine<'_> {
+    /// The current task of `cpu` wakes the wakees it has left there, then goes on as `then` says.
+    #[inline]
+    pub fn wake_all(&mut self, cpu: u32, then: Then) {
+        self.cpus[cpu as usize].then = then;
+        self.next_wakee(cpu);
+    }
+
+    fn next_wakee(&mut self, cpu: u32) {
+        while let Some(wakee) = self.cpus[cpu as usize].wakees.pop_front() {
+            self.tasks[wakee as usize].woken_sync = self.cpus[cpu as usize].wake_sync;
+            if self.begin_wakeup(cpu, WakerContext::Task, wakee) {
+                return;
+            }
+        }
+        self.wakeups_done(cpu);
+    }
+
+    fn wakeups_done(&mut self, cpu: u32) {
+        let task = self.current(cpu);
+        match self.cpus[cpu as usize].then {
+            Then::Next => {
+                self.next_op(task);
+                self.go_on(cpu);
+            }
+            Then::Again => self.go_on(cpu),
+            Then::Block(resume) if self.tasks[task as usize].woken_early => {
+                if resume == Resume::Next {
+                    self.next_op(task);
+                }
+                self.go_on(cpu);
+            }
+            Then::Block(resume) => {
+                self.tasks[task as usize].resume = resume;
+                self.tasks[task as usize].state = TaskState::Blocked;
+                self.schedule(cpu);
+            }
+            Then::Exit => {
+                self.tasks[task as usize].state = TaskState::Exited;
+                self.alive -= 1;
+                self.schedule(cpu);
+            }
+        }
+    }
+
+    /// A wakeup in task context has come to its next step.
+    pub fn wakeup_step_done(&mut self, cpu: u32) {
+        if let Some(placed) = self.cpus[cpu as usize].placed.take() {
+            self.finish_wakeup(cpu, WakerContext::Task, placed);
+        }
+        self.next_wakee(cpu);
+    }
+
+    /// try_to_wake_up: true if it takes time, or must wait for the wakee to switch out.
+    pub fn begin_wakeup(&mut self, cpu: u32, context: WakerContext, wakee: u32) -> bool {
+        if self.tasks[wakee as usize].state != TaskState::Blocked {
+            self.tasks[wakee as usize].woken_early = true;
+            return false;
+        }
+        self.claim(wakee);
+        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking { comm, pid, prio, target_cpu: target });
+
+        if self.policy.task[wakee as usize].delayed != 0 {
+            self.wake_delayed(cpu, context, wakee);
+            self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+        } else if !self.tasks[wakee as usize].on_cpu {
+            self.select(cpu, context, wakee);
+        } else if self.policy.ttwu_queue_wakelist(wakee, cpu, target, true) {
+            self.queue_on_wake_list(cpu, wakee);
+            self.account_wakeup(cpu, wakee);
+            self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+        } else {
+            self.tasks[wakee as usize].spinner = Some((cpu, context));
+            if context == WakerContext::Task {
+                self.cpus[cpu as usize].activity = Activity::Spinning;
+            }
+        }
+        true
+    }
+
+    fn claim(&mut self, wakee: u32) {
+        let task = &mut self.tasks[wakee as usize];
+        task.state = TaskState::Waking;
+        task.woken_migrated = false;
+        let resume = task.resume;
+        if resume == Resume::Next {
+            self.next_op(wakee);
+        }
+        self.measurement.wakeups += 1;
+    }
+
+    /// The waker's CPU is busy with this step of the wakeup for the time of `figure`, and with
+    /// what earlier steps still owe.
+    fn step_ends(&mut self, cpu: u32, context: WakerContext, figure: Time) {
+        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let end = self.now + debt + self.costs.draw(figure);
+        match context {
+            WakerContext::Task => self.begin(cpu, Activity::Wakeup, end),
+            WakerContext::Interrupt => self.arm(Slot::InterruptWakeup(cpu), end),
+        }
+    }
+
+    /// Choose a CPU now; the wakee gets there once the search has taken its time.
+    fn select(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
+        let prev = u32::from(self.policy.task[wakee as usize].cpu);
+        let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
+        let interrupt = if context == WakerContext::Interrupt { WF_INTERRUPT } else { 0 };
+        let target = self.policy.select_task_rq(wakee, prev, cpu, WF_TTWU | sync | interrupt, self.now);
+        self.count_affine(wakee);
+        let figures = self.costs.figures;
+        self.policy.record_scan_cost(cpu, u64::from(self.policy.decision.timed_scan) * figures.scan_cpu_ns);
+        let scan = u64::from(self.policy.decision.scanned) * figures.scan_cpu_ns;
+        let placed = Some(Placed { wakee, cpu: target });
+        match context {
+            WakerContext::Task => self.cpus[cpu as usize].placed = placed,
+            WakerContext::Interrupt => self.cpus[cpu as usize].interrupt_placed = placed,
+        }
+        self.step_ends(cpu, context, figures.wakeup_ns + scan);
+    }
+
+    /// The wakee has switched out: a waker that waited for that goes on.
+    pub fn resume_spinner(&mut self, wakee: u32) {
+        if let Some((cpu, context)) = self.tasks[wakee as usize].spinner.take() {
+            self.select(cpu, context, wakee);
+        }
+    }
+
+    /// The wakee goes to the CPU that was chosen for it.
+    pub fn finish_wakeup(&mut self, cpu: u32, context: WakerContext, placed: Placed) {
+        let Placed { wakee, cpu: target } = placed;
+        let prev = u32::from(self.policy.task[wakee as usize].cpu);
+        if target != prev {
+            self.run_queues[prev as usize].leave(&mut self.entities[wakee as usize]);
+            self.policy.set_task_cpu(wakee, target);
+            self.tasks[wakee as usize].woken_migrated = true;
+            self.tasks[wakee as usize].statistics.migrations += 1;
+            self.measurement.migrations.wakeup += 1;
+            self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Migrate { comm, pid, prio, from: prev, to: target });
+        }
+        if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
+            self.queue_on_wake_list(cpu, wakee);
+        } else {
+            let held = self.lock_run_queue(target, cpu);
+            self.cpus[cpu as usize].debt += held - self.now;
+            self.activate(cpu, context, wakee);
+        }
+        self.account_wakeup(cpu, wakee);
+    }
+
+    /// Over the wake list: the target enqueues the wakee itself.
+    fn queue_on_wake_list(&mut self, cpu: u32, wakee: u32) {
+        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        self.policy.set_ttwu_pending(target, true);
+        let list = &mut self.cpus[target as usize].wake_list;
+        list.push((wakee, cpu));
+        if list.len() == 1 {
+            let send = self.costs.draw(self.costs.figures.ipi_send_ns);
+            self.cpus[cpu as usize].debt += send;
+            self.interrupt_remotely(cpu, target);
+        }
+    }
+
+    /// `target` is to notice soon that something has changed for it.
+    pub fn interrupt_remotely(&mut self, cpu: u32, target: u32) {
+        let arrival = self.now + self.costs.interrupt_delivery(cpu, target);
+        if self.cpus[target as usize].activity == Activity::Idle {
+            self.kick_idle(target, arrival);
+        } else if self.cpus[target as usize].activity == Activity::Segment {
+            let slot = self.slot(Slot::Interrupt(target));
+            if self.queue.due(slot).is_none_or(|due| due > arrival) {
+                self.queue.arm(slot, arrival);
+            }
+        }
+    }
+
+    /// Enqueues what is on the wake list of `cpu`, by `cpu` itself; the time it takes is owed.
+    pub fn drain_wake_list(&mut self, cpu: u32) {
+        if self.cpus[cpu as usize].wake_list.is_empty() {
+            return;
+        }
+        let mut list = std::mem::take(&mut self.cpus[cpu as usize].wake_list);
+        if self.policy.profile.wake_list_clear_early {
+            self.policy.set_ttwu_pending(cpu, false);
+        }
+        let held = self.lock_run_queue(cpu, cpu);
+        let figure = self.costs.figures.rq_lock_hold_ns;
+        self.cpus[cpu as usize].debt += held - self.now;
+        for (at, &(wakee, _)) in list.iter().enumerate() {
+            if at > 0 {
+                let more = self.costs.draw(figure);
+                self.cpus[cpu as usize].debt += more;
+            }
+            self.activate(cpu, WakerContext::Interrupt, wakee);
+        }
+        self.policy.set_ttwu_pending(cpu, false);
+        list.clear();
+        self.cpus[cpu as usize].wake_list = list;
+    }
+
+    /// ttwu_do_activate, by the CPU `by`.
+    fn activate(&mut self, by: u32, context: WakerContext, wakee: u32) {
+        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        self.enqueue(wakee, Enqueue::Wakeup);
+        self.check_preempt(target, wakee, by);
+        self.policy.sample_avg_idle(target, self.now);
+        self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup { comm, pid, prio, target_cpu: target });
+    }
+
+    fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
+        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let held = self.lock_run_queue(target, cpu);
+        self.cpus[cpu as usize].debt += held - self.now;
+        self.account_current(target);
+        let current = self.running(target);
+        self.policy.requeue_delayed(wakee, self.now);
+        self.run_queues[target as usize].requeue_delayed(&mut self.entities, current, wakee);
+        self.tasks[wakee as usize].state = TaskState::Runnable;
+        self.tasks[wakee as usize].queued_since = self.now;
+        self.check_preempt(target, wakee, cpu);
+        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup { comm, pid, prio, target_cpu: target });
+        self.account_wakeup(cpu, wakee);
+    }
+
+    /// Puts a task on the run queue of the CPU it belongs to.
+    pub fn enqueue(&mut self, task: u32, why: Enqueue) {
+        let cpu = u32::from(self.policy.task[task as usize].cpu);
+        self.account_current(cpu);
+        let moved = self.tasks[task as usize].woken_migrated || why == Enqueue::Balance;
+        let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 } | if moved { ENQUEUE_MIGRATED } else { 0 };
+        self.policy.enqueue_task(task, flags, self.now);
+        let current = self.running(cpu).filter(|&current| self.is_queued(current));
+        self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
+        if self.tasks[task as usize].state != TaskState::Blocked {
+            self.tasks[task as usize].state = TaskState::Runnable;
+        }
+        self.tasks[task as usize].queued_since = self.now;
+    }
+
+    /// On a run queue, as the current task or waiting.
+    pub fn is_queued(&self, task: u32) -> bool {
+        self.policy.task[task as usize].on_rq != 0
+    }
+
+    /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
+    pub fn check_preempt(&mut self, cpu: u32, task: u32, by: u32) {
+        match self.running(cpu) {
+            Some(current) if self.cpus[cpu as usize].need_resched || !self.is_queued(current) => return,
+            Some(current) if !self.run_queues[cpu as usize].preempts(&mut self.entities, current, task) => return,
+            Some(_) => self.cpus[cpu as usize].need_resched = true,
+            None => {}
+        }
+        if cpu != by {
+            self.interrupt_remotely(by, cpu);
+        }
+    }
+
+    /// Takes the lock of a run queue in turn; the time at which it is released again.
+    pub fn lock_run_queue(&mut self, cpu: u32, by: u32) -> Time {
+        let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
+        let lock = self.cpus[cpu as usize].lock;
+        let transfer = self.costs.cache_lines(RUN_QUEUE_LINES, lock.last_owner, by);
+        let start = lock.free_at.max(self.now);
+        let released = start + hold + transfer;
+        self.cpus[cpu as usize].lock = crate::cpu::RunQueueLock { free_at: released, last_owner: by };
+        self.cpus[by as usize].counters.lock_ns += start - self.now;
+        released
+    }
+
+    /// The counters of a wakeup made on `cpu`.
+    fn account_wakeup(&mut self, cpu: u32, wakee: u32) {
+        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let local = target == cpu;
+        let counters = &mut self.cpus[cpu as usize].counters;
+        counters.wakeups += 1;
+        counters.wakeups_local += u64::from(local);
+        if !local {
+            self.count_remote(cpu, target);
+        }
+        let task = &mut self.tasks[wakee as usize];
+        task.statistics.wakeups += 1;
+        task.statistics.wakeups_sync += u64::from(task.woken_sync);
+        task.statistics.wakeups_migrate += u64::from(task.woken_migrated);
+        task.statistics.wakeups_local += u64::from(local);
+        task.statistics.wakeups_remote += u64::from(!local);
+    }
+
+    fn count_remote(&mut self, cpu: u32, target: u32) {
+        let levels = self.policy.cpu[cpu as usize].nr_domains as usize;
+        let (word, bit) = (target as usize / 64, target % 64);
+        for level in 0..levels {
+            let span = self.policy.domain[cpu as usize][level].span as usize;
+            if self.policy.span[span].cpus.bits[word] >> bit & 1 != 0 {
+                self.policy.domain[cpu as usize][level].stats.ttwu_wake_remote += 1;
+                return;
+            }
+        }
+    }
+
+    fn count_affine(&mut self, wakee: u32) {
+        let affine = self.policy.decision.affine;
+        if u32::from(affine) == AFFINE_NOT_TRIED {
+            return;
+        }
+        let statistics = &mut self.tasks[wakee as usize].statistics;
+        statistics.wakeups_affine_attempts += 1;
+        statistics.wakeups_affine += u64::from(u32::from(affine) != AFFINE_UNDECIDED);
+    }
+
+    /// One child of the fork that the current task is at.
+    pub fn fork(&mut self, cpu: u32, task: u32, program: u32, count: u32, base: u32, step: u32) -> Then {
+        let state = &mut self.tasks[task as usize];
+        let at = state.stage;
+        state.stage += 1;
+        state.children += 1;
+        let child_base = state.base + base + at * step;
+        let child = self.new_task(program, child_base, cpu);
+        self.tasks[child as usize].parent = task;
+        self.trace_fork(cpu, task, child);
+        self.policy.copy_task(child, task, cpu);
+        self.account_current(cpu);
+        let running = self.run_queues[cpu as usize].len() as u64 + 1;
+        let creator = self.entities[task as usize];
+        self.run_queues[cpu as usize].fork(&creator, &mut self.entities[child as usize], running);
+        self.place_child(cpu, child);
+        if at + 1 < count { Then::Again } else { Then::Next }
+    }
+
+    /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
+    fn place_child(&mut self, cpu: u32, child: u32) {
+        let target = self.policy.select_task_rq(child, cpu, cpu, WF_FORK, self.now);
+        let scan = u64::from(self.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        self.policy.place_new_task(child, target);
+        let held = self.lock_run_queue(target, cpu);
+        self.cpus[cpu as usize].debt += self.costs.draw(scan) + held - self.now;
+        self.measurement.migrations.fork += u64::from(target != cpu);
+        self.enqueue(child, Enqueue::Fork);
+        self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew { comm, pid, prio, target_cpu: target });
+        if self.policy.profile.fork_preempts || target != cpu {
+            self.check_preempt(target, child, cpu);
+        }
+    }
+}
