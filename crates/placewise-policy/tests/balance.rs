@@ -118,9 +118,8 @@ fn a_group_with_one_task_is_left_alone() {
     let act = |tasks| {
         let mut m = two_llcs(V6_0);
         without_prefer_sibling(&mut m);
-        // A group of one CPU more would hide the test: three CPUs are offline.
+        // So that no CPU idles beside the task.
         (5..8).for_each(|cpu| common::set(&mut m.p.root.online, cpu, false));
-        m.group(4, TOP).weight = 1;
         m.queue(4, tasks);
         m.balance(0, TOP, CPU_IDLE).balanced == 0
     };
@@ -225,6 +224,71 @@ fn load_is_evened_out_at_the_average_of_the_domain() {
     assert_eq!(load_imbalance(V6_0, 2100, 2000), 0);
 }
 
+/// One node with three LLCs of 4 CPUs.
+fn three_llcs(profile: Profile) -> Machine {
+    Machine::new(profile, Shape { llcs: 3, ..Shape::TWO_LLCS })
+}
+
+/// `tasks` on each CPU of the first LLC; the second one is overloaded by `busiest` for each CPU,
+/// the third one with next to no load.
+fn above_average(profile: Profile, tasks: u32, busiest: u64) -> BalanceResult {
+    let mut m = three_llcs(profile);
+    m.queue_each(0..4, tasks);
+    m.queue_each(4..12, 2);
+    for cpu in 0..12 {
+        m.rq(cpu).cfs.avg.load_avg = [1500, busiest, 100][cpu as usize / 4];
+    }
+    m.balance(0, TOP, CPU_NOT_IDLE)
+}
+
+#[test]
+fn an_overloaded_group_above_the_average_pulls_nothing() {
+    assert_eq!(above_average(V6_0, 2, 2400).balanced, 1, "average 1333");
+    assert_eq!(above_average(V6_0, 2, 3000).balanced, 0, "average 1533");
+}
+
+#[test]
+fn a_fully_busy_group_above_the_average_pulls_nothing_where_the_profile_says_so() {
+    assert_eq!(above_average(V6_0, 1, 2400).balanced, 0);
+    assert_eq!(above_average(V6_12, 1, 2400).balanced, 1);
+    assert_eq!(above_average(V6_12, 1, 3000).balanced, 0);
+}
+
+#[test]
+fn of_equal_groups_the_first_in_the_ring_is_busiest() {
+    let src = |cpu, second: u32, third: u32| {
+        let mut m = three_llcs(V6_0);
+        m.queue_each(4..4 + second, 1);
+        m.queue_each(8..8 + third, 1);
+        m.balance(cpu, TOP, CPU_IDLE).src
+    };
+    assert_eq!(src(0, 3, 3), 4);
+    assert_eq!(src(0, 2, 3), 8, "fewer idle CPUs");
+    let ring = |busy: [u32; 2]| {
+        let mut m = three_llcs(V6_0);
+        busy.iter().for_each(|&cpu| m.queue_each(cpu..cpu + 3, 1));
+        let first = [0, 4, 8].into_iter().find(|cpu| !busy.contains(cpu)).unwrap();
+        m.balance(first, TOP, CPU_IDLE).src
+    };
+    assert_eq!(ring([0, 8]), 8, "seen from the second LLC");
+    assert_eq!(ring([0, 4]), 0, "seen from the third");
+}
+
+#[test]
+fn of_equal_fully_busy_groups_the_later_one_is_busiest_where_the_profile_says_so() {
+    let src = |profile, flags| {
+        let mut m = three_llcs(profile);
+        m.queue_each(4..12, 1);
+        m.group(4, TOP).flags |= flags;
+        m.group(8, TOP).flags |= flags;
+        // Cores would be relieved of their second task first.
+        m.balance(0, TOP, CPU_IDLE).src
+    };
+    assert_eq!(src(V6_0, 0), 4);
+    assert_eq!(src(V6_12, 0), 8);
+    assert_eq!(src(V6_12, SD_SHARE_CPUCAPACITY), 4);
+}
+
 #[test]
 fn an_imbalanced_group_gives_one_task() {
     let mut m = two_llcs(V6_0);
@@ -259,35 +323,30 @@ fn a_misfit_task_is_pulled_by_a_bigger_cpu() {
         m.rq(5).capacity = 500;
         m.group(4, TOP).max_capacity = 500;
         m.rq(0).capacity = capacity;
-        m.balance(0, TOP, CPU_IDLE);
-        imbalance(&mut m, TOP, CPU_IDLE, MIGRATE_MISFIT)
+        let result = m.balance(0, TOP, CPU_IDLE);
+        assert_eq!(m.sd(0, TOP).nr_balance_failed, 0, "that it runs is no failure");
+        (imbalance(&mut m, TOP, CPU_IDLE, MIGRATE_MISFIT), result.active_balance)
     };
-    assert_eq!(act(1024), 1);
-    assert_eq!(act(500), 0);
+    assert_eq!(act(1024), (1, 1), "it runs, so it is pushed");
+    assert_eq!(act(500), (0, 0));
 }
 
 #[test]
-fn a_core_with_two_tasks_relieves_itself_where_smt_is_balanced() {
-    let act = |profile, idle| {
-        let mut m = Machine::new(profile, Shape::SMT);
-        // Cores are CPUs c and c + 4; core 3 runs two small tasks, all others one.
-        m.queue_each([1, 2, 3, 7], 1);
-        [1, 2, 3, 7].iter().for_each(|&cpu| m.rq(cpu).cfs.avg.util_avg = 100);
-        m.group(0, 1).flags &= !SD_PREFER_SIBLING;
-        m.balance(0, 1, idle).balanced == 0
-    };
-    assert!(act(V6_12, CPU_IDLE));
-    let smt = |balance_smt| {
+fn a_core_with_two_tasks_gives_one_to_a_cpu_without_siblings() {
+    let act = |balance_smt, tasks| {
         let mut m = Machine::new(Profile { balance_smt, ..V6_12 }, Shape::SMT);
-        m.queue_each([3, 7], 1);
-        m.queue_each([1, 2], 1);
+        // Core 0 is CPU 0 alone; cores 1 to 3 are CPUs c and c + 4.
+        common::set(&mut m.p.root.online, 4, false);
+        (0..4).for_each(|cpu| m.group(cpu, 1).flags &= !SD_PREFER_SIBLING);
         m.span(0, 0).flags &= !SD_PREFER_SIBLING;
-        (0..8).for_each(|cpu| m.group(cpu, 1).flags &= !SD_PREFER_SIBLING);
+        m.group(0, 1).flags = 0;
+        m.queue_each([3, 7].into_iter().take(tasks), 1);
         m.balance(0, 1, CPU_IDLE);
-        (m.p.balance.src, imbalance(&mut m, 1, CPU_IDLE, MIGRATE_TASK))
+        imbalance(&mut m, 1, CPU_IDLE, MIGRATE_TASK)
     };
-    assert_eq!(smt(true), (3, 1));
-    assert_eq!(smt(false).1, 1, "2 idle CPUs here, none there: half of 2");
+    assert_eq!(act(true, 2), 1);
+    assert_eq!(act(true, 1), 0, "the last task of a core");
+    assert_eq!(act(false, 2), 0, "1 idle CPU here, none there");
 }
 
 #[test]
@@ -305,6 +364,22 @@ fn siblings_are_compared_by_tasks_per_core() {
     assert_eq!(act(true, 1), 2);
     assert_eq!(act(true, 4), 0, "a difference of 1");
     assert_eq!(act(false, 1), 0, "a difference of 1, whatever the cores");
+}
+
+#[test]
+fn an_empty_core_takes_a_task_from_many_cores_with_few() {
+    let act = |local: u32| {
+        let mut m = two_llcs(V6_12);
+        m.group(0, TOP).cores = 1;
+        m.group(4, TOP).cores = 8;
+        m.queue_each(1..1 + local, 1);
+        m.queue_each(4..6, 1);
+        m.balance(0, TOP, CPU_IDLE);
+        imbalance(&mut m, TOP, CPU_IDLE, MIGRATE_TASK)
+    };
+    // (2 * (1 * 2 - 8 * 0) + 9) / 9 = 1, which would halve to nothing.
+    assert_eq!(act(0), 1);
+    assert_eq!(act(1), 0);
 }
 
 #[test]
@@ -448,6 +523,22 @@ fn hot_tasks_move_only_after_failures() {
 }
 
 #[test]
+fn sched_idle_tasks_are_never_hot_and_bound_kthreads_never_move() {
+    let gained = |idle_policy, per_cpu_kthread| {
+        let mut m = two_llcs(V6_0);
+        for task in m.queue(1, 3) {
+            m.task(task).exec_start = NOW;
+            m.task(task).idle_policy = idle_policy;
+            m.task(task).per_cpu_kthread = per_cpu_kthread;
+        }
+        pull(&mut m, CPU_IDLE).len()
+    };
+    assert_eq!(gained(0, 0), 0);
+    assert_eq!(gained(1, 0), 1);
+    assert_eq!(gained(1, 1), 0);
+}
+
+#[test]
 fn the_migration_cost_can_make_all_tasks_hot_or_none() {
     let gained = |migration_cost, ran_for| {
         let mut m = two_llcs(Profile { migration_cost, ..V6_0 });
@@ -548,6 +639,21 @@ fn wakeup_hints_hold_tasks_in_an_llc_that_has_room() {
 }
 
 #[test]
+fn sched_idle_tasks_take_no_room_from_hinted_ones() {
+    let src = |nr_idle| {
+        let mut m = two_llcs(V6_0);
+        m.queue(4, 3).iter().for_each(|&task| m.task(task).hint = HINT_WAKE_HOLD as u8);
+        m.queue(5, 2);
+        m.rq(5).cfs.h_nr_idle = nr_idle;
+        let result = m.balance(0, TOP, CPU_IDLE);
+        assert!(result.nr > 0);
+        result.src
+    };
+    assert_eq!(src(0), 4, "5 tasks on 4 CPUs");
+    assert_eq!(src(1), 5, "4 tasks and a SCHED_IDLE one: the hinted ones stay");
+}
+
+#[test]
 fn a_push_leaves_hinted_tasks_in_their_llc() {
     let pushed = |dst| {
         let mut m = two_llcs(V6_0);
@@ -622,7 +728,8 @@ fn pushes(profile: Profile, failed: u32, kind: u32) -> (bool, Machine) {
     m.queue_each(4..8, if kind == MIGRATE_TASK { 1 } else { 2 });
     let tasks: Vec<u32> = (FIRST_TASK..FIRST_TASK + 8).collect();
     tasks.iter().for_each(|&task| m.task(task).throttled = 1);
-    (0..2).for_each(|level| m.sd(0, level).nr_balance_failed = failed);
+    m.sd(0, TOP).nr_balance_failed = failed;
+    m.sd(0, TOP).balance_interval = 12;
     let result = m.balance(0, TOP, CPU_IDLE);
     (result.active_balance == 1, m)
 }
@@ -666,9 +773,21 @@ fn a_push_without_tasks_to_count_depends_on_the_profile() {
 fn a_push_that_was_asked_for_backs_off_before_v5_19() {
     let (_, mut m) = pushes(V5_10, 5, MIGRATE_TASK);
     assert_eq!(m.sd(0, TOP).nr_balance_failed, 2, "cache_nice_tries + 1");
-    assert_eq!(m.sd(0, TOP).balance_interval, 16, "doubled");
+    assert_eq!(m.sd(0, TOP).balance_interval, 24, "doubled");
     let (_, mut m) = pushes(V5_19, 5, MIGRATE_TASK);
     assert_eq!((m.sd(0, TOP).nr_balance_failed, m.sd(0, TOP).balance_interval), (6, 8));
+}
+
+#[test]
+fn a_push_to_a_preferred_cpu_needs_no_failure_and_does_not_back_off() {
+    for profile in [V5_10, V6_0] {
+        let mut m = two_llcs(profile);
+        m.span(0, TOP).flags |= SD_ASYM_PACKING;
+        m.queue(5, 1);
+        m.sd(0, TOP).balance_interval = 12;
+        assert_eq!(m.balance(0, TOP, CPU_IDLE).active_balance, 1);
+        assert_eq!(m.sd(0, TOP).balance_interval, 8);
+    }
 }
 
 #[test]
@@ -824,6 +943,42 @@ fn levels_are_due_by_their_interval_which_is_longer_for_busy_cpus() {
     let mut m = two_llcs(V6_0);
     common::set(&mut m.p.root.sched_idle, 0, true);
     assert_eq!(due(&mut m, CPU_NOT_IDLE, at(1), true), [LLC], "SCHED_IDLE tasks are no work");
+}
+
+#[test]
+fn no_interval_is_longer_than_a_tenth_of_a_second_for_each_cpu() {
+    let mut m = two_llcs(V6_0);
+    m.sd(0, TOP).balance_interval = 10_000;
+    m.sd(0, LLC).balance_interval = 10_000;
+    assert_eq!(due(&mut m, CPU_IDLE, at(199), true), []);
+    assert_eq!(due(&mut m, CPU_IDLE, at(200), true), [LLC, TOP]);
+}
+
+#[test]
+fn a_level_that_moved_tasks_may_have_ended_the_idleness() {
+    let idle_after = |moved| {
+        let mut m = two_llcs(V6_0);
+        let mut w = walk();
+        m.p.rebalance_domains_start(&mut w, 0, CPU_IDLE, at(9));
+        assert_eq!(m.p.rebalance_domains_next(&mut w, at(9)), LLC);
+        m.queue(0, 1);
+        m.p.rebalance_domains_level_done(&mut w, moved, true, at(9));
+        w.idle
+    };
+    assert_eq!(idle_after(true), CPU_NOT_IDLE);
+    assert_eq!(idle_after(false), CPU_IDLE);
+}
+
+#[test]
+fn a_newly_idle_visit_only_brings_the_next_balance_forward() {
+    let next = |before| {
+        let mut m = two_llcs(V6_0);
+        m.rq(0).next_balance = before;
+        newidle(&mut m, 1000, false);
+        m.rq(0).next_balance
+    };
+    assert_eq!(next(u64::MAX), NOW / TICK + 1);
+    assert_eq!(next(5), 5);
 }
 
 #[test]
@@ -1029,6 +1184,15 @@ fn a_busy_tick_interrupts_a_tickless_cpu_if_balancing_helps() {
         }),
         NO_CPU,
         "on its way already"
+    );
+    assert_eq!(
+        kick(&|m| {
+            m.span(0, LLC).flags |= SD_ASYM_CPUCAPACITY_FULL;
+            m.span(0, LLC).asym_capacity_max = 2048;
+            m.rq(0).misfit_task_load = 700;
+        }),
+        1,
+        "a task too big for its CPU"
     );
     assert_eq!(
         kick(&|m| {

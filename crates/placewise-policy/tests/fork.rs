@@ -229,6 +229,17 @@ fn an_exec_does_not_count_the_task_itself() {
 }
 
 #[test]
+fn an_exec_does_not_count_the_task_as_running() {
+    let mut m = Machine::new(V5_19, Shape::TWO_NODES);
+    (0..8).for_each(|cpu| m.span(cpu, 1).imb_numa_nr = 2);
+    let task = m.queue(1, 1)[0];
+    m.queue(2, 1);
+    assert_eq!(m.p.select_task_rq(task, 1, 1, WF_EXEC, NOW), 1, "with it, 2 run: the limit");
+    m.queue(3, 1);
+    assert_eq!(m.p.select_task_rq(task, 1, 1, WF_EXEC, NOW), 4);
+}
+
+#[test]
 fn before_the_rework_load_decides_and_idle_cpus_do_not() {
     let place_with = |profile| {
         let mut m = Machine::new(profile, Shape::TWO_LLCS);
