@@ -1,6 +1,6 @@
 //! The search of an LLC by words against one that visits CPU by CPU.
 
-use crate::lab::{self, Lab, Seat};
+use super::lab::{self, Lab, Seat};
 use placewise_policy::kernel::profile;
 use placewise_policy::*;
 use rand_pcg::Pcg64;
