@@ -68,7 +68,7 @@ impl Engine<'_> {
     pub fn tick_balance(&mut self, cpu: u32) {
         if self.policy.trigger_load_balance(cpu, self.now) {
             let idle = if self.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };
-            let cost = self.rebalance_domains(cpu, idle, Cause::Periodic);
+            let cost = self.rebalance_domains(cpu, cpu, idle, Cause::Periodic);
             self.cpus[cpu as usize].debt += cost;
         }
         let helper = self.policy.nohz_balancer_kick(cpu, self.now);
@@ -78,8 +78,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Balances all levels of `cpu` that are due; the time it takes.
-    fn rebalance_domains(&mut self, cpu: u32, idle: u32, cause: Cause) -> Time {
+    /// `by` balances all levels of `cpu` that are due; the time it takes.
+    fn rebalance_domains(&mut self, by: u32, cpu: u32, idle: u32, cause: Cause) -> Time {
         let mut walk = BALANCE_WALK;
         let mut cost = 0;
         self.policy.update_blocked_averages(cpu, self.now);
@@ -95,7 +95,7 @@ impl Engine<'_> {
                 cost += self.pass_cost(cpu, level);
             }
             let continues = self.policy.balance.continue_balancing != 0;
-            let moved = self.carry_out(cpu, cause);
+            let moved = self.carry_out(by, cause);
             self.policy.rebalance_domains_level_done(&mut walk, moved, continues, self.now);
         }
         self.policy.rebalance_domains_end(&mut walk);
@@ -104,7 +104,8 @@ impl Engine<'_> {
 
     /// This idle CPU balances for all tickless idle ones.
     pub fn nohz_idle_balance(&mut self, cpu: u32) {
-        let mut walk = NohzWalk { next_balance: 0, this_cpu: cpu, cpu: NO_CPU, flags: 0, aborted: 0 };
+        let mut walk =
+            NohzWalk { next_balance: 0, this_cpu: cpu, cpu: NO_CPU, flags: 0, aborted: 0 };
         let mut cost = self.costs.figures.balance_ns;
         if self.policy.nohz_balance_start(&mut walk, cpu, self.now) {
             self.refresh_tickless();
@@ -114,7 +115,7 @@ impl Engine<'_> {
                     break;
                 }
                 self.policy.update_blocked_averages(other, self.now);
-                cost += self.rebalance_domains(other, CPU_IDLE, Cause::Nohz);
+                cost += self.rebalance_domains(cpu, other, CPU_IDLE, Cause::Nohz);
             }
             self.policy.nohz_balance_end(&mut walk, self.now);
         }
@@ -137,8 +138,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Moves the tasks that the last load_balance() named. True if there were any.
-    fn carry_out(&mut self, cpu: u32, cause: Cause) -> bool {
+    /// `by` moves the tasks that the last load_balance() named. True if there were any.
+    fn carry_out(&mut self, by: u32, cause: Cause) -> bool {
         let result = self.policy.balance;
         let moves = result.nr as usize;
         let src = u32::from(result.src);
@@ -146,10 +147,10 @@ impl Engine<'_> {
             self.account_current(src);
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst) {
-            self.detach(cpu, task, u32::from(dst));
+            self.detach(by, task, u32::from(dst));
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst).rev() {
-            self.attach(cpu, task, u32::from(dst));
+            self.attach(by, task, u32::from(dst));
         }
         let counter = match cause {
             Cause::Periodic => &mut self.measurement.migrations.periodic,
@@ -161,7 +162,7 @@ impl Engine<'_> {
             let src = u32::from(result.active_src);
             let to = u32::from(result.active_dst);
             self.cpus[src as usize].interrupts.push_back(Interrupt::ActiveBalance { to });
-            self.interrupt_or_self(cpu, src);
+            self.interrupt_or_self(by, src);
         }
         moves > 0
     }
@@ -181,7 +182,13 @@ impl Engine<'_> {
         self.policy.dequeue_task(task, DEQUEUE_MIGRATE, self.now);
         self.policy.set_task_cpu(task, to);
         self.tasks[task as usize].statistics.migrations += 1;
-        self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate { comm, pid, prio, from, to });
+        self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate {
+            comm,
+            pid,
+            prio,
+            from,
+            to,
+        });
     }
 
     fn attach(&mut self, by: u32, task: u32, to: u32) {
@@ -233,7 +240,9 @@ impl Engine<'_> {
             let cpus = self.domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
             self.costs.balance_pass(cpu as u32, cpus)
         };
-        let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| chain.iter().map(|&span| of_level(cpu, span)).collect();
+        let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| {
+            chain.iter().map(|&span| of_level(cpu, span)).collect()
+        };
         self.domains.chains.iter().enumerate().map(of_cpu).collect()
     }
 }

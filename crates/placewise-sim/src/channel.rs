@@ -65,7 +65,13 @@ impl Channel {
             ChannelKind::Pipe => Content::Pipe { pages: VecDeque::with_capacity(PIPE_PAGES) },
             ChannelKind::UnixSocket => Content::Socket { messages: 0, in_flight: 0 },
         };
-        Channel { content, readers: VecDeque::new(), writers: VecDeque::new(), last_cpu: 0, busy_until: 0 }
+        Channel {
+            content,
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+            last_cpu: 0,
+            busy_until: 0,
+        }
     }
 
     pub fn kind(&self) -> ChannelKind {

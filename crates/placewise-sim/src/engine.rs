@@ -17,13 +17,13 @@ use placewise_policy::*;
 use placewise_trace::Sink;
 use placewise_workload::program::Workload;
 
-use crate::channel::Channel;
 use crate::SimError;
+use crate::channel::Channel;
 use crate::costs::CostModel;
-use crate::outcome::Outcome;
 use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
+use crate::outcome::Outcome;
 use crate::run_queue::{Entity, RunQueue, Tunables};
 use crate::sync::{Barrier, Condition, Gate, Mutex};
 use crate::task::{Task, TaskState};
@@ -210,6 +210,9 @@ impl<'a> Engine<'a> {
             }
             self.check_progress()?;
         }
+        if self.alive > 0 && !self.measurement.is_over(self.now) {
+            return Err(self.deadlock());
+        }
         let end = self.snapshot();
         Ok(self.outcome(&begin, &end))
     }
@@ -278,15 +281,21 @@ impl<'a> Engine<'a> {
         number
     }
 
+    fn deadlock(&self) -> SimError {
+        SimError::Deadlock { workload: self.workload.name.clone(), seconds: self.now as f64 / 1e9 }
+    }
+
     fn check_progress(&self) -> Result<(), SimError> {
         /// Ticks alone go on for ever; no model sleeps as long as this.
         const PATIENCE: Time = 300_000_000_000;
-        let workload = || self.workload.name.clone();
         if self.now - self.last_progress > PATIENCE {
-            return Err(SimError::Deadlock { workload: workload(), seconds: self.now as f64 / 1e9 });
+            return Err(self.deadlock());
         }
         if self.next_task == NR_TASKS {
-            return Err(SimError::TooManyTasks { workload: workload(), limit: NR_TASKS - FIRST_TASK });
+            return Err(SimError::TooManyTasks {
+                workload: self.workload.name.clone(),
+                limit: NR_TASKS - FIRST_TASK,
+            });
         }
         Ok(())
     }

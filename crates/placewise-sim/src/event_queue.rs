@@ -28,7 +28,10 @@ impl EventQueue {
     }
 
     pub fn add_slot(&mut self) {
-        assert!(self.armed.len() < 1 << SLOT_BITS, "too many slots for the keys of the event queue");
+        assert!(
+            self.armed.len() < 1 << SLOT_BITS,
+            "too many slots for the keys of the event queue"
+        );
         self.armed.push(DISARMED);
     }
 

@@ -52,7 +52,9 @@ pub enum SimError {
         "program '{program}' may run on none of the online CPUs of {machine}; give it CPUs that the machine has"
     )]
     NoAllowedCpu { program: String, machine: String },
-    #[error("no task has got anything done for long, at {seconds:.3} s: the workload '{workload}' deadlocks")]
+    #[error(
+        "no task has got anything done for long, at {seconds:.3} s: the workload '{workload}' deadlocks"
+    )]
     Deadlock { workload: String, seconds: f64 },
     #[error("the workload '{workload}' creates more than {limit} tasks")]
     TooManyTasks { workload: String, limit: u32 },
@@ -72,7 +74,8 @@ pub fn simulate<'r>(
 fn check_affinities(scenario: &Scenario) -> Result<(), SimError> {
     let online = scenario.machine.online();
     let none = |cpus: &placewise_machine::CpuSet| !cpus.intersects(&online);
-    match scenario.workload.programs.iter().find(|program| program.cpus.as_ref().is_some_and(none)) {
+    match scenario.workload.programs.iter().find(|program| program.cpus.as_ref().is_some_and(none))
+    {
         Some(program) => Err(SimError::NoAllowedCpu {
             program: program.name.clone(),
             machine: scenario.machine.name.clone(),

@@ -7,6 +7,8 @@ use crate::event_queue::Time;
 
 /// Significant digits of latencies.
 const DIGITS: u8 = 3;
+/// Longer latencies count as this one: a minute.
+const LONGEST: Time = 60_000_000_000;
 
 pub struct Measurement {
     warm_up: Time,
@@ -40,14 +42,16 @@ impl Measurement {
         let ops = || workload.programs.iter().flat_map(|program| &program.ops);
         let has_start = ops().any(|op| *op == Op::Start);
         let samples_waits = ops().any(|op| *op == Op::Wait { sample: true });
-        let wants_latency = workload.metrics.iter().any(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        let wants_latency =
+            workload.metrics.iter().any(|metric| matches!(metric, Metric::WakeupLatency { .. }));
         Measurement {
             warm_up: workload.window.warm_up,
             measure: workload.window.measure,
             started: if has_start { None } else { Some(0) },
             window_begun: false,
             samples_timers: wants_latency && !samples_waits,
-            latencies: Histogram::new(DIGITS).expect("the number of digits is valid"),
+            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("the bounds are valid"),
             units: 0,
             events: 0,
             wakeups: 0,
@@ -94,12 +98,6 @@ impl Measurement {
         if self.window_begun && now > stamp {
             self.latencies.saturating_record(now - stamp);
         }
-    }
-
-    /// Time measured so far, or since the start if the window has not begun.
-    pub fn measured(&self, now: Time) -> Time {
-        let begin = if self.window_begun { self.begin() } else { self.started.unwrap_or(now) };
-        now - begin
     }
 
     /// Time since the workload said it started.

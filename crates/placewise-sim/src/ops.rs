@@ -238,19 +238,29 @@ impl Engine<'_> {
                 self.timers[timer].get_or_insert(self.now);
                 Then::Next
             }
-            Op::Timer { timer, period, absolute } => self.wait_for_timer(task, timer, period, absolute),
+            Op::Timer { timer, period, absolute } => {
+                self.wait_for_timer(task, timer, period, absolute)
+            }
             Op::Yield => {
                 self.cpus[cpu as usize].counters.yields += 1;
                 self.cpus[cpu as usize].need_resched = true;
                 Then::Next
             }
-            Op::Fork { program, count, base, step } => self.fork(cpu, task, program, count, base, step),
+            Op::Fork { program, count, base, step } => {
+                self.fork(cpu, task, program, count, base, step)
+            }
             Op::Join => {
-                if self.tasks[task as usize].children == 0 { Then::Next } else { Then::Block(Resume::Retry) }
+                if self.tasks[task as usize].children == 0 {
+                    Then::Next
+                } else {
+                    Then::Block(Resume::Retry)
+                }
             }
             Op::Exit => self.exit(cpu, task),
             Op::Spin { .. } => Then::Next,
-            Op::Run { .. } | Op::Count | Op::Start | Op::Repeat { .. } => unreachable!("they have no effect of their own"),
+            Op::Run { .. } | Op::Count | Op::Start | Op::Repeat { .. } => {
+                unreachable!("they have no effect of their own")
+            }
         }
     }
 
@@ -263,7 +273,7 @@ impl Engine<'_> {
             return Then::Block(Resume::Retry);
         };
         self.wake_channel(cpu, index, wake);
-        if rule != PIPE_WAKES_ALL && wake == Wake::Nobody && self.channels[index].next_writer_has_room() {
+        if rule != PIPE_WAKES_ALL && self.channels[index].next_writer_has_room() {
             self.wake_channel(cpu, index, Wake::OneWriter);
         }
         Then::Next
@@ -366,7 +376,13 @@ impl Engine<'_> {
         self.cpus[cpu as usize].wakees.extend(mutex.waiters.pop_front());
     }
 
-    fn condition_wait(&mut self, cpu: u32, task: u32, condition: Object, mutex: Option<Object>) -> Then {
+    fn condition_wait(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        condition: Object,
+        mutex: Option<Object>,
+    ) -> Then {
         let mutex = mutex.map(|mutex| self.object(task, mutex));
         if self.tasks[task as usize].stage == 1 {
             return mutex.map_or(Then::Next, |mutex| self.lock(task, mutex));

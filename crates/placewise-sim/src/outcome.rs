@@ -62,17 +62,35 @@ impl Engine<'_> {
     }
 
     fn counters(&self) -> Vec<(String, &'static str, u64)> {
-        let total = |of: fn(&crate::cpu::CpuCounters) -> u64| self.cpus.iter().map(|cpu| of(&cpu.counters)).sum();
+        let total = |of: fn(&crate::cpu::CpuCounters) -> u64| {
+            self.cpus.iter().map(|cpu| of(&cpu.counters)).sum()
+        };
         let migrations = self.measurement.migrations;
         let mut counters: Vec<(String, &'static str, u64)> = vec![
             ("schedstat_sched_yield_count".into(), "count", total(|c| c.yields)),
             ("schedstat_schedule_called".into(), "count", total(|c| c.schedules)),
-            ("schedstat_schedule_left_the_processor_idle".into(), "count", total(|c| c.schedules_idle)),
+            (
+                "schedstat_schedule_left_the_processor_idle".into(),
+                "count",
+                total(|c| c.schedules_idle),
+            ),
             ("schedstat_try_to_wake_up_was_called".into(), "count", total(|c| c.wakeups)),
-            ("schedstat_try_to_wake_up_was_called_to_wake_up_the_local_cpu".into(), "count", total(|c| c.wakeups_local)),
+            (
+                "schedstat_try_to_wake_up_was_called_to_wake_up_the_local_cpu".into(),
+                "count",
+                total(|c| c.wakeups_local),
+            ),
             // The published tables call these jiffies; they are nanoseconds.
-            ("schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies".into(), "ns", total(|c| c.run_ns)),
-            ("schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies".into(), "ns", total(|c| c.wait_ns)),
+            (
+                "schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies".into(),
+                "ns",
+                total(|c| c.run_ns),
+            ),
+            (
+                "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies".into(),
+                "ns",
+                total(|c| c.wait_ns),
+            ),
             ("schedstat_total_timeslices_run_on_this_cpu".into(), "count", total(|c| c.timeslices)),
         ];
         for (level, remote, affine) in self.wakeups_by_level() {
@@ -126,7 +144,9 @@ impl Engine<'_> {
             .zip(&begin.counters)
             .map(|((name, unit, end), (_, _, begin))| (name.clone(), *unit, end - begin))
             .collect();
-        let delta = |name: &str| deltas.iter().find(|(known, _, _)| known == name).map_or(0, |delta| delta.2) as f64;
+        let delta = |name: &str| {
+            deltas.iter().find(|(known, _, _)| known == name).map_or(0, |delta| delta.2) as f64
+        };
         let run = delta("schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies");
         let wait = delta("schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies");
         let all_time = elapsed as f64 * nr_cpus;
@@ -136,7 +156,11 @@ impl Engine<'_> {
         let mut figures: Vec<Figure> = Vec::new();
         for (name, unit, value) in &deltas {
             // /proc/schedstat counters are given per CPU, as the published tables do.
-            let value = if name.starts_with("schedstat_") { *value as f64 / nr_cpus } else { *value as f64 };
+            let value = if name.starts_with("schedstat_") {
+                *value as f64 / nr_cpus
+            } else {
+                *value as f64
+            };
             figures.push(Figure { metric: name.clone(), value, unit, better: None });
         }
         let shares = [
@@ -144,10 +168,20 @@ impl Engine<'_> {
             ("idle_share", percent(idle, all_time), "%"),
             ("rq_lock_share", lock_share, "%"),
         ];
-        figures.extend(shares.map(|(metric, value, unit)| Figure { metric: metric.into(), value, unit, better: None }));
+        figures.extend(shares.map(|(metric, value, unit)| Figure {
+            metric: metric.into(),
+            value,
+            unit,
+            better: None,
+        }));
 
         Outcome {
-            figures: self.workload.metrics.iter().filter_map(|metric| self.figure(metric, begin, end, lock_share)).collect(),
+            figures: self
+                .workload
+                .metrics
+                .iter()
+                .filter_map(|metric| self.figure(metric, begin, end, lock_share))
+                .collect(),
             statistics: Statistics {
                 simulated_ns: self.now,
                 events: self.measurement.events,
@@ -155,22 +189,39 @@ impl Engine<'_> {
                 switches: self.measurement.switches,
                 figures,
                 schedstat: schedstat::schedstat(self),
-                proc_sched: schedstat::first_tasks(self).map(|task| schedstat::proc_sched(self, task)).collect(),
+                proc_sched: schedstat::first_tasks(self)
+                    .map(|task| schedstat::proc_sched(self, task))
+                    .collect(),
             },
         }
     }
 
     /// None where the run has nothing to say: no sample, no unit of work.
-    fn figure(&self, metric: &Metric, begin: &Snapshot, end: &Snapshot, lock_share: f64) -> Option<Figure> {
+    fn figure(
+        &self,
+        metric: &Metric,
+        begin: &Snapshot,
+        end: &Snapshot,
+        lock_share: f64,
+    ) -> Option<Figure> {
         let seconds = (end.time - begin.time) as f64 / 1e9;
         let done = (end.units - begin.units) as f64;
-        let figure = |metric: &str, value, unit, better| Some(Figure { metric: metric.into(), value, unit, better: Some(better) });
+        let figure = |metric: &str, value, unit, better| {
+            Some(Figure { metric: metric.into(), value, unit, better: Some(better) })
+        };
         match *metric {
-            Metric::Time { units } if self.measurement.units >= units => {
-                figure("time", self.measurement.since_start(self.now) as f64 / 1e9, "s", Better::Lower)
+            Metric::Time { units } if self.measurement.units >= units => figure(
+                "time",
+                self.measurement.since_start(self.now) as f64 / 1e9,
+                "s",
+                Better::Lower,
+            ),
+            Metric::Time { units } if done > 0.0 => {
+                figure("time", units as f64 * seconds / done, "s", Better::Lower)
             }
-            Metric::Time { units } if done > 0.0 => figure("time", units as f64 * seconds / done, "s", Better::Lower),
-            Metric::Throughput { unit, scale } if seconds > 0.0 => figure("throughput", done / seconds * scale, unit, Better::Higher),
+            Metric::Throughput { unit, scale } if seconds > 0.0 => {
+                figure("throughput", done / seconds * scale, unit, Better::Higher)
+            }
             Metric::WakeupLatency { quantile } if !self.measurement.latencies.is_empty() => {
                 let name = match quantile {
                     0.5 => "p50_wakeup_latency",

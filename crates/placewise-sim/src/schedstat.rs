@@ -9,7 +9,10 @@ use crate::engine::Engine;
 /// `version 15` layout (16 and 17 where the kernel has them).
 pub fn schedstat(engine: &Engine) -> String {
     let version = engine.policy.profile.schedstat_version;
-    let mut out = format!("version {version}\ntimestamp {}\n", engine.now / u64::from(engine.policy.root.tick_ns));
+    let mut out = format!(
+        "version {version}\ntimestamp {}\n",
+        engine.now / u64::from(engine.policy.root.tick_ns)
+    );
     for cpu in engine.machine.online().iter() {
         let counters = &engine.cpus[cpu].counters;
         writeln!(
@@ -27,7 +30,8 @@ pub fn schedstat(engine: &Engine) -> String {
         .expect("a String grows");
         for (level, &span) in engine.domains.chains[cpu].iter().enumerate() {
             let span = &engine.domains.spans[span];
-            let name = if version >= 17 { format!(" {}", span.level.name()) } else { String::new() };
+            let name =
+                if version >= 17 { format!(" {}", span.level.name()) } else { String::new() };
             write!(out, "domain{level}{name} {}", span.cpus.to_mask()).expect("a String grows");
             for number in domain_numbers(version, &engine.policy.domain[cpu][level].stats) {
                 write!(out, " {number}").expect("a String grows");
@@ -39,10 +43,16 @@ pub fn schedstat(engine: &Engine) -> String {
 }
 
 fn domain_numbers(version: u32, stats: &DomainStats) -> Vec<u64> {
-    let order = if version >= 16 { [CPU_NOT_IDLE, CPU_IDLE, CPU_NEWLY_IDLE] } else { [CPU_IDLE, CPU_NOT_IDLE, CPU_NEWLY_IDLE] };
+    let order = if version >= 16 {
+        [CPU_NOT_IDLE, CPU_IDLE, CPU_NEWLY_IDLE]
+    } else {
+        [CPU_IDLE, CPU_NOT_IDLE, CPU_NEWLY_IDLE]
+    };
     let mut numbers = Vec::new();
     for idle in order.map(|idle| idle as usize) {
-        numbers.extend([stats.lb_count[idle], stats.lb_balanced[idle], stats.lb_failed[idle]].map(u64::from));
+        numbers.extend(
+            [stats.lb_count[idle], stats.lb_balanced[idle], stats.lb_failed[idle]].map(u64::from),
+        );
         let imbalance = &stats.lb_imbalance[idle];
         if version >= 17 {
             numbers.extend(imbalance);
@@ -50,7 +60,13 @@ fn domain_numbers(version: u32, stats: &DomainStats) -> Vec<u64> {
             numbers.push(imbalance.iter().sum());
         }
         numbers.extend(
-            [stats.lb_gained[idle], stats.lb_hot_gained[idle], stats.lb_nobusyq[idle], stats.lb_nobusyg[idle]].map(u64::from),
+            [
+                stats.lb_gained[idle],
+                stats.lb_hot_gained[idle],
+                stats.lb_nobusyq[idle],
+                stats.lb_nobusyg[idle],
+            ]
+            .map(u64::from),
         );
     }
     numbers.extend([stats.alb_count, stats.alb_failed, stats.alb_pushed].map(u64::from));
@@ -65,8 +81,9 @@ fn domain_numbers(version: u32, stats: &DomainStats) -> Vec<u64> {
 /// The first task of each program.
 pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = u32> + 'e {
     let tasks = FIRST_TASK..engine.next_task;
-    (0..engine.workload.programs.len() as u32)
-        .filter_map(move |program| tasks.clone().find(|&task| engine.tasks[task as usize].program == program))
+    (0..engine.workload.programs.len() as u32).filter_map(move |program| {
+        tasks.clone().find(|&task| engine.tasks[task as usize].program == program)
+    })
 }
 
 /// `/proc/PID/sched` with the names of kernels from v5.14 on.
@@ -77,13 +94,15 @@ pub fn proc_sched(engine: &Engine, task: u32) -> String {
     let comm = &engine.workload.programs[state.program as usize].name;
     let mut out = format!("{comm} ({}, #threads: 1)\n{}\n", state.pid, "-".repeat(67));
     let mut time = |name: &str, ns: u64| {
-        writeln!(out, "{name:<45}:{:>14}.{:06}", ns / 1_000_000, ns % 1_000_000).expect("a String grows");
+        writeln!(out, "{name:<45}:{:>14}.{:06}", ns / 1_000_000, ns % 1_000_000)
+            .expect("a String grows");
     };
     time("se.exec_start", record.exec_start);
     time("se.sum_exec_runtime", record.sum_exec_runtime);
     time("wait_max", statistics.wait_max);
     time("wait_sum", statistics.wait_sum);
-    let mut count = |name: &str, value: u64| writeln!(out, "{name:<45}:{value:>21}").expect("a String grows");
+    let mut count =
+        |name: &str, value: u64| writeln!(out, "{name:<45}:{value:>21}").expect("a String grows");
     count("se.nr_migrations", statistics.migrations);
     count("wait_count", statistics.wait_count);
     count("nr_wakeups", statistics.wakeups);

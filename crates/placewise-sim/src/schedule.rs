@@ -18,7 +18,9 @@ impl Engine<'_> {
         }
         self.cpus[cpu as usize].counters.run_ns += ran;
         let current = self.current(cpu);
-        if self.is_queued(current) && self.run_queues[cpu as usize].account(&mut self.entities, current, ran) {
+        if self.is_queued(current)
+            && self.run_queues[cpu as usize].account(&mut self.entities, current, ran)
+        {
             self.cpus[cpu as usize].need_resched = true;
         }
     }
@@ -121,7 +123,8 @@ impl Engine<'_> {
             self.policy.task[prev as usize].nivcsw += 1;
         }
         let figures = self.costs.figures;
-        let figure = if prev < FIRST_TASK { figures.idle_switch_ns } else { figures.context_switch_ns };
+        let figure =
+            if prev < FIRST_TASK { figures.idle_switch_ns } else { figures.context_switch_ns };
         self.tasks[next as usize].on_cpu = true;
         self.begin_switch(cpu, prev, next, figure);
     }

@@ -1,6 +1,8 @@
 //! Lays a machine's topology and sched domains out in the policy's state.
 
-use placewise_machine::{CpuSet, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build};
+use placewise_machine::{
+    CpuSet, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build,
+};
 use placewise_policy::*;
 
 /// Times of an idle CPU begin here, so that a stamp of 0 can mean "none".
@@ -135,7 +137,12 @@ fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
             imb_numa_nr: span.imb_numa_nr,
             first_group: next_group,
             nr_groups: span.groups.len() as u32,
-            asym_capacity_max: span.cpus.iter().map(|cpu| machine.cpus[cpu].capacity).max().unwrap_or(0),
+            asym_capacity_max: span
+                .cpus
+                .iter()
+                .map(|cpu| machine.cpus[cpu].capacity)
+                .max()
+                .unwrap_or(0),
         };
         for (group, flags) in span.groups.iter().zip(&span.child_flags) {
             state.group[next_group as usize] = group_of(machine, group, flags.bits());
@@ -197,9 +204,13 @@ fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
     for cpu in machine.online().iter() {
         let llc = usize::from(machine.cpus[cpu].llc);
         let cpus = machine.cpus_where(|other| other.online && usize::from(other.llc) == llc);
-        let shares = |&span: &usize| domains.spans[span].flags.contains(placewise_machine::DomainFlags::SHARE_LLC);
+        let shares = |&span: &usize| {
+            domains.spans[span].flags.contains(placewise_machine::DomainFlags::SHARE_LLC)
+        };
         let level = domains.chains[cpu].iter().rposition(|span| shares(span));
-        let clusters = |&span: &usize| domains.spans[span].flags.contains(placewise_machine::DomainFlags::CLUSTER);
+        let clusters = |&span: &usize| {
+            domains.spans[span].flags.contains(placewise_machine::DomainFlags::CLUSTER)
+        };
         cluster_active |= domains.chains[cpu].iter().any(|span| clusters(span));
         let (first_word, end_word) = word_range(&cpus);
         state.llc[llc] = Llc {
@@ -210,7 +221,8 @@ fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
             has_idle_cores: state.root.smt_active,
             nr_busy_cpus: 0,
             nr_idle_scan: cpus.len() as u32,
-            imbalance_pct: level.map_or(0, |level| domains.spans[domains.chains[cpu][level]].imbalance_pct),
+            imbalance_pct: level
+                .map_or(0, |level| domains.spans[domains.chains[cpu][level]].imbalance_pct),
             domain_level: level.map_or(NR_LEVELS, |level| level as u32),
         };
         state.root.nr_llcs = state.root.nr_llcs.max(llc as u32 + 1);

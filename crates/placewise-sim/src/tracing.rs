@@ -64,7 +64,12 @@ impl Engine<'_> {
     pub fn trace_fork(&mut self, cpu: u32, parent: u32, child: u32) {
         if self.trace.is_some() {
             let (comm, child_comm) = (self.comm(parent), self.comm(child));
-            let event = Event::Fork { comm: &comm, pid: self.pid(parent), child_comm: &child_comm, child_pid: self.pid(child) };
+            let event = Event::Fork {
+                comm: &comm,
+                pid: self.pid(parent),
+                child_comm: &child_comm,
+                child_pid: self.pid(child),
+            };
             self.record(cpu, Context::Task, event);
         }
     }
@@ -85,7 +90,14 @@ impl Engine<'_> {
             next_pid: self.pid(next),
             next_prio: self.prio(next),
         };
-        let record = Record { time_ns: self.now, cpu, comm: &prev_comm, pid: self.pid(prev), context: Context::Task, event };
+        let record = Record {
+            time_ns: self.now,
+            cpu,
+            comm: &prev_comm,
+            pid: self.pid(prev),
+            context: Context::Task,
+            event,
+        };
         if let Some(sink) = &mut self.trace {
             sink.record(&record);
         }

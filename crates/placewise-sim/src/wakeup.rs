@@ -94,7 +94,12 @@ impl Engine<'_> {
         }
         self.claim(wakee);
         let target = u32::from(self.policy.task[wakee as usize].cpu);
-        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking { comm, pid, prio, target_cpu: target });
+        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking {
+            comm,
+            pid,
+            prio,
+            target_cpu: target,
+        });
 
         if self.policy.task[wakee as usize].delayed != 0 {
             self.wake_delayed(cpu, context, wakee);
@@ -141,10 +146,14 @@ impl Engine<'_> {
         let prev = u32::from(self.policy.task[wakee as usize].cpu);
         let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Interrupt { WF_INTERRUPT } else { 0 };
-        let target = self.policy.select_task_rq(wakee, prev, cpu, WF_TTWU | sync | interrupt, self.now);
+        let target =
+            self.policy.select_task_rq(wakee, prev, cpu, WF_TTWU | sync | interrupt, self.now);
         self.count_affine(wakee);
         let figures = self.costs.figures;
-        self.policy.record_scan_cost(cpu, u64::from(self.policy.decision.timed_scan) * figures.scan_cpu_ns);
+        self.policy.record_scan_cost(
+            cpu,
+            u64::from(self.policy.decision.timed_scan) * figures.scan_cpu_ns,
+        );
         let scan = u64::from(self.policy.decision.scanned) * figures.scan_cpu_ns;
         let placed = Some(Placed { wakee, cpu: target });
         match context {
@@ -171,7 +180,13 @@ impl Engine<'_> {
             self.tasks[wakee as usize].woken_migrated = true;
             self.tasks[wakee as usize].statistics.migrations += 1;
             self.measurement.migrations.wakeup += 1;
-            self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Migrate { comm, pid, prio, from: prev, to: target });
+            self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Migrate {
+                comm,
+                pid,
+                prio,
+                from: prev,
+                to: target,
+            });
         }
         if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
             self.queue_on_wake_list(cpu, wakee);
@@ -239,7 +254,12 @@ impl Engine<'_> {
         self.enqueue(wakee, Enqueue::Wakeup);
         self.check_preempt(target, wakee, by);
         self.policy.sample_avg_idle(target, self.now);
-        self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup { comm, pid, prio, target_cpu: target });
+        self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
+            comm,
+            pid,
+            prio,
+            target_cpu: target,
+        });
     }
 
     fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
@@ -253,7 +273,12 @@ impl Engine<'_> {
         self.tasks[wakee as usize].state = TaskState::Runnable;
         self.tasks[wakee as usize].queued_since = self.now;
         self.check_preempt(target, wakee, cpu);
-        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup { comm, pid, prio, target_cpu: target });
+        self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup {
+            comm,
+            pid,
+            prio,
+            target_cpu: target,
+        });
         self.account_wakeup(cpu, wakee);
     }
 
@@ -262,7 +287,8 @@ impl Engine<'_> {
         let cpu = u32::from(self.policy.task[task as usize].cpu);
         self.account_current(cpu);
         let moved = self.tasks[task as usize].woken_migrated || why == Enqueue::Balance;
-        let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 } | if moved { ENQUEUE_MIGRATED } else { 0 };
+        let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 }
+            | if moved { ENQUEUE_MIGRATED } else { 0 };
         self.policy.enqueue_task(task, flags, self.now);
         let current = self.running(cpu).filter(|&current| self.is_queued(current));
         self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
@@ -280,8 +306,14 @@ impl Engine<'_> {
     /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
     pub fn check_preempt(&mut self, cpu: u32, task: u32, by: u32) {
         match self.running(cpu) {
-            Some(current) if self.cpus[cpu as usize].need_resched || !self.is_queued(current) => return,
-            Some(current) if !self.run_queues[cpu as usize].preempts(&mut self.entities, current, task) => return,
+            Some(current) if self.cpus[cpu as usize].need_resched || !self.is_queued(current) => {
+                return;
+            }
+            Some(current)
+                if !self.run_queues[cpu as usize].preempts(&mut self.entities, current, task) =>
+            {
+                return;
+            }
             Some(_) => self.cpus[cpu as usize].need_resched = true,
             None => {}
         }
@@ -297,7 +329,8 @@ impl Engine<'_> {
         let transfer = self.costs.cache_lines(RUN_QUEUE_LINES, lock.last_owner, by);
         let start = lock.free_at.max(self.now);
         let released = start + hold + transfer;
-        self.cpus[cpu as usize].lock = crate::cpu::RunQueueLock { free_at: released, last_owner: by };
+        self.cpus[cpu as usize].lock =
+            crate::cpu::RunQueueLock { free_at: released, last_owner: by };
         self.cpus[by as usize].counters.lock_ns += start - self.now;
         released
     }
@@ -343,7 +376,15 @@ impl Engine<'_> {
     }
 
     /// One child of the fork that the current task is at.
-    pub fn fork(&mut self, cpu: u32, task: u32, program: u32, count: u32, base: u32, step: u32) -> Then {
+    pub fn fork(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        program: u32,
+        count: u32,
+        base: u32,
+        step: u32,
+    ) -> Then {
         let state = &mut self.tasks[task as usize];
         let at = state.stage;
         state.stage += 1;
@@ -370,7 +411,12 @@ impl Engine<'_> {
         self.cpus[cpu as usize].debt += self.costs.draw(scan) + held - self.now;
         self.measurement.migrations.fork += u64::from(target != cpu);
         self.enqueue(child, Enqueue::Fork);
-        self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew { comm, pid, prio, target_cpu: target });
+        self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew {
+            comm,
+            pid,
+            prio,
+            target_cpu: target,
+        });
         if self.policy.profile.fork_preempts || target != cpu {
             self.check_preempt(target, child, cpu);
         }

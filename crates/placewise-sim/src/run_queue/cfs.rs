@@ -38,7 +38,11 @@ impl Cfs {
 
     /// The share of the latency period that `entity` gets, in ns.
     fn slice(&self, entity: &Entity, others: u64, running: u64) -> u64 {
-        let period = if running <= NR_LATENCY { self.tunables.latency } else { running * self.tunables.min_granularity };
+        let period = if running <= NR_LATENCY {
+            self.tunables.latency
+        } else {
+            running * self.tunables.min_granularity
+        };
         let slice = period * entity.weight / (entity.weight + others);
         if self.tunables.slice_floor { slice.max(self.tunables.min_granularity) } else { slice }
     }
@@ -62,7 +66,13 @@ impl Cfs {
         false
     }
 
-    pub fn enqueue(&mut self, entities: &mut [Entity], _current: Option<u32>, task: u32, why: Enqueue) {
+    pub fn enqueue(
+        &mut self,
+        entities: &mut [Entity],
+        _current: Option<u32>,
+        task: u32,
+        why: Enqueue,
+    ) {
         let entity = &mut entities[task as usize];
         if entity.relative {
             entity.vruntime += self.min_vruntime;
@@ -75,7 +85,13 @@ impl Cfs {
         self.waiting.push(waiting(entities, task));
     }
 
-    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+    pub fn dequeue(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Dequeue,
+    ) {
         self.waiting.retain(|waiting| waiting.task != task);
         self.forget(task);
         let current = current.filter(|&current| current != task);
@@ -99,7 +115,8 @@ impl Cfs {
 
     pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
         let left = self.leftmost()?.task;
-        let close = |buddy: &u32| !self.is_behind(&entities[*buddy as usize], &entities[left as usize]);
+        let close =
+            |buddy: &u32| !self.is_behind(&entities[*buddy as usize], &entities[left as usize]);
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
@@ -122,7 +139,8 @@ impl Cfs {
             self.last_buddy = None;
             return true;
         }
-        entity.ran >= self.tunables.min_granularity && entity.vruntime - left.vruntime > slice as i64
+        entity.ran >= self.tunables.min_granularity
+            && entity.vruntime - left.vruntime > slice as i64
     }
 
     pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {

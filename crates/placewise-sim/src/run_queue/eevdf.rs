@@ -62,14 +62,22 @@ impl Eevdf {
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
         if entity.vruntime < entity.deadline {
-            return self.tunables.protect_by_slice && entity.vruntime >= entity.protected_until && !self.waiting.is_empty();
+            return self.tunables.protect_by_slice
+                && entity.vruntime >= entity.protected_until
+                && !self.waiting.is_empty();
         }
         entity.deadline = entity.vruntime + slice;
         entity.protected_until = entity.vruntime;
         !self.waiting.is_empty()
     }
 
-    pub fn enqueue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
+    pub fn enqueue(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Enqueue,
+    ) {
         let average = self.average(entities, current);
         let slice = self.virtual_slice(&entities[task as usize]);
         let entity = &mut entities[task as usize];
@@ -87,11 +95,18 @@ impl Eevdf {
         self.waiting.push(waiting(entities, task));
     }
 
-    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+    pub fn dequeue(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Dequeue,
+    ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
         self.waiting.retain(|waiting| waiting.task != task);
-        let limit = entities[task as usize].virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
+        let limit = entities[task as usize]
+            .virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
         let entity = &mut entities[task as usize];
         entity.lag = (average - entity.vruntime).clamp(-limit, limit);
         if why == Dequeue::Balance {
@@ -119,7 +134,9 @@ impl Eevdf {
 
     pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
         let entity = &entities[current as usize];
-        self.tunables.protect_by_slice && !self.waiting.is_empty() && entity.vruntime >= entity.protected_until
+        self.tunables.protect_by_slice
+            && !self.waiting.is_empty()
+            && entity.vruntime >= entity.protected_until
     }
 
     /// Current is kept while it is eligible and protected; otherwise the task
@@ -133,7 +150,9 @@ impl Eevdf {
         }
         let others = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
         let best = others.min_by_key(|waiting| waiting.deadline);
-        best.is_some_and(|best| best.task == task && !(eligible && running.deadline < best.deadline))
+        best.is_some_and(|best| {
+            best.task == task && !(eligible && running.deadline < best.deadline)
+        })
     }
 
     pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
@@ -180,7 +199,12 @@ mod tests {
     };
 
     fn queue_of(vruntimes: &[i64]) -> (Eevdf, Vec<Entity>) {
-        let entity = |&vruntime| Entity { vruntime, deadline: vruntime + SLICE, weight: 1024, ..Entity::default() };
+        let entity = |&vruntime| Entity {
+            vruntime,
+            deadline: vruntime + SLICE,
+            weight: 1024,
+            ..Entity::default()
+        };
         let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
         queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities, task)).collect();

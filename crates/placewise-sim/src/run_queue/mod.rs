@@ -52,7 +52,11 @@ impl Entity {
     /// `ns` of CPU time as virtual time.
     #[inline]
     pub fn virtual_time(&self, ns: u64) -> i64 {
-        if self.weight == NICE_0_WEIGHT { ns as i64 } else { (ns * NICE_0_WEIGHT / self.weight) as i64 }
+        if self.weight == NICE_0_WEIGHT {
+            ns as i64
+        } else {
+            (ns * NICE_0_WEIGHT / self.weight) as i64
+        }
     }
 }
 
@@ -141,7 +145,13 @@ impl RunQueue {
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
         match self {
             RunQueue::Cfs(queue) => queue.fork(creator, child, running),
-            RunQueue::Eevdf(_) => *child = Entity { weight: child.weight, idle_policy: child.idle_policy, ..Entity::default() },
+            RunQueue::Eevdf(_) => {
+                *child = Entity {
+                    weight: child.weight,
+                    idle_policy: child.idle_policy,
+                    ..Entity::default()
+                }
+            }
         }
     }
 
@@ -151,12 +161,24 @@ impl RunQueue {
         either!(self, queue => queue.account(entities, current, ns))
     }
 
-    pub fn enqueue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
+    pub fn enqueue(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Enqueue,
+    ) {
         either!(self, queue => queue.enqueue(entities, current, task, why));
     }
 
     /// Takes out a waiting task, or the current one.
-    pub fn dequeue(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+    pub fn dequeue(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Dequeue,
+    ) {
         either!(self, queue => queue.dequeue(entities, current, task, why));
     }
 
@@ -193,7 +215,8 @@ impl RunQueue {
 
     /// Does a task that was just enqueued preempt the current one?
     pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
-        let (now, then) = (entities[current as usize].idle_policy, entities[task as usize].idle_policy);
+        let (now, then) =
+            (entities[current as usize].idle_policy, entities[task as usize].idle_policy);
         if now != then {
             return now;
         }
