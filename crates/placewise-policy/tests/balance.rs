@@ -114,6 +114,22 @@ fn a_busy_cpu_pulls_from_overloaded_groups_only() {
 }
 
 #[test]
+fn a_busy_cpu_leaves_small_tasks_where_they_queue() {
+    let act = |idle| {
+        let mut m = two_llcs(V6_0);
+        m.queue(0, 1);
+        m.queue(1, 3);
+        for cpu in [0, 1] {
+            m.rq(cpu).cfs.avg.util_avg = 100;
+            m.rq(cpu).cfs.avg.runnable_avg = 200;
+        }
+        m.balance(0, LLC, idle).balanced == 0
+    };
+    assert!(!act(CPU_NOT_IDLE));
+    assert!(act(CPU_IDLE), "3 tasks there, 1 here");
+}
+
+#[test]
 fn a_group_with_one_task_is_left_alone() {
     let act = |tasks| {
         let mut m = two_llcs(V6_0);
@@ -1213,6 +1229,7 @@ fn without_tickless_cpus_or_on_an_idle_cpu_nobody_is_interrupted() {
     m.p.llc[1].nr_busy_cpus = 4;
     assert_eq!(m.p.nohz_balancer_kick(5, NOW), NO_CPU, "an idle CPU's tick");
     assert_eq!(m.p.nohz_balancer_kick(0, NOW), 5);
+    assert_eq!(u32::from(m.rq(5).nohz_flags), NOHZ_STATS_KICK | NOHZ_BALANCE_KICK);
     assert_eq!(m.p.root.nohz_next_balance, NOW / TICK + 1);
 }
 
