@@ -1,0 +1,63 @@
+//! Builds `src/policy.bpf.c`, if a clang is here that can.
+//!
+//! Without one the crate builds all the same, and `cfg(bpf_object)` is not set:
+//! loading the policy then fails with the reason that stands in
+//! `BPF_OBJECT_MISSING`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// Newest first; a plain `clang` may be any version.
+const COMPILERS: &[&str] = &["clang-19", "clang"];
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(bpf_object)");
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let policy = manifest.join("../../policy");
+    for entry in fs::read_dir(&policy).expect("policy/ is beside crates/") {
+        println!(
+            "cargo::rerun-if-changed={}",
+            entry.expect("policy/ is readable").path().display()
+        );
+    }
+    println!("cargo::rerun-if-changed=src/policy.bpf.c");
+    println!("cargo::rerun-if-env-changed=PATH");
+
+    match COMPILERS.iter().find(|compiler| knows_arenas(compiler)) {
+        Some(compiler) => {
+            compile(compiler, &policy);
+            println!("cargo::rustc-cfg=bpf_object");
+        }
+        None => println!(
+            "cargo::rustc-env=BPF_OBJECT_MISSING=no clang for BPF arenas when it was built \
+             (tried {}; install clang-19)",
+            COMPILERS.join(", ")
+        ),
+    }
+}
+
+/// Arenas need `__BPF_FEATURE_ADDR_SPACE_CAST`, which clang has since version 19.
+fn knows_arenas(compiler: &str) -> bool {
+    let macros = Command::new(compiler)
+        .args(["-target", "bpf", "-mcpu=v4", "-dM", "-E", "-x", "c", "/dev/null"])
+        .output();
+    macros.is_ok_and(|output| {
+        String::from_utf8_lossy(&output.stdout).contains("__BPF_FEATURE_ADDR_SPACE_CAST")
+    })
+}
+
+/// Freestanding, or clang would make memset() of some stores to the arena, with
+/// an address that BPF cannot use.
+fn compile(compiler: &str, policy: &Path) {
+    let object = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("policy.bpf.o");
+    let status = Command::new(compiler)
+        .args(["-target", "bpf", "-mcpu=v4", "-O2", "-g", "-std=gnu11", "-ffreestanding"])
+        .args(["-Wall", "-Wextra", "-Werror"])
+        .arg("-I")
+        .arg(policy)
+        .args(["-c", "src/policy.bpf.c", "-o"])
+        .arg(object)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "{compiler} cannot build the policy");
+}

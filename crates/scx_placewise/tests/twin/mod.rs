@@ -1,0 +1,274 @@
+//! A [`Placement`] that runs every entry point natively and in the kernel, and
+//! panics where the two differ in the answer or in a byte of the state.
+//!
+//! It has the interface of the native one. A test that says
+//!
+//! ```text
+//! extern crate placewise_policy as native;
+//! extern crate self as placewise_policy;
+//! pub use {native::*, twin::Placement};
+//! ```
+//!
+//! at its root, so that `placewise_policy` means the test itself, runs any code
+//! written for the native one on both. Where the kernel cannot be had the twin
+//! is native only, and says so once: SKIPPED.
+
+use std::io::Write;
+use std::mem::offset_of;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::native::*;
+use scx_placewise::{KernelPolicy, LoadError, Walk};
+
+/// The one arena that all twins of a process use in turn.
+static KERNEL: LazyLock<Option<Mutex<KernelPolicy>>> =
+    LazyLock::new(|| match KernelPolicy::load() {
+        Ok(kernel) => Some(Mutex::new(kernel)),
+        Err(LoadError::Unavailable(reason)) => {
+            // Not println!(), which a passing test swallows.
+            let line = format!("SKIPPED: no comparison with the BPF build: {reason}\n");
+            std::io::stderr().write_all(line.as_bytes()).expect("stderr is open");
+            None
+        }
+        Err(refused) => panic!("{refused}"),
+    });
+
+pub fn kernel() -> Option<MutexGuard<'static, KernelPolicy>> {
+    let kernel = KERNEL.as_ref()?;
+    Some(kernel.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The native state; the kernel's is a copy of it that is made for each call.
+pub struct Placement(native::Placement);
+
+impl Placement {
+    pub fn new(profile: Profile) -> Self {
+        Placement(native::Placement::new(profile))
+    }
+
+    /// Calls the kernel's entry point on a copy of the state, then the native one.
+    fn both<R: Word>(
+        &mut self,
+        entry_point: &str,
+        arguments: &[u64],
+        call_native: impl FnOnce(&mut native::Placement) -> R,
+    ) -> R {
+        self.both_walk(entry_point, arguments, &mut (), |placement, ()| call_native(placement))
+    }
+
+    fn both_walk<W: Copy, R: Word>(
+        &mut self,
+        entry_point: &str,
+        arguments: &[u64],
+        walk: &mut W,
+        call_native: impl FnOnce(&mut native::Placement, &mut W) -> R,
+    ) -> R {
+        let Some(mut kernel) = kernel() else {
+            return call_native(&mut self.0, walk);
+        };
+        let parts = used_parts(&self.0);
+        copy(&self.0, kernel.state(), &parts);
+        let mut kernel_walk = words(walk);
+        let kernel_result = kernel.call(entry_point, arguments, Some(&mut kernel_walk));
+        let result = call_native(&mut self.0, walk);
+
+        let call = || format!("{entry_point}{arguments:?}");
+        assert_eq!(result.word(), kernel_result, "native and BPF answer of {}", call());
+        assert_eq!(words(walk), kernel_walk, "native and BPF walk after {}", call());
+        if let Some(difference) = first_difference(&self.0, kernel.state(), &parts) {
+            panic!("native and BPF state after {}: {difference}", call());
+        }
+        result
+    }
+}
+
+impl Deref for Placement {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for Placement {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
+
+/// An argument or a result as a BPF program sees it.
+trait Word {
+    fn word(&self) -> u64;
+}
+
+macro_rules! words {
+    ($($kind:ty: $value:ident => $word:expr),*) => {
+        $(impl Word for $kind {
+            fn word(&self) -> u64 {
+                let $value = self;
+                $word
+            }
+        })*
+    };
+}
+
+words!(u32: value => (*value).into(), u64: value => *value, bool: value => (*value).into(), (): _nothing => 0);
+
+/// The bytes of a walk, which is made of integers, as words.
+fn words<W: Copy>(walk: &W) -> Walk {
+    let mut words = Walk::default();
+    assert!(size_of::<W>() <= size_of::<Walk>(), "a larger walk than the BPF programs take");
+    // SAFETY: checked above that the words hold a whole walk.
+    unsafe { std::ptr::from_ref(walk).copy_to(words.as_mut_ptr().cast(), 1) };
+    words
+}
+
+/// Makes a method of [`Placement`] of each entry point.
+macro_rules! twins {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
+        impl Placement {
+            $(pub fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
+                let arguments = [$($argument.word()),*];
+                self.both(stringify!($name), &arguments, |native| native.$name($($argument),*))
+            })*
+        }
+        const TWINS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+/// The same for those that go on with a walk.
+macro_rules! walking_twins {
+    ($(fn $name:ident($walk:ty $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?;)*) => {
+        impl Placement {
+            $(pub fn $name(&mut self, walk: &mut $walk $(, $argument: $kind)*) $(-> $result)? {
+                let arguments: &[u64] = &[$($argument.word()),*];
+                self.both_walk(stringify!($name), arguments, walk, |native, walk| {
+                    native.$name(walk $(, $argument)*)
+                })
+            })*
+        }
+        const WALKING_TWINS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+/// Every entry point that has a twin.
+pub fn twins() -> impl Iterator<Item = &'static str> {
+    TWINS.iter().chain(WALKING_TWINS).copied()
+}
+
+twins! {
+    fn set_ttwu_pending(cpu: u32, pending: bool);
+    fn update_curr(cpu: u32, now: u64) -> u64;
+    fn set_task_cpu(task: u32, cpu: u32);
+    fn enqueue_task(task: u32, flags: u32, now: u64);
+    fn dequeue_task(task: u32, flags: u32, now: u64);
+    fn delay_dequeue(task: u32, now: u64);
+    fn requeue_delayed(task: u32, now: u64);
+    fn set_next_task(cpu: u32, task: u32, now: u64);
+    fn put_prev_task(cpu: u32, now: u64);
+    fn task_tick(cpu: u32, now: u64);
+    fn sample_avg_idle(cpu: u32, now: u64);
+    fn copy_task(child: u32, parent: u32, cpu: u32);
+    fn place_new_task(child: u32, cpu: u32);
+    fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
+    fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
+    fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
+    fn update_blocked_averages(cpu: u32, now: u64);
+    fn load_balance(cpu: u32, level: u32, idle: u32, now: u64) -> bool;
+    fn active_balance_task(src: u32, dst: u32, now: u64) -> u32;
+    fn trigger_load_balance(cpu: u32, now: u64) -> bool;
+    fn nohz_balance_enter_idle(cpu: u32);
+    fn nohz_balance_exit_idle(cpu: u32);
+    fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
+}
+
+walking_twins! {
+    fn rebalance_domains_start(BalanceWalk, cpu: u32, idle: u32, now: u64);
+    fn rebalance_domains_next(BalanceWalk, now: u64) -> u32;
+    fn rebalance_domains_level_done(BalanceWalk, moved: bool, continue_balancing: bool, now: u64);
+    fn rebalance_domains_end(BalanceWalk);
+    fn newidle_balance_start(BalanceWalk, cpu: u32, now: u64) -> bool;
+    fn newidle_balance_next(BalanceWalk) -> u32;
+    fn newidle_balance_level_done(BalanceWalk, cost: u64, pulled: bool, now: u64);
+    fn newidle_balance_end(BalanceWalk);
+    fn nohz_balance_start(NohzWalk, cpu: u32, now: u64) -> bool;
+    fn nohz_balance_next(NohzWalk, now: u64) -> u32;
+    fn nohz_balance_end(NohzWalk, now: u64);
+}
+
+/// The used bytes of an array of the state.
+struct Part {
+    name: &'static str,
+    array: usize, // where it starts
+    element: usize,
+    bytes: Range<usize>,
+}
+
+/// What the machine and the tasks of `state` use of it: arrays up to the first
+/// empty element.
+fn used_parts(state: &State) -> Vec<Part> {
+    let cpus = state.root.nr_cpu_ids as usize;
+    let first_task = FIRST_TASK as usize;
+    let tasks = state.task[first_task..].iter().take_while(|task| task.weight != 0).count();
+    let spans = state.span.iter().take_while(|span| span.end_word != 0).count();
+    let groups = state.group.iter().take_while(|group| group.end_word != 0).count();
+    macro_rules! part {
+        ($field:ident) => {
+            part(stringify!($field), offset_of!(State, $field), size_of_val(&state.$field), 0..1)
+        };
+        ($field:ident[$used:expr]) => {
+            part(
+                stringify!($field),
+                offset_of!(State, $field),
+                size_of_val(&state.$field[0]),
+                $used,
+            )
+        };
+    }
+    vec![
+        part!(profile),
+        part!(root),
+        part!(decision),
+        part!(balance),
+        part!(lb_stats),
+        part!(cpu[0..cpus]),
+        part!(rq[0..cpus]),
+        part!(llc[0..cpus]),
+        part!(domain[0..cpus]),
+        part!(span[0..spans]),
+        part!(group[0..groups]),
+        part!(task[0..cpus]),
+        part!(task[first_task..first_task + tasks]),
+    ]
+}
+
+fn part(name: &'static str, array: usize, element: usize, used: Range<usize>) -> Part {
+    let bytes = array + used.start * element..array + used.end * element;
+    Part { name, array, element, bytes }
+}
+
+fn bytes(state: &State) -> &[u8] {
+    // SAFETY: a State is made of integers and bools, all of them initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(state).cast(), size_of::<State>()) }
+}
+
+fn copy(from: &State, to: &mut State, parts: &[Part]) {
+    let to: *mut u8 = std::ptr::from_mut(to).cast();
+    for part in parts {
+        let piece = &bytes(from)[part.bytes.clone()];
+        // SAFETY: both are whole States, and the bytes come from a valid one.
+        unsafe { to.add(part.bytes.start).copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+    }
+}
+
+/// Where two states differ first, in words for a person with the C headers open.
+fn first_difference(native: &State, kernel: &State, parts: &[Part]) -> Option<String> {
+    let (native, kernel) = (bytes(native), bytes(kernel));
+    let part =
+        parts.iter().find(|part| native[part.bytes.clone()] != kernel[part.bytes.clone()])?;
+    let at = part.bytes.clone().find(|&at| native[at] != kernel[at])?;
+    let (index, offset) = ((at - part.array) / part.element, (at - part.array) % part.element);
+    let (native, kernel) = (native[at], kernel[at]);
+    Some(format!("{}[{index}] differs at byte {offset}: {native} and {kernel}", part.name))
+}
