@@ -68,13 +68,13 @@ update_sg_wakeup_stats(struct state __arena *st,
 
 	if (span->flags & SD_ASYM_CPUCAPACITY)
 		sgs->misfit_task_load = 1;
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
 
 		if (allowed_only)
 			bits &= task_of(st, p)->cpus_allowed.bits[word];
 		st->decision.scanned += count_bits(bits);
-		for_each_bit (cpu, word, bits)
+		for_each_bit(cpu, word, bits)
 			add_wakeup_stats(st, sgs, cpu, p);
 	}
 	sgs->group_capacity = group->capacity;
@@ -117,7 +117,7 @@ static inline u32 nr_allowed_in_group(struct state __arena *st, u32 group_nr,
 	const struct sched_group __arena *group = group_of(st, group_nr);
 	u32 word, nr = 0;
 
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		nr += count_bits(group->cpus.bits[word] &
 				 p->cpus_allowed.bits[word]);
 	}
@@ -268,11 +268,11 @@ static subprogram void update_legacy_stats(struct state __arena *st,
 	u64 capacity = max(group->capacity, 1u);
 	u32 word, cpu;
 
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
 
 		st->decision.scanned += count_bits(bits);
-		for_each_bit (cpu, word, bits) {
+		for_each_bit(cpu, word, bits) {
 			u64 spare =
 				sub_positive(capacity_of(st, cpu),
 					     cpu_util_without(st, cpu, task));
@@ -436,11 +436,11 @@ verified_once u32 find_idlest_group_cpu(struct state __arena *st in_arena,
 				  .least_loaded = this_cpu};
 	u32 word, cpu;
 
-	for_each_word (word, group) {
+	for_each_word(word, group) {
 		u64 bits = group->cpus.bits[word] & st->root.online.bits[word] &
 			   task->cpus_allowed.bits[word];
 
-		for_each_bit (cpu, word, bits) {
+		for_each_bit(cpu, word, bits) {
 			if (group->weight == 1)
 				return cpu;
 			st->decision.scanned++;
@@ -485,7 +485,7 @@ static inline bool span_allows(const struct sched_span __arena *span,
 {
 	u32 word;
 
-	for_each_word (word, span) {
+	for_each_word(word, span) {
 		if (span->cpus.bits[word] & p->cpus_allowed.bits[word])
 			return true;
 	}

@@ -81,12 +81,10 @@ static inline bool preferred_cpu_idles(struct state __arena *st, u32 cpu,
 {
 	u32 word, other;
 
-	for_each_word(word, span)
-	{
+	for_each_word(word, span) {
 		u64 bits = span->cpus.bits[word] & st->root.tickless.bits[word];
 
-		for_each_bit(other, word, bits)
-		{
+		for_each_bit(other, word, bits) {
 			if (sched_asym_prefer(st, other, cpu))
 				return true;
 		}
