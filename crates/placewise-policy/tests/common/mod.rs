@@ -164,7 +164,7 @@ impl Machine {
             } else if flags & SD_NUMA != 0 && first_numa_weight == 0 {
                 first_numa_weight = weight;
             }
-            let multiple = if first_numa_weight > 0 { weight / first_numa_weight } else { 1 };
+            let multiple = weight.checked_div(first_numa_weight).unwrap_or(1);
             let mut first_cpus: Vec<u32> =
                 self.cpus().map(|cpu| self.members(cpu, cores)[0]).collect();
             first_cpus.sort_unstable();
