@@ -19,7 +19,7 @@ use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
 
 use crate::input::InputError;
-use crate::placewise_sim::{Scenario, simulate};
+use placewise_sim::{Scenario, simulate};
 
 const EXAMPLE: &str = "\
 Example:

@@ -17,9 +17,9 @@ use rayon::prelude::*;
 use crate::comparison::{self, Comparison, Series};
 use crate::input::InputError;
 use crate::output_file::OutputFile;
-use crate::placewise_sim::{Figure, Outcome, Scenario, simulate};
 use crate::report::{self, Format};
 use placewise_policy::Policy;
+use placewise_sim::{Figure, Outcome, Scenario, simulate};
 use placewise_trace::{FtraceWriter, Sink};
 use placewise_workload as workload;
 use placewise_workload::Case;
@@ -196,7 +196,7 @@ impl Plan {
             rows.extend(comparison::rows(case, &self.series(of_case, runs, |o| &o.figures)));
             if args.stats {
                 let why = self.series(of_case, runs, |o| &o.statistics.figures);
-                stats.extend(comparison::stats(case, &why));
+                stats.extend(comparison::rows(case, &why));
             }
         }
         Comparison {

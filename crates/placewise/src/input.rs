@@ -1,12 +1,13 @@
 //! Which errors are the input's fault, and so end with exit status 2.
 //!
-//! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them;
-//! what only the command line can see (a policy given twice, a trace path nobody can write) is an
+//! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them,
+//! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator. What only
+//! the command line can see (a policy given twice, a trace path nobody can write) is an
 //! [`InputError`].
 
 use placewise_machine::MachineError;
-
 use placewise_policy::PolicyError;
+use placewise_sim::SimError;
 use placewise_workload::WorkloadError;
 
 pub const EXIT_BAD_INPUT: u8 = 2;
@@ -26,4 +27,5 @@ fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.is::<MachineError>()
         || error.is::<PolicyError>()
         || error.is::<WorkloadError>()
+        || error.is::<SimError>()
 }

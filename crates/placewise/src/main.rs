@@ -12,7 +12,6 @@ mod list;
 mod machine;
 mod noise;
 mod output_file;
-mod placewise_sim;
 mod report;
 
 use std::io::{self, Write};
@@ -22,7 +21,7 @@ use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
 Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
-1 when something else went wrong (a disk that is full, an error in the simulation).";
+1 when something else went wrong, such as a full disk.";
 
 /// Simulate Linux task placement: compare policies on machines you do not own
 #[derive(Parser)]

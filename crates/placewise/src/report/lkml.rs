@@ -76,40 +76,34 @@ fn broken(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{Row, Stat};
-    use crate::placewise_sim::Better;
+    use crate::comparison::Row;
+    use placewise_sim::Better;
 
     /// Names of any length, and enough policies that not all of them fit side by side.
     fn comparison(length: usize) -> Comparison {
         let long = |c: char| c.to_string().repeat(length);
         let policies = ['p', 'q', 'r', 's', 't', 'u'].map(long);
-        let row = |policy: &String| Row {
+        let row = |metric: &str, better, policy: &String| Row {
             case: long('c'),
-            metric: "p999_wakeup_latency",
+            metric: metric.to_owned(),
             policy: policy.clone(),
             mean: Some(123456789.0),
             std_pct: Some(100.0),
             unit: "usec_p999",
-            better: Better::Lower,
-            change_pct: Some(-1000.0),
-            significant: Some(false),
+            better,
+            change_pct: better.map(|_| -1000.0),
+            significant: better.map(|_| false),
         };
-        let stat = |policy: &String| Stat {
-            case: long('c'),
-            metric: "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies",
-            policy: policy.clone(),
-            mean: Some(123456789012.0),
-            std_pct: Some(1.0),
-            unit: "ns",
-        };
+        let why = "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies";
+        let figure = |policy| row("p999_wakeup_latency", Some(Better::Lower), policy);
         Comparison {
             machine: long('m'),
             kernel: "v6.0".to_owned(),
             workload: long('w'),
             runs: 10_000,
             seed: u64::MAX - 10_000,
-            rows: policies.iter().map(row).collect(),
-            stats: policies.iter().map(stat).collect(),
+            rows: policies.iter().map(figure).collect(),
+            stats: policies.iter().map(|policy| row(why, None, policy)).collect(),
             machine_shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
             command: vec![format!("--workload {}", long('w')), "--runs 10000".to_owned()],
         }

@@ -13,7 +13,7 @@ mod table;
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table};
 
-use crate::comparison::{Comparison, Row, Stat, direction_name};
+use crate::comparison::{Comparison, Row, direction_name};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -60,7 +60,7 @@ fn tables(
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
-    for rows in grouped(&comparison.rows, |row| row.metric) {
+    for rows in grouped(&comparison.rows, |row| row.metric.as_str()) {
         tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
     }
     for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
@@ -83,10 +83,15 @@ fn grouped<'a, T, K: PartialEq>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<
 
 /// `time (s, lower is better)`
 fn metric_heading(row: &Row) -> String {
-    format!("{} ({}, {} is better)", row.metric, row.unit, direction_name(row.better))
+    match row.better {
+        Some(better) => {
+            format!("{} ({}, {} is better)", row.metric, row.unit, direction_name(better))
+        }
+        None => format!("{} ({})", row.metric, row.unit),
+    }
 }
 
-fn why_heading(stat: &Stat) -> String {
+fn why_heading(stat: &Row) -> String {
     match stat.case.as_str() {
         "" => "why, means".to_owned(),
         case => format!("why, means of {case}"),
@@ -125,13 +130,13 @@ fn change(row: &Row) -> String {
     }
 }
 
-fn fill_with_why(mut table: Table, stats: &[&Stat]) -> Table {
-    let metrics = grouped(stats, |stat| stat.metric);
+fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
+    let metrics = grouped(stats, |stat| stat.metric.as_str());
     let policies = metrics[0].iter().map(|stat| stat.policy.as_str());
     table.set_header(["figure", "unit"].into_iter().chain(policies));
     align_right_from(&mut table, 2);
     for of_policies in &metrics {
-        let name = [of_policies[0].metric.to_owned(), of_policies[0].unit.to_owned()];
+        let name = [of_policies[0].metric.clone(), of_policies[0].unit.to_owned()];
         let means = of_policies.iter().map(|stat| stat.mean.map(number::figure));
         table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
     }
