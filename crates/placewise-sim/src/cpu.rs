@@ -74,6 +74,8 @@ pub struct Cpu {
     /// The waking in task context.
     pub wakees: VecDeque<u32>,
     pub wake_sync: bool,
+    /// What each wakeup costs beside itself, when each is a system call of its own.
+    pub wake_call_ns: Time,
     pub then: Then,
     /// The wakeups under way, in task and in interrupt context.
     pub placed: Option<Placed>,
@@ -126,6 +128,7 @@ impl Cpu {
             prev: None,
             wakees: VecDeque::new(),
             wake_sync: false,
+            wake_call_ns: 0,
             then: Then::Next,
             placed: None,
             interrupt_placed: None,

@@ -188,6 +188,7 @@ impl Engine<'_> {
     /// What an operation does: it may leave wakees with the CPU, and says how the task goes on.
     fn effect(&mut self, cpu: u32, task: u32, op: Op) -> Then {
         self.cpus[cpu as usize].wake_sync = false;
+        self.cpus[cpu as usize].wake_call_ns = 0;
         self.tasks[task as usize].woken_early = false;
         match op {
             Op::Send { channel, bytes } => self.send(cpu, task, channel, bytes),
@@ -331,8 +332,10 @@ impl Engine<'_> {
     }
 
     fn wake_listed(&mut self, cpu: u32, task: u32, list: Object) -> Then {
+        let figures = self.costs.figures;
         let list = self.object(task, list);
         let listed = std::mem::take(&mut self.lists[list]);
+        self.cpus[cpu as usize].wake_call_ns = figures.syscall_ns + figures.futex_ns;
         for wakee in listed.into_iter().rev() {
             self.futex_wake(cpu, wakee, self.now);
         }
@@ -344,7 +347,10 @@ impl Engine<'_> {
         let state = &mut self.tasks[wakee as usize];
         state.token = true;
         state.stamp = stamp;
-        self.cpus[cpu as usize].wakees.push_back(wakee);
+        let waits = state.state == TaskState::Blocked && matches!(self.op(wakee), Op::Wait { .. });
+        if waits {
+            self.cpus[cpu as usize].wakees.push_back(wakee);
+        }
     }
 
     fn futex_wait(&mut self, task: u32, sample: bool) -> Then {

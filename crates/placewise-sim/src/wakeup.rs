@@ -30,6 +30,9 @@ pub struct Placed {
     cpu: u32,
 }
 
+/// Lines of a task that try_to_wake_up reads and writes: its state, affinity,
+/// scheduling entity, averages and wake relations.
+const TASK_LINES: u64 = 6;
 /// Lines of a run queue and its task that a remote enqueue moves.
 const RUN_QUEUE_LINES: u64 = 2;
 
@@ -44,6 +47,7 @@ impl Engine<'_> {
     fn next_wakee(&mut self, cpu: u32) {
         while let Some(wakee) = self.cpus[cpu as usize].wakees.pop_front() {
             self.tasks[wakee as usize].woken_sync = self.cpus[cpu as usize].wake_sync;
+            self.cpus[cpu as usize].debt += self.cpus[cpu as usize].wake_call_ns;
             if self.begin_wakeup(cpu, WakerContext::Task, wakee) {
                 return;
             }
@@ -160,7 +164,8 @@ impl Engine<'_> {
             WakerContext::Task => self.cpus[cpu as usize].placed = placed,
             WakerContext::Interrupt => self.cpus[cpu as usize].interrupt_placed = placed,
         }
-        self.step_ends(cpu, context, figures.wakeup_ns + scan);
+        let lines = self.costs.cache_lines(TASK_LINES, prev, cpu);
+        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.
