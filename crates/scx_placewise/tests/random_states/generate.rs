@@ -1,0 +1,369 @@
+//! Machines and states drawn at random, as an engine could leave them.
+//!
+//! The counts, lists and masks of a run queue always agree with the tasks that
+//! are on it; what time and history would decide (averages, stamps, flips,
+//! failures, hints) is anything. Machines have up to 1,024 CPUs, mostly far
+//! fewer, with SMT, clusters, unequal and preferred CPUs.
+
+use placewise_policy::*;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use crate::common::{Machine, NOW, Shape, TICK, set};
+
+/// Weights of nice -20, -5, 0, 5 and 19, and of SCHED_IDLE.
+const WEIGHTS: [u32; 6] = [88761, 3121, 1024, 335, 15, 3];
+
+/// What PELT sums are divided by at the start of a period.
+const LEAST_DIVIDER: u32 = 47742 - 1024;
+
+pub struct Generator {
+    pub rng: Pcg64Mcg,
+    profiles: Vec<Profile>,
+}
+
+/// A machine whose state can be drawn again and again.
+pub struct Drawn {
+    pub m: Machine,
+    /// Every task, in slots from `FIRST_TASK` on.
+    pub tasks: Vec<u32>,
+    unequal: bool,
+}
+
+impl Generator {
+    pub fn new(seed: u128) -> Self {
+        Generator { rng: Pcg64Mcg::new(seed), profiles: profiles() }
+    }
+
+    pub fn chance(&mut self, one_in: u32) -> bool {
+        self.rng.random_ratio(1, one_in)
+    }
+
+    /// Up to `most`, small numbers as likely as large ones.
+    fn scaled(&mut self, most: u64) -> u64 {
+        let bits = self.rng.random_range(0..=u64::BITS - most.leading_zeros());
+        self.rng.random::<u64>().checked_shr(u64::BITS - bits).unwrap_or(0).min(most)
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.rng.random_range(0..from.len())]
+    }
+
+    pub fn profile(&mut self) -> Profile {
+        let at = self.rng.random_range(0..self.profiles.len());
+        self.profiles[at]
+    }
+
+    fn shape(&mut self) -> Shape {
+        if self.chance(100) {
+            return Shape { packages: 2, nodes: 4, llcs: 4, cores: 16, threads: 2 };
+        }
+        Shape {
+            packages: self.rng.random_range(1..=2),
+            nodes: self.rng.random_range(1..=2),
+            llcs: self.rng.random_range(1..=4),
+            cores: self.rng.random_range(1..=8),
+            threads: self.pick(&[1, 2, 2, 4]),
+        }
+    }
+
+    /// A machine with some tasks, all of them asleep.
+    pub fn machine(&mut self) -> Drawn {
+        let (profile, shape) = (self.profile(), self.shape());
+        let mut m = Machine::new(profile, shape);
+        let nr_tasks = self.rng.random_range(1..=2 * m.nr_cpus().min(64));
+        let tasks = (0..nr_tasks).map(|_| m.new_task()).collect();
+        let unequal = self.chance(4);
+        if unequal {
+            self.make_unequal(&mut m);
+        }
+        if self.chance(4) {
+            self.make_clusters(&mut m);
+        }
+        if self.chance(8) {
+            m.p.span.iter_mut().for_each(|span| span.flags |= SD_ASYM_PACKING);
+        }
+        Drawn { m, tasks, unequal }
+    }
+
+    fn make_unequal(&mut self, m: &mut Machine) {
+        let nr_cpus = m.nr_cpus() as usize;
+        m.p.root.asym_capacity = 1;
+        for cpu in 0..nr_cpus {
+            m.p.cpu[cpu].capacity_orig = self.pick(&[400, 768, 1024]);
+        }
+        for level in 0..NR_LEVELS {
+            for cpu in m
+                .cpus()
+                .filter(|&cpu| level < u32::from(m.p.cpu[cpu as usize].nr_domains))
+                .collect::<Vec<_>>()
+            {
+                let top = level + 1 == u32::from(m.p.cpu[cpu as usize].nr_domains);
+                let span = m.span(cpu, level);
+                span.asym_capacity_max = 1024;
+                if top {
+                    span.flags |= SD_ASYM_CPUCAPACITY | SD_ASYM_CPUCAPACITY_FULL;
+                }
+            }
+        }
+        for group in 0..m.p.root.nr_groups as usize {
+            let members = |cpu: &usize| m.p.group[group].cpus.bits[cpu / 64] >> (cpu % 64) & 1 != 0;
+            let capacities: Vec<u32> =
+                (0..nr_cpus).filter(members).map(|cpu| m.p.cpu[cpu].capacity_orig).collect();
+            let group = &mut m.p.group[group];
+            group.capacity = capacities.iter().sum();
+            group.min_capacity = capacities.iter().copied().min().unwrap_or(0);
+            group.max_capacity = capacities.iter().copied().max().unwrap_or(0);
+        }
+    }
+
+    /// Pairs of neighbouring cores share a cluster; some groups are clusters.
+    fn make_clusters(&mut self, m: &mut Machine) {
+        m.p.root.cluster_active = 1;
+        for cpu in 0..m.nr_cpus() as usize {
+            m.p.cpu[cpu].cluster_first &= !1;
+        }
+        for group in 0..m.p.root.nr_groups as usize {
+            if self.chance(2) {
+                m.p.group[group].flags |= SD_CLUSTER;
+            }
+        }
+    }
+
+    /// Draws everything that changes while a machine runs.
+    pub fn draw(&mut self, drawn: &mut Drawn) {
+        drawn.m.p.profile = self.profile();
+        let busy = self.rng.random_range(0.0..1.0);
+        let crowd = self.rng.random_range(1..=drawn.m.nr_cpus()); // so many CPUs have all tasks
+        for &task in &drawn.tasks {
+            let cpu = self.rng.random_range(0..crowd);
+            self.draw_task(&mut drawn.m, task, cpu);
+        }
+        for cpu in drawn.m.cpus() {
+            self.draw_queue(drawn, cpu);
+        }
+        for at in 0..drawn.tasks.len() {
+            let task = drawn.tasks[at];
+            if self.rng.random_bool(busy) {
+                self.queue(&mut drawn.m, task);
+            }
+        }
+        for cpu in drawn.m.cpus() {
+            self.draw_current(&mut drawn.m, cpu);
+        }
+        self.draw_topology_history(&mut drawn.m);
+        self.draw_masks(&mut drawn.m);
+    }
+
+    fn average(&mut self, weight: u32) -> SchedAvg {
+        let period_contrib = self.rng.random_range(0..1024);
+        let divider = u64::from(LEAST_DIVIDER + period_contrib);
+        let runnable = self.scaled(1024);
+        let util = self.rng.random_range(0..=runnable);
+        SchedAvg {
+            last_update_time: if self.chance(8) { 0 } else { NOW - self.scaled(100_000_000) },
+            load_sum: runnable * divider / 1024,
+            runnable_sum: runnable * divider,
+            util_sum: (util * divider) as u32,
+            period_contrib,
+            load_avg: u64::from(weight) * runnable / 1024,
+            runnable_avg: runnable,
+            util_avg: util,
+        }
+    }
+
+    /// A task asleep, last on `cpu`.
+    fn draw_task(&mut self, m: &mut Machine, task: u32, cpu: u32) {
+        let nr_cpus = m.nr_cpus();
+        let weight = self.pick(&WEIGHTS);
+        let online = m.p.root.online;
+        let sum_exec_runtime = self.scaled(1 << 34);
+        let pinned = self.chance(4);
+        let mut t = Task {
+            avg: self.average(weight),
+            exec_start: NOW - self.scaled(1 << 30),
+            sum_exec_runtime,
+            prev_sleep_runtime: self.rng.random_range(0..=sum_exec_runtime),
+            run_length_avg: self.scaled(8_000_000),
+            nvcsw: self.scaled(10_000),
+            nivcsw: self.scaled(10_000),
+            wakee_flip_decay_ts: NOW / TICK - self.scaled(1000),
+            last_wakee: FIRST_TASK + self.rng.random_range(0..4),
+            wakee_flips: self.scaled(200) as u32,
+            weight,
+            util_est_enqueued: self.scaled(1024) as u32,
+            util_est_ewma: self.scaled(1024) as u32,
+            util_changed: self.chance(2).into(),
+            mru_prev: NO_TASK,
+            mru_next: NO_TASK,
+            cpu: cpu as u16,
+            recent_used_cpu: self.rng.random_range(0..nr_cpus) as u16,
+            idle_policy: (weight == 3).into(),
+            per_cpu_kthread: self.chance(8).into(),
+            exiting: self.chance(16).into(),
+            hint: self.pick(&[0, 0, 1, 2, 4, 8, 5, 6, 9, 10]),
+            eligible: self.chance(2).into(),
+            throttled: self.chance(16).into(),
+            cpus_allowed: online,
+            ..*m.task(task)
+        };
+        (t.on_rq, t.delayed) = (0, 0);
+        if pinned {
+            for word in &mut t.cpus_allowed.bits {
+                *word &= self.rng.random::<u64>() & self.rng.random::<u64>();
+            }
+            set(&mut t.cpus_allowed, cpu, true);
+        }
+        t.nr_cpus_allowed =
+            t.cpus_allowed.bits.iter().map(|word| word.count_ones()).sum::<u32>() as u16;
+        *m.task(task) = t;
+    }
+
+    /// An empty queue with a history.
+    fn draw_queue(&mut self, drawn: &mut Drawn, cpu: u32) {
+        let capacity = match drawn.unequal {
+            true => drawn.m.p.cpu[cpu as usize].capacity_orig,
+            false => 1024,
+        };
+        let idle_exit_latency = match self.pick(&[0, 1, 2]) {
+            0 => LATENCY_UNKNOWN,
+            _ => self.pick(&[0, 1_000, 2_000, 50_000]),
+        };
+        let wake_avg_idle = self.scaled(2_000_000);
+        *drawn.m.rq(cpu) = Rq {
+            cfs: CfsRq {
+                avg: SchedAvg {
+                    last_update_time: NOW - self.scaled(10_000_000),
+                    ..self.average(1024)
+                },
+                load_weight: 0,
+                removed_load: self.scaled(500),
+                removed_runnable: self.scaled(500),
+                removed_util: self.scaled(500),
+                removed_nr: self.chance(4).into(),
+                util_est: 0,
+                h_nr_queued: 0,
+                h_nr_delayed: 0,
+                h_nr_idle: 0,
+                ..drawn.m.rq(cpu).cfs
+            },
+            curr: cpu,
+            nr_running: self.chance(16).into(), // of another class
+            capacity: capacity * self.rng.random_range(50..=100) / 100,
+            idle_exit_latency,
+            mru_head: NO_TASK,
+            mru_tail: NO_TASK,
+            misfit_task_load: if drawn.unequal { self.scaled(1024) } else { 0 },
+            idle_stamp: if self.chance(3) { 0 } else { NOW - self.scaled(100_000_000) },
+            avg_idle: self.scaled(2_000_000),
+            wake_avg_idle,
+            wake_stamp: NOW / TICK - self.scaled(20),
+            max_idle_balance_cost: 500_000 + self.scaled(2_000_000),
+            next_balance: NOW / TICK + 4 - self.scaled(8),
+            ttwu_pending: self.chance(8).into(),
+            active_balance: self.chance(8).into(),
+            tick_stopped: self.chance(4).into(),
+            nohz_flags: self.rng.random_range(0..4),
+            ..*drawn.m.rq(cpu)
+        };
+    }
+
+    /// Puts a task at the tail of the list of its CPU, perhaps as a delayed one.
+    fn queue(&mut self, m: &mut Machine, task: u32) {
+        let delayed = self.chance(6);
+        let cpu = u32::from(m.task(task).cpu);
+        let tail = m.rq(cpu).mru_tail;
+        let t = m.task(task);
+        (t.on_rq, t.delayed) = (1, delayed.into());
+        (t.mru_prev, t.mru_next) = (tail, NO_TASK);
+        t.avg.last_update_time = t.avg.last_update_time.max(NOW - 10_000_000);
+        let t = *t;
+        match tail {
+            NO_TASK => m.rq(cpu).mru_head = task,
+            _ => m.task(tail).mru_next = task,
+        }
+        let rq = m.rq(cpu);
+        rq.mru_tail = task;
+        rq.nr_running += 1;
+        rq.cfs.h_nr_queued += 1;
+        rq.cfs.h_nr_delayed += u32::from(delayed);
+        rq.cfs.h_nr_idle += u32::from(t.idle_policy);
+        rq.cfs.load_weight += u64::from(t.weight);
+        rq.cfs.avg.load_avg += t.avg.load_avg;
+        rq.cfs.avg.load_sum += t.avg.load_sum * u64::from(t.weight);
+        rq.cfs.avg.runnable_avg += t.avg.runnable_avg;
+        rq.cfs.avg.runnable_sum += t.avg.runnable_sum;
+        rq.cfs.avg.util_avg += t.avg.util_avg;
+        rq.cfs.avg.util_sum += t.avg.util_sum;
+        if !delayed {
+            rq.cfs.util_est += t.util_est_enqueued.max(t.util_est_ewma);
+        }
+    }
+
+    /// The head of the list runs, unless the CPU has not switched to it yet.
+    fn draw_current(&mut self, m: &mut Machine, cpu: u32) {
+        let head = m.rq(cpu).mru_head;
+        if head != NO_TASK && m.task(head).delayed == 0 && !self.chance(8) {
+            m.rq(cpu).curr = head;
+        }
+    }
+
+    fn draw_topology_history(&mut self, m: &mut Machine) {
+        for cpu in 0..m.nr_cpus() as usize {
+            for level in 0..usize::from(m.p.cpu[cpu].nr_domains) {
+                let sd = &mut m.p.domain[cpu][level];
+                sd.balance_interval = self.rng.random_range(sd.min_interval..=sd.max_interval);
+                sd.nr_balance_failed = self.scaled(8) as u32;
+                sd.last_balance = NOW / TICK - self.scaled(100);
+                sd.max_newidle_lb_cost = self.scaled(1_000_000);
+                sd.last_decay_max_lb_cost = NOW / TICK - self.scaled(500);
+                sd.avg_scan_cost = self.scaled(100_000);
+            }
+        }
+        for llc in 0..m.nr_cpus() as usize {
+            let llc = &mut m.p.llc[llc];
+            llc.has_idle_cores = self.rng.random_range(0..2);
+            llc.nr_idle_scan = self.rng.random_range(0..=llc.size);
+            llc.nr_busy_cpus = self.rng.random_range(0..=llc.size);
+        }
+        for group in 0..m.p.root.nr_groups as usize {
+            m.p.group[group].imbalance = self.chance(16).into();
+        }
+        m.p.root.overload = self.rng.random_range(0..2);
+        m.p.root.serialize_busy = self.chance(8).into();
+        m.p.root.nohz_next_balance = NOW / TICK + 4 - self.scaled(8);
+        m.p.root.nohz_next_blocked = NOW / TICK + 4 - self.scaled(8);
+    }
+
+    /// The masks say what the queues show.
+    fn draw_masks(&mut self, m: &mut Machine) {
+        for cpu in m.cpus() {
+            let rq = *m.rq(cpu);
+            let idle = rq.curr == cpu && rq.nr_running == 0 && rq.ttwu_pending == 0;
+            let sched_idle = rq.nr_running > 0 && rq.nr_running == rq.cfs.h_nr_idle;
+            set(&mut m.p.root.idle, cpu, idle);
+            set(&mut m.p.root.sched_idle, cpu, sched_idle);
+            set(&mut m.p.root.tickless, cpu, rq.tick_stopped != 0);
+        }
+        for cpu in m.cpus() {
+            let c = m.p.cpu[cpu as usize];
+            let idle = m.p.root.idle;
+            let all = c.siblings[..usize::from(c.nr_siblings)]
+                .iter()
+                .all(|&sibling| idle.bits[usize::from(sibling) / 64] >> (sibling % 64) & 1 != 0);
+            set(&mut m.p.root.idle_core, cpu, all);
+        }
+    }
+}
+
+/// Every kernel, alone and with every patch.
+fn profiles() -> Vec<Profile> {
+    let patches: Vec<String> = patch_names().into_iter().map(|(name, _)| name).collect();
+    let mut profiles = Vec::new();
+    for kernel in kernel_names() {
+        for patch in ["baseline"].into_iter().chain(patches.iter().map(String::as_str)) {
+            profiles.push(Policy::parse(kernel, patch).expect("known names").profile);
+        }
+    }
+    profiles
+}

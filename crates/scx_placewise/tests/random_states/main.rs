@@ -1,0 +1,300 @@
+//! The native build and the BPF build give equal answers, and leave equal
+//! states behind, for 100,000 and more states drawn at random.
+
+extern crate placewise_policy as native;
+extern crate self as placewise_policy;
+
+#[path = "../../../placewise-policy/tests/common/mod.rs"]
+mod common;
+mod generate;
+#[path = "../twin/mod.rs"]
+mod twin;
+
+pub use native::*;
+pub use twin::Placement;
+
+use std::collections::BTreeSet;
+
+use common::{NOW, TICK};
+use generate::{Drawn, Generator};
+use rand::RngExt;
+
+/// States drawn on one machine before the next machine.
+const STATES_PER_MACHINE: u32 = 100;
+
+/// Walks before they start.
+const NO_WALK: BalanceWalk = BalanceWalk {
+    next_balance: 0,
+    cost: 0,
+    cpu: 0,
+    level: 0,
+    idle: 0,
+    not_my_job: 0,
+    need_decay: 0,
+    pulled: 0,
+};
+const NO_NOHZ_WALK: NohzWalk =
+    NohzWalk { next_balance: 0, this_cpu: 0, cpu: 0, flags: 0, aborted: 0 };
+
+/// Calls `act` on each of `states` random states.
+fn for_states(seed: u128, states: u32, mut act: impl FnMut(&mut Generator, &mut Drawn)) {
+    let mut generator = Generator::new(seed);
+    for _ in 0..states / STATES_PER_MACHINE {
+        let mut drawn = generator.machine();
+        for _ in 0..STATES_PER_MACHINE {
+            generator.draw(&mut drawn);
+            act(&mut generator, &mut drawn);
+        }
+    }
+}
+
+impl Generator {
+    fn cpu(&mut self, drawn: &Drawn) -> u32 {
+        self.rng.random_range(0..drawn.m.nr_cpus())
+    }
+
+    fn task(&mut self, drawn: &Drawn) -> u32 {
+        self.pick(&drawn.tasks)
+    }
+
+    /// A moment after what the state remembers.
+    fn now(&mut self) -> u64 {
+        NOW + self.pick(&[0, 1, 1_000, 1_500_000, TICK, 40_000_000, 5_000_000_000])
+    }
+}
+
+#[test]
+fn wakeups_are_placed_alike() {
+    let (mut affine, mut search) = (BTreeSet::new(), BTreeSet::new());
+    for_states(1, 40_000, |generator, drawn| {
+        let (task, cpu, now) = (generator.task(drawn), generator.cpu(drawn), generator.now());
+        let flags = WF_TTWU
+            | generator.pick(&[0, WF_SYNC])
+            | generator.pick(&[0, 0, 0, WF_CURRENT_CPU])
+            | generator.pick(&[0, 0, 0, WF_INTERRUPT]);
+        let prev = drawn.m.task(task).cpu.into();
+        let on_cpu = generator.chance(2);
+        let chosen = drawn.m.p.select_task_rq(task, prev, cpu, flags, now);
+        affine.insert(u32::from(drawn.m.p.decision.affine));
+        search.insert(u32::from(drawn.m.p.decision.search));
+        drawn.m.p.ttwu_queue_wakelist(task, cpu, chosen, on_cpu);
+        drawn.m.p.record_scan_cost(cpu, u64::from(generator.rng.random_range(0..100_000u32)));
+    });
+    assert_eq!(affine, (AFFINE_NOT_TRIED..=AFFINE_UNDECIDED).collect(), "every reason occurs");
+    search.insert(SEARCH_CLUSTER); // A scan of a cluster answers like one of an LLC.
+    assert_eq!(search, (SEARCH_NONE..=SEARCH_FAILED).collect(), "every reason occurs");
+}
+
+#[test]
+fn new_tasks_are_placed_alike() {
+    for_states(2, 15_000, |generator, drawn| {
+        let (child, cpu, now) = (generator.task(drawn), generator.cpu(drawn), generator.now());
+        if drawn.m.task(child).on_rq != 0 {
+            return;
+        }
+        let parent = drawn.m.rq(cpu).curr;
+        drawn.m.task(child).avg.last_update_time = 0;
+        drawn.m.p.copy_task(child, parent, cpu);
+        let chosen = drawn.m.p.select_task_rq(child, cpu, cpu, WF_FORK, now);
+        drawn.m.p.place_new_task(child, chosen);
+        drawn.m.p.enqueue_task(child, 0, now);
+    });
+}
+
+#[test]
+fn execs_are_placed_alike() {
+    for_states(3, 10_000, |generator, drawn| {
+        let (task, now) = (generator.task(drawn), generator.now());
+        let cpu = drawn.m.task(task).cpu.into();
+        drawn.m.p.select_task_rq(task, cpu, cpu, WF_EXEC, now);
+    });
+}
+
+/// Balances a random level of a random CPU in each of `states` states.
+fn balance(seed: u128, states: u32, idle: u32) {
+    let mut moved = 0;
+    for_states(seed, states, |generator, drawn| {
+        balance_once(generator, drawn, idle);
+        moved += drawn.m.p.balance.nr;
+    });
+    assert!(moved > states / 20, "only {moved} tasks moved");
+}
+
+fn balance_once(generator: &mut Generator, drawn: &mut Drawn, idle: u32) {
+    let (cpu, now) = (generator.cpu(drawn), generator.now());
+    let nr_domains = u32::from(drawn.m.p.cpu[cpu as usize].nr_domains);
+    if nr_domains == 0 {
+        return;
+    }
+    let level = generator.rng.random_range(0..nr_domains);
+    drawn.m.p.load_balance(cpu, level, idle, now);
+    carry_out(drawn, now);
+}
+
+/// Moves the tasks that the last balance chose, as an engine does.
+fn carry_out(drawn: &mut Drawn, now: u64) {
+    let result = drawn.m.p.balance;
+    for at in 0..result.nr as usize {
+        drawn.m.p.dequeue_task(result.task[at], DEQUEUE_MIGRATE, now);
+        drawn.m.p.set_task_cpu(result.task[at], result.dst[at].into());
+        drawn.m.p.enqueue_task(result.task[at], ENQUEUE_MIGRATED, now);
+    }
+    if result.active_balance != 0 {
+        let (src, dst) = (result.active_src.into(), result.active_dst.into());
+        drawn.m.p.active_balance_task(src, dst, now);
+    }
+}
+
+#[test]
+fn idle_cpus_balance_alike() {
+    balance(4, 10_000, CPU_IDLE);
+}
+
+#[test]
+fn busy_cpus_balance_alike() {
+    balance(5, 10_000, CPU_NOT_IDLE);
+}
+
+#[test]
+fn newly_idle_cpus_balance_alike() {
+    balance(6, 10_000, CPU_NEWLY_IDLE);
+}
+
+#[test]
+fn newly_idle_walks_go_alike() {
+    for_states(7, 6_000, |generator, drawn| {
+        let (cpu, now) = (generator.cpu(drawn), generator.now());
+        let mut walk = NO_WALK;
+        if !drawn.m.p.newidle_balance_start(&mut walk, cpu, now) {
+            return;
+        }
+        loop {
+            let level = drawn.m.p.newidle_balance_next(&mut walk);
+            if level >= NR_LEVELS {
+                break;
+            }
+            let pulled = drawn.m.p.load_balance(cpu, level, CPU_NEWLY_IDLE, now);
+            carry_out(drawn, now);
+            let cost = generator.rng.random_range(0..200_000);
+            drawn.m.p.newidle_balance_level_done(&mut walk, cost, pulled, now);
+        }
+        drawn.m.p.newidle_balance_end(&mut walk);
+    });
+}
+
+/// A periodic visit of the levels of `cpu`.
+fn rebalance(drawn: &mut Drawn, cpu: u32, idle: u32, now: u64) {
+    let mut walk = NO_WALK;
+    drawn.m.p.rebalance_domains_start(&mut walk, cpu, idle, now);
+    loop {
+        let level = drawn.m.p.rebalance_domains_next(&mut walk, now);
+        if level >= NR_LEVELS {
+            break;
+        }
+        let moved = drawn.m.p.load_balance(cpu, level, walk.idle, now);
+        let go_on = drawn.m.p.balance.continue_balancing != 0;
+        carry_out(drawn, now);
+        drawn.m.p.rebalance_domains_level_done(&mut walk, moved, go_on, now);
+    }
+    drawn.m.p.rebalance_domains_end(&mut walk);
+}
+
+#[test]
+fn ticks_balance_alike() {
+    for_states(8, 4_000, |generator, drawn| {
+        let (cpu, now) = (generator.cpu(drawn), generator.now());
+        drawn.m.p.task_tick(cpu, now);
+        drawn.m.p.nohz_balancer_kick(cpu, now);
+        if drawn.m.p.trigger_load_balance(cpu, now) {
+            let idle = generator.pick(&[CPU_IDLE, CPU_NOT_IDLE]);
+            rebalance(drawn, cpu, idle, now);
+        }
+    });
+}
+
+#[test]
+fn tickless_cpus_balance_alike() {
+    for_states(9, 4_000, |generator, drawn| {
+        let (cpu, now) = (generator.cpu(drawn), generator.now());
+        drawn.m.p.nohz_balance_enter_idle(generator.cpu(drawn));
+        drawn.m.p.nohz_balance_exit_idle(generator.cpu(drawn));
+        let mut walk = NO_NOHZ_WALK;
+        if !drawn.m.p.nohz_balance_start(&mut walk, cpu, now) {
+            return;
+        }
+        loop {
+            let next = drawn.m.p.nohz_balance_next(&mut walk, now);
+            if next >= NO_CPU {
+                break;
+            }
+            drawn.m.p.update_blocked_averages(next, now);
+            rebalance(drawn, next, CPU_IDLE, now);
+        }
+        drawn.m.p.nohz_balance_end(&mut walk, now);
+    });
+}
+
+/// A task's life on a queue, in an order that an engine could take.
+#[test]
+fn queues_change_alike() {
+    for_states(10, 10_000, |generator, drawn| {
+        let (task, cpu, now) = (generator.task(drawn), generator.cpu(drawn), generator.now());
+        let p = &mut drawn.m.p;
+        p.set_ttwu_pending(cpu, generator.chance(2));
+        match p.task[task as usize] {
+            Task { on_rq: 0, .. } => {
+                p.set_task_cpu(task, cpu);
+                let flags = generator.pick(&[ENQUEUE_WAKEUP, ENQUEUE_WAKEUP | ENQUEUE_MIGRATED]);
+                p.enqueue_task(task, flags, now);
+                p.sample_avg_idle(cpu, now);
+            }
+            Task { delayed: 1, .. } => p.requeue_delayed(task, now),
+            _ => {}
+        }
+        let cpu = p.task[task as usize].cpu.into();
+        p.put_prev_task(cpu, now);
+        p.set_next_task(cpu, task, now);
+        let later = now + generator.rng.random_range(0..50_000_000);
+        p.update_curr(cpu, later);
+        p.task_tick(cpu, later);
+        match generator.pick(&[0, 1, 2]) {
+            0 => p.delay_dequeue(task, later),
+            1 => p.dequeue_task(task, DEQUEUE_SLEEP, later),
+            _ => p.dequeue_task(task, 0, later),
+        }
+        p.set_next_task(cpu, cpu, later);
+    });
+}
+
+#[test]
+fn pure_functions_answer_alike() {
+    let Some(mut kernel) = twin::kernel() else { return };
+    let mut generator = Generator::new(11);
+    for _ in 0..1_000 {
+        let size = generator.rng.random_range(0..=1024);
+        let util = generator.rng.random_range(0..=u64::from(size) * 1536);
+        let arguments = [util, size.into(), 117];
+        let answer = kernel.call("nr_idle_scan_of", &arguments, None);
+        assert_eq!(answer, nr_idle_scan_of(util, size, 117).into());
+    }
+    for hint in 0..64 {
+        assert_eq!(kernel.call("hint_check", &[hint], None), hint_check(hint as u32) as u64);
+    }
+}
+
+#[test]
+fn every_native_entry_point_has_a_bpf_twin() {
+    let source = include_str!("../../../placewise-policy/src/native.c");
+    let pure = ["nr_idle_scan_of", "hint_check"];
+    let with_state = source.split("placewise_").skip(1).filter_map(|rest| rest.split_once('('));
+    for (name, _) in with_state.filter(|(name, _)| !["layout", "walk"].contains(name)) {
+        assert!(
+            pure.contains(&name) || twin::twins().any(|twin| twin == name),
+            "{name} has no twin"
+        );
+    }
+    let Some(kernel) = twin::kernel() else { return };
+    for name in twin::twins().chain(pure) {
+        assert!(kernel.entry_points().any(|program| program == name), "no BPF program for {name}");
+    }
+}
