@@ -116,7 +116,7 @@ fn parse_struct(name: &str, body: &str) -> Item {
             let rust_type = dimensions
                 .iter()
                 .rev()
-                .fold(rust_type(base), |element, size| format!("[{element}; {size} as usize]"));
+                .fold(rust_type(base), |element, size| array_of(&element, size));
             fields.push(Field { name: field.to_string(), rust_type, doc: doc.take() });
         }
     }
@@ -132,6 +132,12 @@ fn split_type(text: &str) -> (&str, &str) {
         .unwrap_or_else(|| panic!("not a declaration: {text}"))
         .0;
     (&text[..at], &text[at + 1..])
+}
+
+/// A size that is a number needs no cast.
+fn array_of(element: &str, size: &str) -> String {
+    let cast = if size.chars().all(|c| c.is_ascii_digit()) { "" } else { " as usize" };
+    format!("[{element}; {size}{cast}]")
 }
 
 fn split_array(declarator: &str) -> (&str, Vec<&str>) {

@@ -45,8 +45,8 @@ impl Jitter {
 
     #[inline]
     fn apply(self, figure: Time, random: u32) -> Time {
-        let factor = self.least + (u64::from(random) * self.span >> 32);
-        figure * factor >> FIXED_POINT
+        let factor = self.least + ((u64::from(random) * self.span) >> 32);
+        (figure * factor) >> FIXED_POINT
     }
 }
 

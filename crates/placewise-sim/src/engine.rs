@@ -186,6 +186,14 @@ impl<'a> Engine<'a> {
 
     /// Runs until the workload's window is over or all its tasks have exited.
     pub fn run(&mut self) -> Result<Outcome, SimError> {
+        self.run_observed(|_| {})
+    }
+
+    /// The same; `observe` sees the state after each event.
+    pub fn run_observed(
+        &mut self,
+        mut observe: impl FnMut(&Engine<'a>),
+    ) -> Result<Outcome, SimError> {
         self.start();
         let mut begin = self.snapshot();
         while let Some((time, slot)) = self.queue.pop() {
@@ -205,6 +213,7 @@ impl<'a> Engine<'a> {
                 Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
                 Slot::Timer(task) => self.timer_expired(task),
             }
+            observe(self);
             if self.alive == 0 {
                 break;
             }

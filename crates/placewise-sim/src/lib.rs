@@ -14,6 +14,7 @@ mod engine;
 mod event_queue;
 mod idle;
 mod interrupt;
+mod invariants;
 mod measure;
 mod ops;
 mod outcome;
@@ -26,6 +27,8 @@ mod topology;
 mod tracing;
 mod wakeup;
 
+#[doc(hidden)]
+pub use invariants::{Audit, simulate_checked};
 pub use outcome::{Better, Figure, Outcome, Statistics};
 pub use topology::domain_rules;
 

@@ -1,7 +1,7 @@
 //! Lays a machine's topology and sched domains out in the policy's state.
 
 use placewise_machine::{
-    CpuSet, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build,
+    CpuSet, DomainFlags, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build,
 };
 use placewise_policy::*;
 
@@ -204,14 +204,9 @@ fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
     for cpu in machine.online().iter() {
         let llc = usize::from(machine.cpus[cpu].llc);
         let cpus = machine.cpus_where(|other| other.online && usize::from(other.llc) == llc);
-        let shares = |&span: &usize| {
-            domains.spans[span].flags.contains(placewise_machine::DomainFlags::SHARE_LLC)
-        };
-        let level = domains.chains[cpu].iter().rposition(|span| shares(span));
-        let clusters = |&span: &usize| {
-            domains.spans[span].flags.contains(placewise_machine::DomainFlags::CLUSTER)
-        };
-        cluster_active |= domains.chains[cpu].iter().any(|span| clusters(span));
+        let has = |flag| move |&span: &usize| domains.spans[span].flags.contains(flag);
+        let level = domains.chains[cpu].iter().rposition(has(DomainFlags::SHARE_LLC));
+        cluster_active |= domains.chains[cpu].iter().any(has(DomainFlags::CLUSTER));
         let (first_word, end_word) = word_range(&cpus);
         state.llc[llc] = Llc {
             cpus: mask(&cpus),
