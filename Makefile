@@ -16,10 +16,10 @@ help:
 demo: compiler ## build, show this machine, compare two policies on a dual EPYC
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
-	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench --runs 3 \
-	    --case groups=1 --case groups=4 --policy baseline --policy short-task
+	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench \
+	    --policy baseline --policy short-task
 	$(RUN) compare --machine zen3-2s-nps1 --workload schbench --runs 3 \
-	    --case workers=4 --case workers=16 --policy baseline --policy short-task
+	    --policy baseline --policy short-task
 
 .PHONY: test
 test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-dev are installed
