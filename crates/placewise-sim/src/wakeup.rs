@@ -26,8 +26,8 @@ pub enum WakerContext {
 /// A wakeup whose CPU has been chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    wakee: u32,
-    cpu: u32,
+    pub wakee: u32,
+    pub cpu: u32,
 }
 
 /// Lines of a task that try_to_wake_up reads and writes: its state, affinity,

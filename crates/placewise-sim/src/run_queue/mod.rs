@@ -141,6 +141,11 @@ impl RunQueue {
         either!(self, queue => queue.waiting.len())
     }
 
+    /// The tasks that wait, in no order.
+    pub fn tasks(&self) -> Vec<u32> {
+        either!(self, queue => queue.waiting.iter().map(|waiting| waiting.task).collect())
+    }
+
     /// A child starts from its creator's place in the creator's queue.
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
         match self {

@@ -1,0 +1,470 @@
+//! What must hold between any two events, for tests.
+//!
+//! [`simulate_checked`] runs a scenario as [`simulate`](crate::simulate) does
+//! and panics with the reason as soon as the state contradicts itself: a task
+//! in two places or in none, counts of the policy that are not those of the
+//! engine's queues, an idle mask that is not what it stands for, averages that
+//! were added twice, CPU time that was lost or made. An ordinary run does not
+//! pay for it: the observer it runs with is empty.
+//!
+//! Limits: util_est and the scan limits are not recomputed; averages are
+//! compared within a tolerance, for the kernel's own arithmetic rounds them.
+
+use placewise_policy::*;
+use placewise_trace::Sink;
+use placewise_workload::program::Op;
+
+use crate::cpu::{Activity, Interrupt};
+use crate::engine::{Engine, Slot};
+use crate::event_queue::Time;
+use crate::task::TaskState;
+use crate::topology::BOOT;
+use crate::{Outcome, Scenario, SimError, check_affinities};
+
+/// What was seen on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// How often the whole state was checked.
+    pub checks: u64,
+    /// The longest time that a task waited while a CPU of its LLC that it may run on was idle.
+    pub longest_avoidable_wait: Time,
+    /// How often a task was put to sleep that stayed queued.
+    pub delayed: u64,
+}
+
+/// Runs a scenario and checks its state after every `every`th event and at the end.
+pub fn simulate_checked<'r>(
+    scenario: &Scenario<'r>,
+    trace: Option<&'r mut dyn Sink>,
+    every: u64,
+) -> Result<(Outcome, Audit), SimError> {
+    check_affinities(scenario)?;
+    let Scenario { machine, policy, workload, seed } = *scenario;
+    let mut engine = Engine::new(machine, policy, workload, seed, trace)?;
+    let mut auditor = Auditor::new(machine.cpus.len());
+    let outcome = engine.run_observed(|engine| {
+        auditor.observe(engine);
+        if engine.measurement.events % every == 0 {
+            auditor.check(engine);
+        }
+    })?;
+    auditor.check(&engine);
+    Ok((outcome, auditor.audit))
+}
+
+/// Follows a run from event to event.
+struct Auditor {
+    audit: Audit,
+    /// The last event, and since then the state of every CPU.
+    last: Time,
+    spent: Vec<Spent>,
+    states: Vec<Spending>,
+    /// Since when each task has waited in vain; indexed as the tasks are.
+    waits_in_vain: Vec<Option<Time>>,
+    was_delayed: Vec<bool>,
+}
+
+/// What a CPU's time goes to.
+#[derive(Clone, Copy)]
+enum Spending {
+    Task,
+    NewIdle,
+    Idle,
+    IdleExit,
+    /// The idle task does something.
+    Overhead,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    task: Time,
+    newidle: Time,
+    idle: Time,
+    idle_exit: Time,
+    overhead: Time,
+}
+
+impl Auditor {
+    fn new(nr_cpus: usize) -> Self {
+        Auditor {
+            audit: Audit::default(),
+            last: BOOT,
+            spent: vec![Spent::default(); nr_cpus],
+            states: vec![Spending::Idle; nr_cpus],
+            waits_in_vain: Vec::new(),
+            was_delayed: Vec::new(),
+        }
+    }
+
+    fn observe(&mut self, engine: &Engine) {
+        assert!(engine.now >= self.last, "time runs backwards");
+        self.spend(engine);
+        let tasks = engine.next_task as usize;
+        self.waits_in_vain.resize(tasks, None);
+        self.was_delayed.resize(tasks, false);
+        for task in FIRST_TASK..engine.next_task {
+            let delayed = engine.policy.task[task as usize].delayed != 0;
+            let begins = delayed && !self.was_delayed[task as usize];
+            self.audit.delayed += u64::from(begins);
+            self.was_delayed[task as usize] = delayed;
+            self.follow_wait(engine, task);
+        }
+    }
+
+    fn spend(&mut self, engine: &Engine) {
+        let elapsed = engine.now - self.last;
+        self.last = engine.now;
+        for (cpu, (spent, state)) in self.spent.iter_mut().zip(&mut self.states).enumerate() {
+            *match state {
+                Spending::Task => &mut spent.task,
+                Spending::NewIdle => &mut spent.newidle,
+                Spending::Idle => &mut spent.idle,
+                Spending::IdleExit => &mut spent.idle_exit,
+                Spending::Overhead => &mut spent.overhead,
+            } += elapsed;
+            *state = spending(engine, cpu as u32);
+        }
+    }
+
+    fn follow_wait(&mut self, engine: &Engine, task: u32) {
+        let waits_in_vain = &mut self.waits_in_vain[task as usize];
+        if !waits(engine, task) || !has_idle_neighbour(engine, task) {
+            *waits_in_vain = None;
+            return;
+        }
+        let since = *waits_in_vain.get_or_insert(engine.now);
+        let longest = &mut self.audit.longest_avoidable_wait;
+        *longest = (*longest).max(engine.now - since);
+    }
+
+    fn check(&mut self, engine: &Engine) {
+        self.audit.checks += 1;
+        for task in FIRST_TASK..engine.next_task {
+            check_task(engine, task);
+        }
+        for cpu in engine.machine.online().iter() {
+            check_queue(engine, cpu as u32);
+            check_recency(engine, cpu as u32);
+            check_masks(engine, cpu as u32);
+            check_averages(engine, cpu as u32);
+            self.check_time(engine, cpu);
+        }
+        check_llcs(engine);
+        check_total_time(engine);
+    }
+
+    /// Run time, idle time and the kernel's overhead are all the time there is.
+    fn check_time(&self, engine: &Engine, cpu: usize) {
+        // The last event's state still holds at the end of the window.
+        let mut spent = self.spent[cpu];
+        let since = engine.now - self.last;
+        match self.states[cpu] {
+            Spending::Task => spent.task += since,
+            Spending::NewIdle => spent.newidle += since,
+            Spending::Idle => spent.idle += since,
+            Spending::IdleExit => spent.idle_exit += since,
+            Spending::Overhead => spent.overhead += since,
+        }
+        let Spent { task, newidle, idle, idle_exit, overhead } = spent;
+        let elapsed = engine.now - BOOT;
+        assert_eq!(task + newidle + idle + idle_exit + overhead, elapsed, "CPU {cpu}");
+
+        let here = &engine.cpus[cpu];
+        let run = here.counters.run_ns + unaccounted(engine, cpu as u32);
+        assert!(
+            (task..=task + newidle).contains(&run),
+            "CPU {cpu} accounts {run} ns to tasks, which had {task} ns, and {newidle} ns of \
+             newly-idle balance, by {}",
+            engine.now
+        );
+        let resting =
+            if here.activity == Activity::Idle { engine.now - here.idle_since } else { 0 };
+        let counted = here.counters.idle_ns + resting;
+        assert!(
+            // A CPU that is kicked counts as idle until the kick arrives.
+            (idle.saturating_sub(BOOT)..=idle + idle_exit + BOOT).contains(&counted)
+                || here.activity == Activity::IdleExit,
+            "CPU {cpu} counts {counted} ns idle of {idle} ns, and {idle_exit} ns of coming back"
+        );
+    }
+}
+
+fn spending(engine: &Engine, cpu: u32) -> Spending {
+    match engine.cpus[cpu as usize].activity {
+        Activity::Idle => Spending::Idle,
+        Activity::IdleExit => Spending::IdleExit,
+        Activity::NewIdle => Spending::NewIdle,
+        _ if engine.running(cpu).is_some() => Spending::Task,
+        _ => Spending::Overhead,
+    }
+}
+
+/// Run time of the current task since it was accounted last.
+fn unaccounted(engine: &Engine, cpu: u32) -> Time {
+    match engine.running(cpu) {
+        Some(task) if engine.is_queued(task) => {
+            engine.now - engine.policy.task[task as usize].exec_start
+        }
+        _ => 0,
+    }
+}
+
+fn waits(engine: &Engine, task: u32) -> bool {
+    let record = &engine.policy.task[task as usize];
+    record.on_rq != 0
+        && record.delayed == 0
+        && record.idle_policy == 0
+        && engine.current(u32::from(record.cpu)) != task
+}
+
+fn has_idle_neighbour(engine: &Engine, task: u32) -> bool {
+    let record = &engine.policy.task[task as usize];
+    let llc = engine.policy.cpu[record.cpu as usize].llc;
+    let span = &engine.policy.llc[llc as usize].cpus;
+    let idle = &engine.policy.root.idle;
+    let words = span.bits.iter().zip(&idle.bits).zip(&record.cpus_allowed.bits);
+    words.into_iter().any(|((span, idle), allowed)| span & idle & allowed != 0)
+}
+
+fn has(mask: &Cpumask, cpu: u32) -> bool {
+    mask.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0
+}
+
+/// Where a task is, by the engine and by the policy.
+fn check_task(engine: &Engine, task: u32) {
+    let state = &engine.tasks[task as usize];
+    let record = &engine.policy.task[task as usize];
+    let cpu = u32::from(record.cpu);
+    let now = engine.now;
+    let waiting = engine
+        .run_queues
+        .iter()
+        .flat_map(|queue| queue.tasks())
+        .filter(|&other| other == task)
+        .count();
+    let current = (0..engine.cpus.len() as u32).filter(|&cpu| engine.current(cpu) == task).count();
+    let leaving = engine.cpus.iter().filter(|cpu| cpu.prev == Some(task)).count();
+    assert!(current <= 1 && leaving <= 1, "task {task} is on several CPUs at {now}");
+    assert_eq!(
+        state.on_cpu,
+        current + leaving > 0,
+        "task {task} at {now}: is it on a CPU? current of {current}, leaving {leaving}"
+    );
+
+    let in_flight = in_flight(engine, task);
+    let queued = record.on_rq != 0;
+    let (may_queue, may_fly) = match state.state {
+        TaskState::Runnable => (queued, false),
+        TaskState::Blocked => (queued == (record.delayed != 0), false),
+        TaskState::Waking => (!queued, true),
+        TaskState::Exited => (!queued, false),
+        TaskState::Unused => (false, false),
+    };
+    assert!(
+        may_queue,
+        "task {task} at {now} is {:?}: queued {queued}, delayed {}",
+        state.state, record.delayed
+    );
+    assert_eq!(in_flight, usize::from(may_fly), "task {task} at {now}: wakeups under way");
+    let runs = queued && current == 1;
+    assert_eq!(
+        waiting + usize::from(runs),
+        usize::from(queued),
+        "task {task} at {now}: on {waiting} queues, running: {runs}"
+    );
+    if queued {
+        assert!(has(&record.cpus_allowed, cpu), "task {task} at {now} may not be on CPU {cpu}");
+        assert!(has(&engine.policy.root.online, cpu), "CPU {cpu} is offline");
+    }
+    if state.state == TaskState::Blocked {
+        assert!(is_awaited(engine, task), "task {task} at {now} sleeps for ever");
+    }
+}
+
+/// Wakeups of a task that have begun and not ended.
+fn in_flight(engine: &Engine, task: u32) -> usize {
+    let spins = usize::from(engine.tasks[task as usize].spinner.is_some());
+    let of_cpu = |cpu: &crate::cpu::Cpu| {
+        let listed = cpu.wake_list.iter().filter(|(wakee, _)| *wakee == task).count();
+        let placed = [cpu.placed, cpu.interrupt_placed];
+        listed + placed.iter().flatten().filter(|placed| placed.wakee == task).count()
+    };
+    spins + engine.cpus.iter().map(of_cpu).sum::<usize>()
+}
+
+/// Something is left that will wake a sleeping task, as far as it can be told from outside.
+fn is_awaited(engine: &Engine, task: u32) -> bool {
+    let state = &engine.tasks[task as usize];
+    let timer = engine.slot(Slot::Timer(task));
+    let is_wakee = |cpu: &crate::cpu::Cpu| {
+        cpu.wakees.contains(&task) || cpu.interrupts.contains(&Interrupt::Timer(task))
+    };
+    let op = engine.workload.programs[state.program as usize].ops[state.pc as usize];
+    engine.queue.due(timer).is_some()
+        || engine.cpus.iter().any(is_wakee)
+        || match op {
+            Op::Wait { .. } => !state.token,
+            Op::Join => state.children > 0,
+            _ => is_listed(engine, task),
+        }
+}
+
+fn is_listed(engine: &Engine, task: u32) -> bool {
+    engine.channels.iter().any(|it| it.readers.contains(&task) || it.writers.contains(&task))
+        || engine.mutexes.iter().any(|it| it.waiters.contains(&task))
+        || engine.conditions.iter().any(|it| it.waiters.contains(&task))
+        || engine.barriers.iter().any(|it| it.waiters.contains(&task))
+        || engine.gates.iter().any(|it| it.waiters.contains(&task))
+}
+
+fn queued_on<'e>(engine: &'e Engine<'_>, cpu: u32) -> impl Iterator<Item = u32> + 'e {
+    (FIRST_TASK..engine.next_task).filter(move |&task| {
+        let record = &engine.policy.task[task as usize];
+        record.on_rq != 0 && u32::from(record.cpu) == cpu
+    })
+}
+
+/// The policy's counts are those of the tasks, and the engine's queue holds the same tasks.
+fn check_queue(engine: &Engine, cpu: u32) {
+    let rq = &engine.policy.rq[cpu as usize];
+    let records = || queued_on(engine, cpu).map(|task| &engine.policy.task[task as usize]);
+    let count = |of: fn(&Task) -> bool| records().filter(|&record| of(record)).count() as u32;
+    let weight: u64 = records().map(|record| u64::from(record.weight)).sum();
+    let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
+    let expected = (
+        count(|_| true),
+        count(|_| true),
+        count(|record| record.delayed != 0),
+        count(|record| record.idle_policy != 0),
+    );
+    let now = engine.now;
+    assert_eq!(found, expected, "CPU {cpu} at {now}: running, queued, delayed, idle-policy");
+    assert_eq!(rq.cfs.load_weight, weight, "CPU {cpu} at {now}: weight");
+
+    let current = engine.current(cpu);
+    let mut waiting = engine.run_queues[cpu as usize].tasks();
+    waiting.sort_unstable();
+    let expected: Vec<u32> = queued_on(engine, cpu).filter(|&task| task != current).collect();
+    assert_eq!(waiting, expected, "CPU {cpu} at {now}: the engine's queue and the policy's");
+
+    let activity = engine.cpus[cpu as usize].activity;
+    if current < FIRST_TASK {
+        assert_eq!(current, cpu, "another CPU's idle task");
+    } else if !engine.is_queued(current) {
+        assert_eq!(activity, Activity::NewIdle, "CPU {cpu} at {now} runs a task that sleeps");
+    } else {
+        assert_eq!(u32::from(engine.policy.task[current as usize].cpu), cpu);
+        assert!(
+            !matches!(activity, Activity::Idle | Activity::IdleExit),
+            "CPU {cpu} at {now}: {activity:?} with a current task"
+        );
+    }
+}
+
+/// The list of CFS tasks by recency: the same in both directions, and complete.
+fn check_recency(engine: &Engine, cpu: u32) {
+    let rq = &engine.policy.rq[cpu as usize];
+    let walk = |first: u32, next: fn(&Task) -> u32| {
+        let follow = move |task: u32| (task != NO_TASK).then_some(task);
+        let step = move |&task: &u32| follow(next(&engine.policy.task[task as usize]));
+        std::iter::successors(follow(first), step)
+            .take(engine.next_task as usize)
+            .collect::<Vec<u32>>()
+    };
+    let forward = walk(rq.mru_head, |task| task.mru_next);
+    let mut backward = walk(rq.mru_tail, |task| task.mru_prev);
+    backward.reverse();
+    assert_eq!(forward, backward, "CPU {cpu}: the two directions of its list");
+    let mut listed = forward;
+    listed.sort_unstable();
+    assert_eq!(listed, queued_on(engine, cpu).collect::<Vec<u32>>(), "CPU {cpu}: its list");
+}
+
+/// The idle masks say what they are defined as.
+fn check_masks(engine: &Engine, cpu: u32) {
+    let root = &engine.policy.root;
+    let is_idle = |cpu: u32| {
+        let rq = &engine.policy.rq[cpu as usize];
+        rq.curr == cpu && rq.nr_running == 0 && rq.ttwu_pending == 0
+    };
+    let rq = &engine.policy.rq[cpu as usize];
+    let core = &engine.policy.cpu[cpu as usize];
+    let siblings = &core.siblings[..core.nr_siblings as usize];
+    let core_is_idle = siblings.iter().all(|&sibling| is_idle(u32::from(sibling)));
+    let now = engine.now;
+    assert_eq!(has(&root.idle, cpu), is_idle(cpu), "CPU {cpu} at {now}: idle");
+    assert_eq!(has(&root.idle_core, cpu), core_is_idle, "CPU {cpu} at {now}: idle core");
+    assert_eq!(
+        has(&root.sched_idle, cpu),
+        rq.nr_running > 0 && rq.nr_running == rq.cfs.h_nr_idle,
+        "CPU {cpu} at {now}: only SCHED_IDLE tasks"
+    );
+    assert_eq!(has(&root.tickless, cpu), rq.tick_stopped != 0, "CPU {cpu} at {now}: tickless");
+    let here = &engine.cpus[cpu as usize];
+    assert_eq!(rq.ttwu_pending != 0, !here.wake_list.is_empty(), "CPU {cpu} at {now}: wake list");
+    let ticks = engine.queue.due(engine.slot(Slot::Tick(cpu))).is_some();
+    assert!(ticks || here.activity == Activity::Idle, "CPU {cpu} at {now} is busy without a tick");
+}
+
+fn check_llcs(engine: &Engine) {
+    for (llc, &(not_resting, _)) in engine.llc_busy.iter().enumerate() {
+        let cpus =
+            || (0..engine.cpus.len() as u32).filter(|&cpu| has(&engine.policy.llc[llc].cpus, cpu));
+        let ticking = cpus().filter(|&cpu| !has(&engine.policy.root.tickless, cpu)).count();
+        assert_eq!(engine.policy.llc[llc].nr_busy_cpus, ticking as u32, "LLC {llc}: busy CPUs");
+        let busy =
+            cpus().filter(|&cpu| engine.cpus[cpu as usize].activity != Activity::Idle).count();
+        assert_eq!(not_resting, busy as u32, "LLC {llc}: CPUs in no idle state");
+    }
+}
+
+/// What is accounted to tasks is what is accounted to CPUs.
+fn check_total_time(engine: &Engine) {
+    let tasks = FIRST_TASK..engine.next_task;
+    let of_tasks: u64 = tasks.map(|task| engine.policy.task[task as usize].sum_exec_runtime).sum();
+    let of_cpus: u64 = engine.cpus.iter().map(|cpu| cpu.counters.run_ns).sum();
+    assert_eq!(of_tasks, of_cpus, "run time of all tasks, and of all CPUs");
+}
+
+/// Nanoseconds in which an average halves.
+const HALF_LIFE: f64 = 32.0 * 1024.0 * 1024.0;
+
+/// What an average has become after `ns` in which its input was `input`.
+fn after(average: u64, input: f64, ns: u64) -> f64 {
+    let kept = (-(ns as f64) / HALF_LIFE).exp2();
+    input + (average as f64 - input) * kept
+}
+
+/// The queue's averages are the sum of those of the tasks attached to it: an
+/// average that was added twice, or not taken along, shows.
+fn check_averages(engine: &Engine, cpu: u32) {
+    let cfs = &engine.policy.rq[cpu as usize].cfs;
+    let (mut util, mut load) = (cfs.removed_util as f64, cfs.removed_load as f64);
+    let (mut attached, mut weight) = (0.0, 0.0);
+    for task in FIRST_TASK..engine.next_task {
+        let record = &engine.policy.task[task as usize];
+        if u32::from(record.cpu) != cpu || record.avg.last_update_time == 0 {
+            continue;
+        }
+        let since = cfs.avg.last_update_time.saturating_sub(record.avg.last_update_time);
+        let runs = engine.current(cpu) == task && record.on_rq != 0;
+        let queued = record.on_rq != 0;
+        util += after(record.avg.util_avg, if runs { 1024.0 } else { 0.0 }, since);
+        let full = if queued { f64::from(record.weight) } else { 0.0 };
+        load += after(record.avg.load_avg, full, since);
+        attached += 1.0;
+        weight += f64::from(record.weight);
+    }
+    let close = |found: u64, sum: f64, slack: f64| (found as f64 - sum).abs() <= slack;
+    let now = engine.now;
+    assert!(
+        close(cfs.avg.util_avg, util, 32.0 + 3.0 * attached + 0.05 * util),
+        "CPU {cpu} at {now}: utilisation {}, of its {attached} tasks {util:.1}",
+        cfs.avg.util_avg
+    );
+    assert!(
+        close(cfs.avg.load_avg, load, 32.0 + 3.0 * attached + 0.05 * load + 0.03 * weight),
+        "CPU {cpu} at {now}: load {}, of its {attached} tasks {load:.1}",
+        cfs.avg.load_avg
+    );
+}
