@@ -46,7 +46,7 @@ static inline bool sched_idle_counts(const struct wakeup *wakeup)
 		!wakeup->wakee->idle_policy);
 }
 
-static inline bool cpu_usable(const struct wakeup *wakeup, u32 cpu)
+verified_once bool cpu_usable(const struct wakeup *wakeup on_stack, u32 cpu)
 {
 	wakeup->st->decision.scanned++;
 	return available_idle_cpu(wakeup->st, cpu) ||

@@ -67,8 +67,8 @@ static inline u64 cpu_runnable_without(struct state __arena *st, u32 cpu,
 	return sub_positive(runnable, p->avg.runnable_avg);
 }
 
-static inline u64 cpu_util_without(struct state __arena *st, u32 cpu,
-				   const struct task __arena *p)
+verified_once u64 cpu_util_without(struct state __arena *st in_arena, u32 cpu,
+				   const struct task __arena *p in_arena)
 {
 	struct cfs_rq __arena *cfs = &cpu_rq(st, cpu)->cfs;
 	u64 util = cfs->avg.util_avg;

@@ -99,54 +99,66 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 	return wake_affine(wakeup, level);
 }
 
-verified_once u32 select_wakeup_cpu(const struct wakeup *wakeup on_stack,
-				    bool current_cpu)
+/* decision_init() has noted who wakes whom, and where. */
+verified_once u32 select_wakeup_cpu(struct state __arena *st in_arena,
+				    u32 wake_flags, u64 now)
 {
-	struct state __arena *st = wakeup->st;
 	struct decision __arena *decision = &st->decision;
-	bool allowed_here = task_allowed(wakeup->wakee, wakeup->this_cpu);
+	struct wakeup wakeup = {
+		.st = st,
+		.waker = task_of(st, decision->waker),
+		.wakee = task_of(st, decision->wakee),
+		.waker_index = decision->waker,
+		.wakee_index = decision->wakee,
+		.this_cpu = decision->waking_cpu,
+		.prev = decision->prev_cpu,
+		.sync = decision->sync,
+		.in_interrupt = !!(wake_flags & WF_INTERRUPT),
+		.now = now,
+	};
+	bool allowed_here = task_allowed(wakeup.wakee, wakeup.this_cpu);
 	bool want_affine;
 	u32 cpu;
 
-	record_wakee(wakeup);
-	if (current_cpu && allowed_here) {
-		decision->target_cpu = wakeup->this_cpu;
-		return wakeup->this_cpu;
+	record_wakee(&wakeup);
+	if (wake_flags & WF_CURRENT_CPU && allowed_here) {
+		decision->target_cpu = wakeup.this_cpu;
+		return wakeup.this_cpu;
 	}
 
-	decision->wide = wake_wide(wakeup);
+	decision->wide = wake_wide(&wakeup);
 	want_affine = !decision->wide && allowed_here;
-	decision->target_cpu = wakeup_target(wakeup, want_affine);
-	cpu = select_idle_sibling(wakeup, decision->target_cpu);
+	decision->target_cpu = wakeup_target(&wakeup, want_affine);
+	cpu = select_idle_sibling(&wakeup, decision->target_cpu);
 	if (want_affine && st->profile.recent_used == RECENT_USED_ON_HIT)
-		wakeup->waker->recent_used_cpu = wakeup->this_cpu;
+		wakeup.waker->recent_used_cpu = wakeup.this_cpu;
 	return cpu;
 }
 
-static inline u32 select_task_rq_fair(const struct wakeup *wakeup,
-				      u32 wake_flags)
+static inline u32 select_task_rq_fair(struct state __arena *st, u32 p, u32 prev,
+				      u32 cpu, u32 wake_flags, u64 now)
 {
-	struct state __arena *st = wakeup->st;
 	u32 flag;
 
 	if (wake_flags & WF_TTWU)
-		return select_wakeup_cpu(wakeup, wake_flags & WF_CURRENT_CPU);
+		return select_wakeup_cpu(st, wake_flags, now);
 	flag = wake_flags & WF_FORK ? SD_BALANCE_FORK : SD_BALANCE_EXEC;
-	return find_idlest_cpu(st, wakeup->wakee_index, wakeup->this_cpu,
-			       wakeup->prev, flag);
+	return find_idlest_cpu(st, p, cpu, prev, flag);
 }
 
-static inline void decision_init(const struct wakeup *wakeup)
+static inline void decision_init(struct state __arena *st, u32 p, u32 prev,
+				 u32 cpu, u32 wake_flags)
 {
-	struct decision __arena *decision = &wakeup->st->decision;
+	struct decision __arena *decision = &st->decision;
+	u32 waker = cpu_rq(st, cpu)->curr;
 
-	decision->waker = wakeup->waker_index;
-	decision->wakee = wakeup->wakee_index;
-	decision->waking_cpu = wakeup->this_cpu;
-	decision->prev_cpu = wakeup->prev;
-	decision->target_cpu = wakeup->prev;
-	decision->result_cpu = wakeup->prev;
-	decision->sync = wakeup->sync;
+	decision->waker = waker;
+	decision->wakee = p;
+	decision->waking_cpu = cpu;
+	decision->prev_cpu = prev;
+	decision->target_cpu = prev;
+	decision->result_cpu = prev;
+	decision->sync = wake_flags & WF_SYNC && !task_of(st, waker)->exiting;
 	decision->wide = 0;
 	decision->affine = AFFINE_NOT_TRIED;
 	decision->search = SEARCH_NONE;
@@ -169,28 +181,17 @@ static inline void decision_init(const struct wakeup *wakeup)
 static inline u32 select_task_rq(struct state __arena *st, u32 p, u32 prev,
 				 u32 cpu, u32 wake_flags, u64 now)
 {
-	u32 waker = cpu_rq(st, cpu)->curr, result;
-	struct wakeup wakeup = {
-		.st = st,
-		.waker = task_of(st, waker),
-		.wakee = task_of(st, p),
-		.waker_index = waker,
-		.wakee_index = p,
-		.this_cpu = cpu,
-		.prev = prev,
-		.sync = wake_flags & WF_SYNC && !task_of(st, waker)->exiting,
-		.in_interrupt = !!(wake_flags & WF_INTERRUPT),
-		.now = now,
-	};
+	const struct task __arena *task = task_of(st, p);
+	u32 result;
 
-	decision_init(&wakeup);
-	if (wakeup.wakee->nr_cpus_allowed > 1)
-		result = select_task_rq_fair(&wakeup, wake_flags);
+	decision_init(st, p, prev, cpu, wake_flags);
+	if (task->nr_cpus_allowed > 1)
+		result = select_task_rq_fair(st, p, prev, cpu, wake_flags, now);
 	else
-		result = first_allowed_cpu(st, wakeup.wakee);
-	if (!task_allowed(wakeup.wakee, result) ||
+		result = first_allowed_cpu(st, task);
+	if (!task_allowed(task, result) ||
 	    !cpumask_test(&st->root.online, result))
-		result = select_fallback_rq(st, wakeup.wakee);
+		result = select_fallback_rq(st, task);
 	st->decision.result_cpu = result;
 	return result;
 }

@@ -63,8 +63,8 @@ static inline bool run_length_is_short(struct state __arena *st, u64 average,
 	}
 }
 
-static inline bool is_short_task(struct state __arena *st,
-				 const struct task __arena *p, u32 cpu)
+verified_once bool is_short_task(struct state __arena *st in_arena,
+				 const struct task __arena *p in_arena, u32 cpu)
 {
 	const struct profile __arena *profile = &st->profile;
 
