@@ -1,17 +1,8 @@
 //! A [`Placement`] that runs every entry point natively and in the kernel, and
 //! panics where the two differ in the answer or in a byte of the state.
 //!
-//! It has the interface of the native one. A test that says
-//!
-//! ```text
-//! extern crate placewise_policy as native;
-//! extern crate self as placewise_policy;
-//! pub use {native::*, twin::Placement};
-//! ```
-//!
-//! at its root, so that `placewise_policy` means the test itself, runs any code
-//! written for the native one on both. Where the kernel cannot be had the twin
-//! is native only, and says so once: SKIPPED.
+//! It has the interface of the native one. Where the kernel cannot be had the
+//! twin is native only, and says so once: SKIPPED.
 
 use std::io::Write;
 use std::mem::offset_of;

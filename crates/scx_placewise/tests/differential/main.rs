@@ -1,0 +1,56 @@
+//! The native build and the BPF build of the policy give equal answers and leave
+//! equal states behind: on the policy's own tests, which hold every worked
+//! example, and on more than 100,000 states drawn at random.
+//!
+//! In here `placewise_policy` means this test, whose `Placement` runs both.
+
+#![allow(clippy::duplicate_mod)] // The policy's tests bring their modules along.
+
+extern crate placewise_policy as native;
+extern crate self as placewise_policy;
+
+#[path = "../../../placewise-policy/tests/common/mod.rs"]
+mod common;
+mod generate;
+mod random_states;
+mod twin;
+mod worked_examples;
+
+pub use native::*;
+pub use twin::Placement;
+
+use generate::Generator;
+use rand::RngExt;
+
+#[test]
+fn pure_functions_answer_alike() {
+    let Some(mut kernel) = twin::kernel() else { return };
+    let mut generator = Generator::new(11);
+    for _ in 0..1_000 {
+        let size = generator.rng.random_range(0..=1024);
+        let util = generator.rng.random_range(0..=u64::from(size) * 1536);
+        let arguments = [util, size.into(), 117];
+        let answer = kernel.call("nr_idle_scan_of", &arguments, None);
+        assert_eq!(answer, nr_idle_scan_of(util, size, 117).into());
+    }
+    for hint in 0..64 {
+        assert_eq!(kernel.call("hint_check", &[hint], None), hint_check(hint as u32) as u64);
+    }
+}
+
+#[test]
+fn every_native_entry_point_has_a_bpf_twin() {
+    let source = include_str!("../../../placewise-policy/src/native.c");
+    let pure = ["nr_idle_scan_of", "hint_check"];
+    let with_state = source.split("placewise_").skip(1).filter_map(|rest| rest.split_once('('));
+    for (name, _) in with_state.filter(|(name, _)| !["layout", "walk"].contains(name)) {
+        assert!(
+            pure.contains(&name) || twin::twins().any(|twin| twin == name),
+            "{name} has no twin"
+        );
+    }
+    let Some(kernel) = twin::kernel() else { return };
+    for name in twin::twins().chain(pure) {
+        assert!(kernel.entry_points().any(|program| program == name), "no BPF program for {name}");
+    }
+}
