@@ -5,7 +5,7 @@
 //! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
 //! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -133,8 +133,29 @@ impl KernelPolicy {
         call.result
     }
 
+    /// Runs an entry point `runs` times and answers with the mean time in ns, as the kernel
+    /// measured it: without the system call.
+    pub fn time(&mut self, entry_point: &str, arguments: &[u64], runs: u32) -> u64 {
+        // SAFETY: takes and gives nothing but numbers.
+        let measuring = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+        assert!(measuring >= 0, "the kernel measures BPF programs");
+        // SAFETY: the descriptor was just made, for us.
+        let measuring = unsafe { OwnedFd::from_raw_fd(measuring) };
+        let before = self.information(entry_point).run_time_ns;
+        (0..runs).for_each(|_| {
+            self.call(entry_point, arguments, None);
+        });
+        let time = self.information(entry_point).run_time_ns - before;
+        drop(measuring);
+        time / u64::from(runs)
+    }
+
     /// How many instructions the verifier followed in an entry point.
     pub fn verified_instructions(&self, entry_point: &str) -> u32 {
+        self.information(entry_point).verified_insns
+    }
+
+    fn information(&self, entry_point: &str) -> libbpf_sys::bpf_prog_info {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
         let fd = self.program(entry_point);
@@ -143,7 +164,7 @@ impl KernelPolicy {
             libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut length)
         };
         assert_eq!(status, 0, "information about {entry_point}");
-        info.verified_insns
+        info
     }
 
     fn program(&self, entry_point: &str) -> i32 {

@@ -69,7 +69,12 @@ impl Generator {
 
     /// A machine with some tasks, all of them asleep.
     pub fn machine(&mut self) -> Drawn {
-        let (profile, shape) = (self.profile(), self.shape());
+        let shape = self.shape();
+        self.machine_of(shape)
+    }
+
+    pub fn machine_of(&mut self, shape: Shape) -> Drawn {
+        let profile = self.profile();
         let mut m = Machine::new(profile, shape);
         let nr_tasks = self.rng.random_range(1..=2 * m.nr_cpus().min(64));
         let tasks = (0..nr_tasks).map(|_| m.new_task()).collect();

@@ -39,16 +39,16 @@ fn for_states(seed: u128, states: u32, mut act: impl FnMut(&mut Generator, &mut 
 }
 
 impl Generator {
-    fn cpu(&mut self, drawn: &Drawn) -> u32 {
+    pub fn cpu(&mut self, drawn: &Drawn) -> u32 {
         self.rng.random_range(0..drawn.m.nr_cpus())
     }
 
-    fn task(&mut self, drawn: &Drawn) -> u32 {
+    pub fn task(&mut self, drawn: &Drawn) -> u32 {
         self.pick(&drawn.tasks)
     }
 
     /// A moment after what the state remembers.
-    fn now(&mut self) -> u64 {
+    pub fn now(&mut self) -> u64 {
         NOW + self.pick(&[0, 1, 1_000, 1_500_000, TICK, 40_000_000, 5_000_000_000])
     }
 }
