@@ -92,14 +92,14 @@ static inline void cpumask_assign(struct cpumask __arena *mask, u32 cpu,
  * Walk the words of a CPU set with bounds (a span, a group, an LLC), and the
  * bits of one word; @bits is used up.
  */
-#define for_each_word(word, set)                                            \
-	for ((word) = (set)->first_word;                                    \
-	     (word) < (set)->end_word && (word) < CPUMASK_WORDS && can_loop; \
+#define for_each_word(word, set)                                               \
+	for ((word) = (set)->first_word;                                       \
+	     (word) < (set)->end_word && (word) < CPUMASK_WORDS && can_loop;   \
 	     (word)++)
 
-#define for_each_bit(cpu, word, bits)                                      \
-	for (; (bits) && ((cpu) = (word) * 64 + first_bit(bits), true) && \
-	       can_loop;                                                   \
+#define for_each_bit(cpu, word, bits)                                          \
+	for (; (bits) && ((cpu) = (word) * 64 + first_bit(bits), true) &&      \
+	       can_loop;                                                       \
 	     (bits) &= (bits) - 1)
 
 #endif

@@ -33,16 +33,16 @@ typedef _Bool bool;
 #define verified_once __attribute__((noinline))
 #define in_arena __attribute__((btf_decl_tag("arg:arena")))
 #define on_stack __attribute__((btf_decl_tag("arg:nonnull")))
-#define can_loop                                               \
-	({                                                     \
-		__label__ spent, go_on;                        \
-		bool more = true;                              \
-		asm volatile goto("may_goto %l[spent]" ::::spent); \
-		goto go_on;                                    \
-	spent:                                                 \
-		more = false;                                  \
-	go_on:                                                 \
-		more;                                          \
+#define can_loop                                                               \
+	({                                                                     \
+		__label__ spent, go_on;                                        \
+		bool more = true;                                              \
+		asm volatile goto("may_goto %l[spent]" :: ::spent);            \
+		goto go_on;                                                    \
+	spent:                                                                 \
+		more = false;                                                  \
+	go_on:                                                                 \
+		more;                                                          \
 	})
 
 /*
