@@ -42,8 +42,8 @@ static inline u64 decay_load(u64 value, u64 periods)
 static inline u32 accumulate_segments(u64 periods, u32 first, u32 last)
 {
 	u64 begun = decay_load(first, periods);
-	u64 full = LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, periods) -
-		   PELT_PERIOD;
+	u64 full =
+		LOAD_AVG_MAX - decay_load(LOAD_AVG_MAX, periods) - PELT_PERIOD;
 
 	return begun + full + last;
 }
@@ -131,7 +131,8 @@ static inline void apply_removed(struct cfs_rq __arena *cfs)
 	if (!cfs->removed_nr)
 		return;
 	avg->load_avg = sub_positive(avg->load_avg, cfs->removed_load);
-	avg->load_sum = sub_positive(avg->load_sum, cfs->removed_load * divider);
+	avg->load_sum =
+		sub_positive(avg->load_sum, cfs->removed_load * divider);
 	avg->load_sum = max(avg->load_sum, avg->load_avg * PELT_MIN_DIVIDER);
 	avg->runnable_avg =
 		sub_positive(avg->runnable_avg, cfs->removed_runnable);
@@ -142,7 +143,8 @@ static inline void apply_removed(struct cfs_rq __arena *cfs)
 	avg->util_avg = sub_positive(avg->util_avg, cfs->removed_util);
 	avg->util_sum =
 		sub_positive((u64)avg->util_sum, cfs->removed_util * divider);
-	avg->util_sum = max((u64)avg->util_sum, avg->util_avg * PELT_MIN_DIVIDER);
+	avg->util_sum =
+		max((u64)avg->util_sum, avg->util_avg * PELT_MIN_DIVIDER);
 	cfs->removed_load = 0;
 	cfs->removed_runnable = 0;
 	cfs->removed_util = 0;
@@ -200,7 +202,8 @@ static inline void detach_task_avg(struct task __arena *p,
 		max(sum->runnable_sum, sum->runnable_avg * PELT_MIN_DIVIDER);
 	sum->util_avg = sub_positive(sum->util_avg, avg->util_avg);
 	sum->util_sum = sub_positive(sum->util_sum, avg->util_sum);
-	sum->util_sum = max((u64)sum->util_sum, sum->util_avg * PELT_MIN_DIVIDER);
+	sum->util_sum =
+		max((u64)sum->util_sum, sum->util_avg * PELT_MIN_DIVIDER);
 	avg->last_update_time = 0;
 }
 

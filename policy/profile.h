@@ -15,15 +15,15 @@
 enum wake_wide_rule {
 	WAKE_WIDE_NONE,
 	WAKE_WIDE_NODE, /* flips against the number of CPUs in the node (2013) */
-	WAKE_WIDE_LLC, /* flips against the size of the LLC */
+	WAKE_WIDE_LLC,	/* flips against the size of the LLC */
 };
 
 /* How the search for an idle CPU in an LLC is limited. */
 enum scan_limit {
-	SCAN_UNLIMITED, /* the whole LLC, core by core (v3.10) */
-	SIS_PROP_AVG_IDLE, /* avg_idle / 512 against the scan cost */
+	SCAN_UNLIMITED,		/* the whole LLC, core by core (v3.10) */
+	SIS_PROP_AVG_IDLE,	/* avg_idle / 512 against the scan cost */
 	SIS_PROP_WAKE_AVG_IDLE, /* wake_avg_idle against the scan cost */
-	SIS_UTIL, /* nr_idle_scan from LLC utilisation */
+	SIS_UTIL,		/* nr_idle_scan from LLC utilisation */
 };
 
 /* In which passes the LLC is searched. */
@@ -42,9 +42,9 @@ enum recent_used_rule {
 /* Which rule wake_affine_idle has beside the mainline ones. */
 enum affine_short_rule {
 	AFFINE_SHORT_NONE,
-	AFFINE_SHORT_V1, /* joins clause 2, no bound on nr_running */
+	AFFINE_SHORT_V1,      /* joins clause 2, no bound on nr_running */
 	AFFINE_SHORT_HONGLEI, /* joins clause 2, inside its nr_running bound */
-	AFFINE_SHORT_LAST, /* clause 4: waker alone and short */
+	AFFINE_SHORT_LAST,    /* clause 4: waker alone and short */
 	AFFINE_SHORT_SYNC_LAST, /* clause 4, for sync wakeups only */
 };
 
@@ -54,7 +54,7 @@ enum scan_short_rule {
 	SCAN_SHORT_V1, /* busy LLC, wakee and target's current short */
 	SCAN_SHORT_V2, /* busy LLC, target's current short and alone */
 	SCAN_SHORT_V4, /* no idle core, both short; before the search, no utilisation test */
-	SCAN_SHORT_V5, /* busy LLC, target is the waking CPU, both short */
+	SCAN_SHORT_V5,	    /* busy LLC, target is the waking CPU, both short */
 	SCAN_SHORT_CURRENT, /* each the other's last wakee, both short: waking CPU */
 	SCAN_SHORT_SYNC, /* the same, for sync wakeups without an idle core */
 };
@@ -71,22 +71,22 @@ enum run_length_metric {
 	RUN_LENGTH_NONE,
 	RUN_LENGTH_TOTAL, /* sum_exec_runtime against voluntary switches */
 	RUN_LENGTH_AVERAGE_OUTLIERS, /* average that only takes large deviations */
-	RUN_LENGTH_AVERAGE, /* average of every sample */
+	RUN_LENGTH_AVERAGE,	     /* average of every sample */
 };
 
 /* Which run length counts as short. */
 enum short_threshold {
-	SHORT_MIN_GRAN, /* <= minimum granularity */
-	SHORT_MIN_GRAN_EIGHTH, /* nonzero, 8 * d <= minimum granularity */
+	SHORT_MIN_GRAN,		     /* <= minimum granularity */
+	SHORT_MIN_GRAN_EIGHTH,	     /* nonzero, 8 * d <= minimum granularity */
 	SHORT_BELOW_MIN_GRAN_EIGHTH, /* nonzero, 8 * d < minimum granularity */
-	SHORT_MIGRATION_COST, /* nonzero, below the migration cost */
+	SHORT_MIGRATION_COST,	     /* nonzero, below the migration cost */
 	SHORT_LLC_SIZE, /* d << 16 below migration cost * LLC size squared */
 };
 
 enum balance_algorithm {
-	BALANCE_LEGACY, /* before the rework: averages of loads */
+	BALANCE_LEGACY,	   /* before the rework: averages of loads */
 	BALANCE_REWORK_V2, /* the rework as posted in August 2019 */
-	BALANCE_REWORK, /* the rework as merged */
+	BALANCE_REWORK,	   /* the rework as merged */
 };
 
 enum fork_algorithm {
@@ -97,7 +97,7 @@ enum fork_algorithm {
 /* When fork placement stays in the local NUMA node although it has fewer idle CPUs. */
 enum fork_numa_rule {
 	FORK_NUMA_ANY_IDLE, /* any idle CPU here */
-	FORK_NUMA_RUNNING, /* running + 1 within imb_numa_nr */
+	FORK_NUMA_RUNNING,  /* running + 1 within imb_numa_nr */
 	FORK_NUMA_ADJUST, /* adjust_numa_imbalance() says the difference is nothing */
 };
 
@@ -106,7 +106,7 @@ enum balance_numa_rule {
 	BALANCE_NUMA_NONE,
 	BALANCE_NUMA_BUSIEST_TWO, /* busiest has at most 2 running; after halving */
 	BALANCE_NUMA_LIMIT_HALVED, /* imb_numa_nr, after halving */
-	BALANCE_NUMA_LIMIT, /* imb_numa_nr, before halving */
+	BALANCE_NUMA_LIMIT,	   /* imb_numa_nr, before halving */
 };
 
 /* When a wakeup goes over the target's wake list. */
@@ -118,13 +118,13 @@ enum wake_list_rule {
 
 enum newidle_gate {
 	NEWIDLE_MIGRATION_COST, /* avg_idle against the migration cost */
-	NEWIDLE_DOMAIN_COST, /* avg_idle against the lowest domain's cost */
+	NEWIDLE_DOMAIN_COST,	/* avg_idle against the lowest domain's cost */
 };
 
 /* What a newly-idle pass that pulled nothing does to the recorded cost. */
 enum newidle_failure {
 	NEWIDLE_FAILURE_ELAPSED, /* the elapsed time, as for any pass */
-	NEWIDLE_FAILURE_GROWS, /* the old cost, and half as much again */
+	NEWIDLE_FAILURE_GROWS,	 /* the old cost, and half as much again */
 };
 
 /* Whom a pipe wakes. */
@@ -137,9 +137,9 @@ enum pipe_wake_rule {
 /* How the utilisation estimate of a task follows its utilisation. */
 enum util_est_rule {
 	UTIL_EST_NONE,
-	UTIL_EST_EWMA, /* enqueued value and a moving average */
+	UTIL_EST_EWMA,	  /* enqueued value and a moving average */
 	UTIL_EST_FAST_UP, /* the average jumps up at once */
-	UTIL_EST_SINGLE, /* one value that jumps up and moves down */
+	UTIL_EST_SINGLE,  /* one value that jumps up and moves down */
 };
 
 /* How many tasks a NUMA node with one LLC may take before balance cares. */
@@ -166,7 +166,7 @@ struct profile {
 	enum scan_limit scan_limit;
 	enum scan_order scan_order;
 	bool scan_starts_after_target; /* wrap start target + 1 instead of target */
-	bool scan_allowed_only; /* the limit counts allowed CPUs only */
+	bool scan_allowed_only;	       /* the limit counts allowed CPUs only */
 	bool scan_cluster_first;
 	enum scan_short_rule scan_short;
 	bool smt_scan_skips_prev;
@@ -210,9 +210,9 @@ struct profile {
 	bool delayed_dequeue;
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;
-	bool slice_floor; /* CFS: no slice below the minimum granularity */
+	bool slice_floor;   /* CFS: no slice below the minimum granularity */
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
-	u32 base_slice_us; /* EEVDF, before scaling with the number of CPUs */
+	u32 base_slice_us;  /* EEVDF, before scaling with the number of CPUs */
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
 
 	/* what is around the scheduler */
@@ -226,7 +226,7 @@ struct profile {
 	u32 schedstat_version;
 
 	u64 migration_cost; /* ns */
-	u64 min_gran; /* ns, scaled */
+	u64 min_gran;	    /* ns, scaled */
 };
 
 #endif

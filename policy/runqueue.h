@@ -34,8 +34,7 @@ static inline void update_idle(struct state __arena *st, u32 cpu)
 	struct cpu __arena *c = cpu_of(st, cpu);
 	struct rq __arena *rq = cpu_rq(st, cpu);
 	bool idle = rq->curr == cpu && !rq->nr_running && !rq->ttwu_pending;
-	bool sched_idle = rq->nr_running &&
-			  rq->nr_running == rq->cfs.h_nr_idle;
+	bool sched_idle = rq->nr_running && rq->nr_running == rq->cfs.h_nr_idle;
 	bool core_idle = true;
 	u32 i;
 
@@ -43,9 +42,11 @@ static inline void update_idle(struct state __arena *st, u32 cpu)
 	if (cpumask_test(&st->root.idle, cpu) == idle)
 		return;
 	cpumask_assign(&st->root.idle, cpu, idle);
-	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop;
+	     i++)
 		core_idle &= available_idle_cpu(st, c->siblings[i]);
-	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop; i++)
+	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop;
+	     i++)
 		cpumask_assign(&st->root.idle_core, c->siblings[i], core_idle);
 }
 

@@ -56,11 +56,11 @@ struct task {
 	struct sched_avg avg;
 
 	u64 exec_start; /* ns; when it last started running or was accounted */
-	u64 sum_exec_runtime; /* ns */
+	u64 sum_exec_runtime;	/* ns */
 	u64 prev_sleep_runtime; /* sum_exec_runtime at the last voluntary sleep */
-	u64 run_length_avg; /* ns; "dur_avg" of the short-task patches */
-	u64 nvcsw; /* voluntary switches */
-	u64 nivcsw; /* involuntary switches */
+	u64 run_length_avg;	/* ns; "dur_avg" of the short-task patches */
+	u64 nvcsw;		/* voluntary switches */
+	u64 nivcsw;		/* involuntary switches */
 
 	u64 wakee_flip_decay_ts; /* jiffies */
 	u32 last_wakee;
@@ -76,12 +76,12 @@ struct task {
 	u16 cpu; /* the CPU it runs, is queued or last was on */
 	u16 recent_used_cpu;
 	u16 nr_cpus_allowed;
-	u8 on_rq; /* queued, current included */
-	u8 delayed; /* asleep but still queued (delayed dequeue) */
+	u8 on_rq;	/* queued, current included */
+	u8 delayed;	/* asleep but still queued (delayed dequeue) */
 	u8 idle_policy; /* SCHED_IDLE */
 	u8 per_cpu_kthread;
 	u8 exiting;
-	u8 hint; /* enum hint */
+	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 throttled;
 
@@ -95,7 +95,7 @@ struct cfs_rq {
 	u64 removed_runnable;
 	u64 removed_util;
 	u32 removed_nr;
-	u32 util_est; /* sum of the estimates of queued tasks */
+	u32 util_est;	 /* sum of the estimates of queued tasks */
 	u32 h_nr_queued; /* CFS tasks, delayed ones included */
 	u32 h_nr_delayed;
 	u32 h_nr_idle; /* queued SCHED_IDLE tasks */
@@ -104,7 +104,8 @@ struct cfs_rq {
 
 /* What never changes about a CPU between two rebuilds of the topology. */
 struct cpu {
-	u16 siblings[NR_SIBLINGS]; /* of its core, itself included, in increasing order */
+	u16 siblings
+		[NR_SIBLINGS]; /* of its core, itself included, in increasing order */
 	u16 nr_siblings;
 	u16 llc;
 	u16 cluster_first; /* the lowest CPU of its cluster: CPUs with the same one share it */
@@ -119,10 +120,10 @@ struct cpu {
 struct rq {
 	struct cfs_rq cfs;
 
-	u32 curr; /* task; the CPU's own number means its idle task */
+	u32 curr;	/* task; the CPU's own number means its idle task */
 	u32 nr_running; /* all classes, delayed tasks included */
-	u32 capacity; /* capacity_of(): what is left for CFS */
-	u32 idle_exit_latency; /* ns, or LATENCY_UNKNOWN */
+	u32 capacity;	/* capacity_of(): what is left for CFS */
+	u32 idle_exit_latency;	/* ns, or LATENCY_UNKNOWN */
 	u32 mru_head, mru_tail; /* CFS tasks; head = enqueued or picked last */
 	u64 misfit_task_load;
 
@@ -132,11 +133,11 @@ struct rq {
 	u64 wake_stamp; /* jiffies */
 	u64 max_idle_balance_cost;
 
-	u64 next_balance; /* jiffies */
-	u8 ttwu_pending; /* wakeups on its wake list */
+	u64 next_balance;  /* jiffies */
+	u8 ttwu_pending;   /* wakeups on its wake list */
 	u8 active_balance; /* its stopper has been asked to push */
-	u8 tick_stopped; /* tickless idle */
-	u8 nohz_flags; /* enum nohz_kick: what its interrupt is to do */
+	u8 tick_stopped;   /* tickless idle */
+	u8 nohz_flags;	   /* enum nohz_kick: what its interrupt is to do */
 	u8 reserved[4];
 };
 
@@ -216,10 +217,10 @@ struct sched_domain {
 	u32 local_group;
 	u32 balance_interval, min_interval, max_interval; /* ms */
 	u32 nr_balance_failed;
-	u64 last_balance; /* jiffies */
-	u64 max_newidle_lb_cost; /* ns */
+	u64 last_balance;	    /* jiffies */
+	u64 max_newidle_lb_cost;    /* ns */
 	u64 last_decay_max_lb_cost; /* jiffies */
-	u64 avg_scan_cost; /* ns; SIS_PROP */
+	u64 avg_scan_cost;	    /* ns; SIS_PROP */
 	struct domain_stats stats;
 };
 
@@ -243,14 +244,14 @@ struct decision {
 	u16 result_cpu;
 	u8 sync;
 	u8 wide;
-	u8 affine; /* enum affine_reason */
-	u8 search; /* enum search_reason */
+	u8 affine;	   /* enum affine_reason */
+	u8 search;	   /* enum search_reason */
 	u8 has_idle_cores; /* as the search found it */
 	u8 hint_used;
 	u8 affine_level; /* domain level at which wake_affine decided; NR_LEVELS if it did not */
 	u8 slow_path;
 	u32 scan_limit; /* CPUs the search could look at; U32_MAX = no limit */
-	u32 scanned; /* CPUs it looked at, slow path included */
+	u32 scanned;	/* CPUs it looked at, slow path included */
 	s64 waker_load, prev_load; /* the two sides of the weight test */
 	u32 scan_timed; /* the search's time counts as scan cost: record_scan_cost() */
 	u32 timed_scan; /* CPUs it looked at in that time */
@@ -258,19 +259,19 @@ struct decision {
 
 enum affine_reason {
 	AFFINE_NOT_TRIED,
-	AFFINE_WAKING_CPU_IDLE, /* clause 1 */
+	AFFINE_WAKING_CPU_IDLE,	 /* clause 1 */
 	AFFINE_PREV_IDLE_SHARED, /* clause 1, prev idle in the same LLC */
-	AFFINE_SYNC, /* clause 2 */
-	AFFINE_PREV_IDLE, /* clause 3 */
-	AFFINE_SHORT_WAKER, /* the short-task clause, wherever it stands */
-	AFFINE_WEIGHT, /* weight test */
-	AFFINE_UNDECIDED, /* prev for want of a reason */
+	AFFINE_SYNC,		 /* clause 2 */
+	AFFINE_PREV_IDLE,	 /* clause 3 */
+	AFFINE_SHORT_WAKER,	 /* the short-task clause, wherever it stands */
+	AFFINE_WEIGHT,		 /* weight test */
+	AFFINE_UNDECIDED,	 /* prev for want of a reason */
 };
 
 enum search_reason {
-	SEARCH_NONE, /* no search: slow path or single CPU */
-	SEARCH_TARGET, /* target usable */
-	SEARCH_PREV, /* prev usable and cache affine */
+	SEARCH_NONE,	/* no search: slow path or single CPU */
+	SEARCH_TARGET,	/* target usable */
+	SEARCH_PREV,	/* prev usable and cache affine */
 	SEARCH_KTHREAD, /* stacked on a per-CPU kthread */
 	SEARCH_RECENT_USED,
 	SEARCH_ASYM_CAPACITY,
@@ -280,25 +281,25 @@ enum search_reason {
 	SEARCH_IDLE_CORE,
 	SEARCH_IDLE_CPU,
 	SEARCH_FALLBACK, /* prev or recent, remembered by the cluster rules */
-	SEARCH_FAILED, /* target, for want of an idle CPU */
+	SEARCH_FAILED,	 /* target, for want of an idle CPU */
 };
 
 struct root_domain {
-	u32 overload; /* some CPU has two runnable tasks, or a misfit */
+	u32 overload;	/* some CPU has two runnable tasks, or a misfit */
 	u32 nr_cpu_ids; /* one more than the highest CPU number */
 	u32 nr_spans, nr_groups, nr_llcs;
 	u32 smt_active; /* some core has two threads */
 	u32 cluster_active; /* some cluster is smaller than its LLC and larger than a core */
-	u32 asym_capacity; /* CPUs of different capacity */
-	u32 serialize_busy; /* a NUMA level is being balanced */
-	u32 tick_ns; /* one jiffy */
+	u32 asym_capacity;     /* CPUs of different capacity */
+	u32 serialize_busy;    /* a NUMA level is being balanced */
+	u32 tick_ns;	       /* one jiffy */
 	u64 nohz_next_balance; /* jiffies */
 	u64 nohz_next_blocked; /* jiffies */
 	struct cpumask online;
-	struct cpumask idle; /* idle(c): see update_idle() */
-	struct cpumask idle_core; /* all siblings idle */
+	struct cpumask idle;	   /* idle(c): see update_idle() */
+	struct cpumask idle_core;  /* all siblings idle */
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
-	struct cpumask tickless; /* tickless idle CPUs */
+	struct cpumask tickless;   /* tickless idle CPUs */
 	u32 preemptible; /* the kernel is: newly-idle passes pull one task */
 	u32 reserved;
 };
@@ -311,13 +312,14 @@ struct balance_result {
 	u32 nr; /* tasks to move from src, in the order of leaving */
 	u16 src;
 	u16 active_src, active_dst; /* where the stopper is to push one task */
-	u8 active_balance; /* start the stopper */
-	u8 balanced; /* nothing was to do */
+	u8 active_balance;	    /* start the stopper */
+	u8 balanced;		    /* nothing was to do */
 	u8 continue_balancing; /* 0 = this CPU is not the one to balance this level */
 	u8 reserved[3];
 	u32 task[SCHED_NR_MIGRATE];
 	u16 dst[SCHED_NR_MIGRATE];
-	struct cpumask excluded; /* given up within the pass for want of movable tasks */
+	struct cpumask
+		excluded; /* given up within the pass for want of movable tasks */
 };
 
 /* Sums over the CPUs of a group: group.h. */
@@ -395,8 +397,8 @@ static inline struct llc __arena *cpu_llc(struct state __arena *st, u32 cpu)
 	return &st->llc[cpu_of(st, cpu)->llc & (NR_CPUS - 1)];
 }
 
-static inline struct sched_domain __arena *
-cpu_domain(struct state __arena *st, u32 cpu, u32 level)
+static inline struct sched_domain __arena *cpu_domain(struct state __arena *st,
+						      u32 cpu, u32 level)
 {
 	return &st->domain[cpu & (NR_CPUS - 1)][level & (NR_LEVELS - 1)];
 }

@@ -55,6 +55,13 @@ pub struct Costs {
     pub tick_ns: u64,
     /// Fixed part of a load-balance pass over one domain.
     pub balance_ns: u64,
+    /// Cache lines of the wakee and of its run queue that a wakeup moves to the waker, from where
+    /// the wakee ran last.
+    pub wakeup_lines: u32,
+    /// Cache lines that come along with a run queue's lock.
+    pub rq_lock_lines: u32,
+    /// Cache lines that both sides of a channel write: its lock, counts and wait queue.
+    pub channel_lines: u32,
     /// Cache lines read per CPU in a load-balance pass; each costs `cache_line_ns` by distance.
     pub balance_lines_per_cpu: u32,
     /// Scheduler ticks per second (CONFIG_HZ).

@@ -109,6 +109,7 @@ fn parse_enum(name: &str, body: &str) -> Item {
 fn parse_struct(name: &str, body: &str) -> Item {
     let mut fields = Vec::new();
     for (text, doc) in declarations(body, ';') {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (base, names) = split_type(&text);
         let mut doc = doc;
         for declarator in names.split(',') {

@@ -13,7 +13,7 @@
 //!
 //! **Left out.** Work on the data itself, beyond `user_ns` per message on either side; the cost of
 //! a change of address space between processes (processes only have the larger footprint); the
-//! mutex inside a pipe or socket; page faults and exec of the start-up.
+//! mutex inside a pipe or socket sleeps when contended, here its waiters spin; exec.
 //!
 //! **Weak points.** Published tables that name only the groups do not say what tasks and what
 //! transport they used, nor how many loops. Their author gave the command line for the same kind of
@@ -23,7 +23,7 @@
 //!
 //! Simulating all loops would cost billions of events, so a short window after a short warm-up is
 //! measured and the time follows from its rate: the finishing tail, when few tasks are left, is
-//! not in it. Placement at start-up shows for some 100 ms, and a run tends to stay in the state it
+//! not in it. NUMA nodes are evened out only some 250 ms after the start, and a run tends to stay in the state it
 //! fell into: figures for publication want `warmup_ms=1000;window_ms=500` and several seeds.
 
 use crate::Case;
@@ -39,7 +39,7 @@ pub(crate) const MODEL: Model = Model {
     default_cases,
 };
 
-const PARAMETERS: [Parameter; 8] = [
+const PARAMETERS: [Parameter; 9] = [
     Parameter::choice("tasks", &["thread", "process"], "what senders and receivers are"),
     Parameter::choice(
         "ipc",
@@ -58,14 +58,22 @@ const PARAMETERS: [Parameter; 8] = [
     ),
     Parameter::integer(
         "user_ns",
-        250,
+        50,
         1,
         1_000_000,
         "ns",
-        "user-space CPU time per message on either side, beside the system call [assumed]",
+        "user-space CPU time per message on either side, beside the system call [calibrated with the costs of zen3-2s-nps1]",
     ),
-    Parameter::warmup_ms(100),
-    Parameter::window_ms(50),
+    Parameter::integer(
+        "startup_us",
+        60,
+        0,
+        1_000_000,
+        "us",
+        "CPU time of a new task before it reports ready: page faults of its stack and heap [assumed]",
+    ),
+    Parameter::warmup_ms(400),
+    Parameter::window_ms(100),
 ];
 
 const MESSAGE_BYTES: u32 = 100;
@@ -90,6 +98,7 @@ fn build(settings: &Settings) -> Workload {
     let fds = settings.count("fds");
     let loops = settings.count("loops");
     let user = Op::Run { ns: settings.integer("user_ns") };
+    let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let ready = Object::shared(groups * fds);
     let footprint_kib = match settings.choice("tasks") {
         "process" => PROCESS_FOOTPRINT_KIB,
@@ -104,8 +113,10 @@ fn build(settings: &Settings) -> Workload {
 
     let programs = vec![
         Program::new("hackbench", main(groups, fds, ready)),
-        Program::new("receiver", receiver(fds, loops, user, ready)).with_footprint(footprint_kib),
-        Program::new("sender", sender(fds, loops, user, ready)).with_footprint(footprint_kib),
+        Program::new("receiver", receiver(fds, loops, start_up, user, ready))
+            .with_footprint(footprint_kib),
+        Program::new("sender", sender(fds, loops, start_up, user, ready))
+            .with_footprint(footprint_kib),
     ];
     let messages = u64::from(groups) * u64::from(fds) * u64::from(fds) * u64::from(loops);
     Workload {
@@ -136,24 +147,25 @@ fn main(groups: u32, fds: u32, ready: Object) -> Vec<Op> {
     ops
 }
 
-fn receiver(fds: u32, loops: u32, user: Op, ready: Object) -> Vec<Op> {
+fn receiver(fds: u32, loops: u32, start_up: Op, user: Op, ready: Object) -> Vec<Op> {
     vec![
+        start_up,
         Op::Send { channel: ready, bytes: 1 },
         Op::GateWait { gate: GO },
         Op::Receive { channel: Object::own(0), bytes: MESSAGE_BYTES },
         user,
         Op::Count,
-        Op::Repeat { counter: 0, times: fds * loops, to: 2 },
+        Op::Repeat { counter: 0, times: fds * loops, to: 3 },
         Op::Exit,
     ]
 }
 
-fn sender(fds: u32, loops: u32, user: Op, ready: Object) -> Vec<Op> {
-    let mut ops = vec![Op::Send { channel: ready, bytes: 1 }, Op::GateWait { gate: GO }];
+fn sender(fds: u32, loops: u32, start_up: Op, user: Op, ready: Object) -> Vec<Op> {
+    let mut ops = vec![start_up, Op::Send { channel: ready, bytes: 1 }, Op::GateWait { gate: GO }];
     for receiver in 0..fds {
         let channel = Object::own(receiver);
         ops.extend([user, Op::Send { channel, bytes: MESSAGE_BYTES }]);
     }
-    ops.extend([Op::Repeat { counter: 0, times: loops, to: 2 }, Op::Exit]);
+    ops.extend([Op::Repeat { counter: 0, times: loops, to: 3 }, Op::Exit]);
     ops
 }

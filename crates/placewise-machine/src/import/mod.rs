@@ -216,13 +216,12 @@ impl Shape {
             let clusters = clusters_in_llc.entry(place.llc).or_default();
             clusters.insert(place.cluster);
         }
-        let new_ids = self.places().map(|place| place.cluster).max().unwrap_or(0) + 1;
-        let mut core_ids = BTreeMap::new();
+        let mut new_ids: BTreeMap<(bool, u32), u32> = BTreeMap::new();
         for place in self.cpus.iter_mut().flatten() {
-            if clusters_in_llc[&place.llc].len() == 1 {
-                let next = new_ids + core_ids.len() as u32;
-                place.cluster = *core_ids.entry(place.core).or_insert(next);
-            }
+            let wide = clusters_in_llc[&place.llc].len() == 1;
+            let stands_for = if wide { place.core } else { place.cluster };
+            let next = new_ids.len() as u32;
+            place.cluster = *new_ids.entry((wide, stands_for)).or_insert(next);
         }
         self
     }
