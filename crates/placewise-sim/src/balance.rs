@@ -50,15 +50,19 @@ impl Engine<'_> {
         }
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
         let cost = self.pass_cost(cpu, level);
-        self.cpus[cpu as usize].newidle_began = self.now + debt;
-        self.begin(cpu, Activity::NewIdle, self.now + debt + cost);
+        let began = self.now + self.stretched(cpu, debt);
+        let end = began + self.stretched(cpu, cost);
+        self.cpus[cpu as usize].newidle_began = began;
+        self.begin(cpu, Activity::NewIdle, end);
     }
 
     pub fn newidle_level_done(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
-        let cost = self.now - self.cpus[cpu as usize].newidle_began;
         self.policy.load_balance(cpu, walk.level, CPU_NEWLY_IDLE, self.now);
+        let owed = self.cpus[cpu as usize].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
+        let locking = self.cpus[cpu as usize].debt - owed;
+        let cost = self.now + locking - self.cpus[cpu as usize].newidle_began;
         self.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
         self.cpus[cpu as usize].newidle = walk;
         self.newidle_next_level(cpu);
@@ -145,6 +149,8 @@ impl Engine<'_> {
         let src = u32::from(result.src);
         if moves > 0 {
             self.account_current(src);
+            let held = self.lock_run_queue(src, by);
+            self.cpus[by as usize].debt += held - self.now;
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst) {
             self.detach(by, task, u32::from(dst));

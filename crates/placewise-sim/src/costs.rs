@@ -11,7 +11,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use crate::event_queue::Time;
 
 /// Bytes of a cache line.
-const LINE: u64 = 64;
+const LINE: u32 = 64;
 
 /// Where a CPU sits, for distances.
 #[derive(Clone, Copy)]
@@ -96,13 +96,13 @@ impl<'a> CostModel<'a> {
 
     /// Moving `lines` cache lines that `from` wrote last to `to`.
     #[inline]
-    pub fn cache_lines(&self, lines: u64, from: u32, to: u32) -> Time {
-        lines * self.by_distance(&self.figures.cache_line_ns, from, to)
+    pub fn cache_lines(&self, lines: u32, from: u32, to: u32) -> Time {
+        u64::from(lines) * self.by_distance(&self.figures.cache_line_ns, from, to)
     }
 
     /// Lines of a message.
-    pub fn lines_of(bytes: u32) -> u64 {
-        u64::from(bytes).div_ceil(LINE)
+    pub fn lines_of(bytes: u32) -> u32 {
+        bytes.div_ceil(LINE)
     }
 
     /// Refilling the caches with a task's footprint after it moved.
@@ -119,7 +119,7 @@ impl<'a> CostModel<'a> {
 
     /// Reading the run queues of `cpus` from `reader` in a balance pass.
     pub fn balance_pass(&self, reader: u32, cpus: impl Iterator<Item = u32>) -> Time {
-        let lines = u64::from(self.figures.balance_lines_per_cpu);
+        let lines = self.figures.balance_lines_per_cpu;
         let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
         self.figures.balance_ns + reads
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn jitter_stays_within_its_spread_and_is_centred() {
         let jitter = Jitter::new(10);
-        assert_eq!(jitter.apply(1000, 0), 899);
+        assert_eq!(jitter.apply(1000, 0), 900);
         assert_eq!(jitter.apply(1000, u32::MAX), 1100);
         assert_eq!(jitter.apply(1000, 1 << 31), 1000);
         assert_eq!(Jitter::new(0).apply(1234, 77), 1234);

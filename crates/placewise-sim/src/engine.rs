@@ -242,6 +242,7 @@ impl<'a> Engine<'a> {
     fn start(&mut self) {
         let cpu = self.machine.online().first().expect("a machine has an online CPU") as u32;
         let task = self.new_task(0, 0, cpu);
+        self.tasks[task as usize].parent = task;
         let main = &mut self.policy.task[task as usize];
         main.last_wakee = NO_TASK;
         main.hint = self.hint;

@@ -15,10 +15,8 @@ use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::{Resume, TaskState};
 
-/// Lines of a channel that both sides write: its lock, counts and wait queue.
-const CHANNEL_LINES: u64 = 2;
-/// Lines of a futex word and its hash bucket.
-const FUTEX_LINES: u64 = 1;
+/// Computing ends a segment once it is this long: a task may do nothing else for ever.
+const LONG_SEGMENT: Time = 1_000_000;
 /// A need to reschedule waits for the end of an operation that is this near.
 pub const NEAR_END: Time = 5_000;
 
@@ -41,7 +39,12 @@ impl Engine<'_> {
         let mut work = 0;
         loop {
             match self.op(task) {
-                Op::Run { ns } => work += self.costs.draw(ns),
+                Op::Run { ns } => {
+                    work += self.costs.draw(ns);
+                    if work >= LONG_SEGMENT {
+                        break;
+                    }
+                }
                 Op::Count => self.measurement.count(),
                 Op::Start => self.measurement.start(self.now),
                 Op::Repeat { counter, times, to } => {
@@ -104,7 +107,7 @@ impl Engine<'_> {
             ChannelKind::Pipe => figures.pipe_message_ns,
             ChannelKind::UnixSocket => figures.socket_message_ns,
         };
-        let lines = CHANNEL_LINES + CostModel::lines_of(bytes);
+        let lines = figures.channel_lines + CostModel::lines_of(bytes);
         let transfer = self.costs.cache_lines(lines, channel.last_cpu, cpu);
         let wait = channel.busy_until.saturating_sub(self.now);
         let inside = self.costs.draw(copy) + transfer;
@@ -125,6 +128,12 @@ impl Engine<'_> {
         };
         self.cpus[cpu as usize].speed_pct = speed;
         self.begin(cpu, Activity::Segment, end);
+    }
+
+    /// What the kernel does here for `time` at full speed takes longer beside busy siblings.
+    #[inline]
+    pub fn stretched(&self, cpu: u32, time: Time) -> Time {
+        time * 100 / u64::from(self.speed_pct(cpu))
     }
 
     /// Speed of one thread of a core whose other threads may be busy, in percent.
@@ -258,8 +267,8 @@ impl Engine<'_> {
                 }
             }
             Op::Exit => self.exit(cpu, task),
-            Op::Spin { .. } => Then::Next,
-            Op::Run { .. } | Op::Count | Op::Start | Op::Repeat { .. } => {
+            Op::Spin { .. } | Op::Run { .. } => Then::Next,
+            Op::Count | Op::Start | Op::Repeat { .. } => {
                 unreachable!("they have no effect of their own")
             }
         }
@@ -450,17 +459,16 @@ impl Engine<'_> {
         state.stage = 0;
     }
 
-    /// Retrying a futex wait moves its line to this CPU.
-    pub fn return_from_sleep(&mut self, cpu: u32, task: u32) {
+    /// A task begins on a CPU: it brings its footprint there.
+    pub fn settle(&mut self, cpu: u32, task: u32) {
         let state = &self.tasks[task as usize];
         let refill = self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
-        let lines = self.costs.cache_lines(FUTEX_LINES, state.last_cpu, cpu);
         let state = &mut self.tasks[task as usize];
         let expiry = state.timer_expiry.take();
         if let Some(expiry) = expiry.filter(|_| self.measurement.samples_timers) {
             self.measurement.sample_latency(self.now, expiry);
         }
-        state.work_left += refill + lines;
+        state.work_left += refill;
         state.last_cpu = cpu;
     }
 }

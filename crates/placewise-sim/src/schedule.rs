@@ -140,7 +140,8 @@ impl Engine<'_> {
         self.measurement.switches += 1;
         self.cpus[cpu as usize].prev = (prev >= FIRST_TASK).then_some(prev);
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
-        let end = self.now + debt + self.costs.draw(figure);
+        let work = debt + self.costs.draw(figure);
+        let end = self.now + self.stretched(cpu, work);
         self.begin(cpu, Activity::Switch, end);
     }
 
@@ -158,13 +159,15 @@ impl Engine<'_> {
     /// finish_task_switch: the previous task is off the CPU, the current one begins.
     pub fn switch_done(&mut self, cpu: u32) {
         if let Some(prev) = self.cpus[cpu as usize].prev.take() {
-            self.tasks[prev as usize].on_cpu = false;
+            // A balancing CPU may have taken it meanwhile, and be running it already.
+            let home = u32::from(self.policy.task[prev as usize].cpu);
+            self.tasks[prev as usize].on_cpu = self.current(home) == prev;
             self.resume_spinner(prev);
         }
         match self.running(cpu) {
             None => self.idle_loop(cpu),
             Some(task) => {
-                self.return_from_sleep(cpu, task);
+                self.settle(cpu, task);
                 self.go_on(cpu);
             }
         }

@@ -30,12 +30,6 @@ pub struct Placed {
     pub cpu: u32,
 }
 
-/// Lines of a task that try_to_wake_up reads and writes: its state, affinity,
-/// scheduling entity, averages and wake relations.
-const TASK_LINES: u64 = 6;
-/// Lines of a run queue and its task that a remote enqueue moves.
-const RUN_QUEUE_LINES: u64 = 2;
-
 impl Engine<'_> {
     /// The current task of `cpu` wakes the wakees it has left there, then goes on as `then` says.
     #[inline]
@@ -138,7 +132,8 @@ impl Engine<'_> {
     /// what earlier steps still owe.
     fn step_ends(&mut self, cpu: u32, context: WakerContext, figure: Time) {
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
-        let end = self.now + debt + self.costs.draw(figure);
+        let work = debt + self.costs.draw(figure);
+        let end = self.now + self.stretched(cpu, work);
         match context {
             WakerContext::Task => self.begin(cpu, Activity::Wakeup, end),
             WakerContext::Interrupt => self.arm(Slot::InterruptWakeup(cpu), end),
@@ -164,7 +159,7 @@ impl Engine<'_> {
             WakerContext::Task => self.cpus[cpu as usize].placed = placed,
             WakerContext::Interrupt => self.cpus[cpu as usize].interrupt_placed = placed,
         }
-        let lines = self.costs.cache_lines(TASK_LINES, prev, cpu);
+        let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
     }
 
@@ -331,7 +326,8 @@ impl Engine<'_> {
     pub fn lock_run_queue(&mut self, cpu: u32, by: u32) -> Time {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
         let lock = self.cpus[cpu as usize].lock;
-        let transfer = self.costs.cache_lines(RUN_QUEUE_LINES, lock.last_owner, by);
+        let transfer =
+            self.costs.cache_lines(self.costs.figures.rq_lock_lines, lock.last_owner, by);
         let start = lock.free_at.max(self.now);
         let released = start + hold + transfer;
         self.cpus[cpu as usize].lock =
