@@ -142,7 +142,11 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 	struct rq __arena *rq = cpu_rq(st, p->cpu);
 	struct cfs_rq __arena *cfs = &rq->cfs;
 
-	util_est_enqueue(cfs, p);
+	/* A delayed task that is moved stays delayed. */
+	if (p->delayed)
+		cfs->h_nr_delayed++;
+	else
+		util_est_enqueue(cfs, p);
 	update_cfs_rq_avg(st, p->cpu, now);
 	if (p->avg.last_update_time)
 		update_task_avg(st, task, p, now);
@@ -180,7 +184,8 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	update_task_avg(st, task, p, now);
 	if (p->delayed) {
 		cfs->h_nr_delayed--;
-		p->delayed = false;
+		if (!(flags & DEQUEUE_MIGRATE))
+			p->delayed = false;
 	} else {
 		util_est_dequeue(cfs, p);
 		if (flags & DEQUEUE_SLEEP)
