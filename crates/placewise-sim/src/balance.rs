@@ -149,8 +149,7 @@ impl Engine<'_> {
         let src = u32::from(result.src);
         if moves > 0 {
             self.account_current(src);
-            let held = self.lock_run_queue(src, by);
-            self.cpus[by as usize].debt += held - self.now;
+            self.lock_run_queue(src, by);
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst) {
             self.detach(by, task, u32::from(dst));
@@ -232,6 +231,7 @@ impl Engine<'_> {
         if task == current {
             // It has left: nothing is to be switched out here.
             self.tasks[current as usize].on_cpu = false;
+            self.cpus[cpu as usize].idle_task_since = self.now;
             return self.pick_next(cpu, cpu);
         }
         self.policy.rq[cpu as usize].curr = current;

@@ -36,6 +36,8 @@ pub enum Activity {
     Spinning,
     /// Looking for work before it idles.
     NewIdle,
+    /// The idle task enqueues what was on the wake list.
+    WakeList,
     /// Balancing on behalf of the tickless idle CPUs.
     NohzBalance,
     /// The idle task handles interrupts.
@@ -83,12 +85,16 @@ pub struct Cpu {
     /// Time that the kernel has spent here and that has not passed yet.
     pub debt: Time,
     pub interrupts: VecDeque<Interrupt>,
-    /// Tasks on the wake list, first come first enqueued, with their waker's CPU.
-    pub wake_list: Vec<(u32, u32)>,
+    /// Tasks on the wake list, first come first enqueued, and those that were on it and are being
+    /// enqueued.
+    pub wake_list: Vec<u32>,
+    pub arriving: Vec<u32>,
     /// The newly-idle pass under way.
     pub newidle: BalanceWalk,
     pub newidle_began: Time,
 
+    /// When the idle task became current, and when it began to rest.
+    pub idle_task_since: Time,
     pub idle_since: Time,
     /// Average of recent idle times: what the idle governor expects.
     pub expected_idle: Time,
@@ -135,8 +141,10 @@ impl Cpu {
             debt: 0,
             interrupts: VecDeque::new(),
             wake_list: Vec::new(),
+            arriving: Vec::new(),
             newidle: BALANCE_WALK,
             newidle_began: 0,
+            idle_task_since: 0,
             idle_since: 0,
             expected_idle: Time::MAX / 2,
             idle_state: 0,

@@ -68,7 +68,6 @@ impl Engine<'_> {
 
     fn note_idle_time(&mut self, cpu: u32, rested: Time) {
         let cpu = &mut self.cpus[cpu as usize];
-        cpu.counters.idle_ns += rested;
         cpu.expected_idle = cpu.expected_idle - (cpu.expected_idle >> EXPECTED_IDLE_SHIFT)
             + (rested >> EXPECTED_IDLE_SHIFT);
     }

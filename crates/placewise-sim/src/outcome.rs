@@ -110,10 +110,10 @@ impl Engine<'_> {
         counters
     }
 
-    /// Idle time of CPUs that are idle now, which their counters do not hold yet.
+    /// Time of the idle tasks that are current, which the counters do not hold yet.
     fn idle_so_far(&self) -> u64 {
-        let idle = self.cpus.iter().filter(|cpu| cpu.activity == crate::cpu::Activity::Idle);
-        idle.map(|cpu| self.now.saturating_sub(cpu.idle_since)).sum()
+        let idle = (0..self.cpus.len()).filter(|&cpu| self.running(cpu as u32).is_none());
+        idle.map(|cpu| self.now - self.cpus[cpu].idle_task_since).sum()
     }
 
     /// Remote and affine wakeups by the name of the level, bottom up.

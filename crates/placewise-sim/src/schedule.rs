@@ -95,8 +95,7 @@ impl Engine<'_> {
 
     /// Picks what runs after `prev`, which is still current, or looks for work elsewhere.
     pub fn pick_next(&mut self, cpu: u32, prev: u32) {
-        let released = self.lock_run_queue(cpu, cpu);
-        self.cpus[cpu as usize].debt += released - self.now;
+        self.lock_run_queue(cpu, cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, prev, next),
             None => self.newidle_balance(cpu),
@@ -119,8 +118,14 @@ impl Engine<'_> {
         if next == prev {
             return self.go_on(cpu);
         }
+        if prev == cpu {
+            let cpu = &mut self.cpus[cpu as usize];
+            cpu.counters.idle_ns += self.now - cpu.idle_task_since;
+        }
         if self.tasks[prev as usize].state == TaskState::Runnable && self.is_queued(prev) {
             self.policy.task[prev as usize].nivcsw += 1;
+            // A balancing CPU may take it, and run it, before the switch is over.
+            self.tasks[prev as usize].on_cpu = false;
         }
         let figures = self.costs.figures;
         let figure =
@@ -131,6 +136,7 @@ impl Engine<'_> {
 
     fn switch_to_idle(&mut self, cpu: u32, prev: u32) {
         self.cpus[cpu as usize].counters.schedules_idle += 1;
+        self.cpus[cpu as usize].idle_task_since = self.now;
         self.policy.set_next_task(cpu, cpu, self.now);
         self.begin_switch(cpu, prev, cpu, self.costs.figures.idle_switch_ns);
     }
@@ -138,7 +144,7 @@ impl Engine<'_> {
     fn begin_switch(&mut self, cpu: u32, prev: u32, next: u32, figure: Time) {
         self.trace_switch(cpu, prev, next);
         self.measurement.switches += 1;
-        self.cpus[cpu as usize].prev = (prev >= FIRST_TASK).then_some(prev);
+        self.cpus[cpu as usize].prev = self.tasks[prev as usize].on_cpu.then_some(prev);
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
         let work = debt + self.costs.draw(figure);
         let end = self.now + self.stretched(cpu, work);
@@ -159,7 +165,7 @@ impl Engine<'_> {
     /// finish_task_switch: the previous task is off the CPU, the current one begins.
     pub fn switch_done(&mut self, cpu: u32) {
         if let Some(prev) = self.cpus[cpu as usize].prev.take() {
-            // A balancing CPU may have taken it meanwhile, and be running it already.
+            // It slept delayed, and may have been moved, woken and picked meanwhile.
             let home = u32::from(self.policy.task[prev as usize].cpu);
             self.tasks[prev as usize].on_cpu = self.current(home) == prev;
             self.resume_spinner(prev);
@@ -175,7 +181,10 @@ impl Engine<'_> {
 
     /// The idle task looks for something to do, and rests if there is nothing.
     pub fn idle_loop(&mut self, cpu: u32) {
-        self.drain_wake_list(cpu);
+        if self.take_wake_list(cpu) {
+            let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+            return self.begin(cpu, Activity::WakeList, self.now + debt);
+        }
         if !self.cpus[cpu as usize].interrupts.is_empty() {
             self.cpus[cpu as usize].activity = Activity::IdleInterrupt;
             return self.begin_interrupt(cpu);
@@ -185,8 +194,7 @@ impl Engine<'_> {
             return self.enter_idle(cpu);
         }
         self.cpus[cpu as usize].counters.schedules += 1;
-        let released = self.lock_run_queue(cpu, cpu);
-        self.cpus[cpu as usize].debt += released - self.now;
+        self.lock_run_queue(cpu, cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, cpu, next),
             None => self.enter_idle(cpu),

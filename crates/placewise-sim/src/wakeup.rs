@@ -191,8 +191,7 @@ impl Engine<'_> {
         if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
             self.queue_on_wake_list(cpu, wakee);
         } else {
-            let held = self.lock_run_queue(target, cpu);
-            self.cpus[cpu as usize].debt += held - self.now;
+            self.lock_run_queue(target, cpu);
             self.activate(cpu, context, wakee);
         }
         self.account_wakeup(cpu, wakee);
@@ -203,7 +202,7 @@ impl Engine<'_> {
         let target = u32::from(self.policy.task[wakee as usize].cpu);
         self.policy.set_ttwu_pending(target, true);
         let list = &mut self.cpus[target as usize].wake_list;
-        list.push((wakee, cpu));
+        list.push(wakee);
         if list.len() == 1 {
             let send = self.costs.draw(self.costs.figures.ipi_send_ns);
             self.cpus[cpu as usize].debt += send;
@@ -224,28 +223,40 @@ impl Engine<'_> {
         }
     }
 
-    /// Enqueues what is on the wake list of `cpu`, by `cpu` itself; the time it takes is owed.
-    pub fn drain_wake_list(&mut self, cpu: u32) {
+    /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock once the time
+    /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
+    /// the CPU look idle until then.
+    pub fn take_wake_list(&mut self, cpu: u32) -> bool {
         if self.cpus[cpu as usize].wake_list.is_empty() {
-            return;
+            return false;
         }
-        let mut list = std::mem::take(&mut self.cpus[cpu as usize].wake_list);
+        let list = std::mem::take(&mut self.cpus[cpu as usize].wake_list);
+        let more = self.costs.figures.rq_lock_hold_ns * (list.len() as Time - 1);
+        self.cpus[cpu as usize].arriving = list;
         if self.policy.profile.wake_list_clear_early {
             self.policy.set_ttwu_pending(cpu, false);
         }
-        let held = self.lock_run_queue(cpu, cpu);
-        let figure = self.costs.figures.rq_lock_hold_ns;
-        self.cpus[cpu as usize].debt += held - self.now;
-        for (at, &(wakee, _)) in list.iter().enumerate() {
-            if at > 0 {
-                let more = self.costs.draw(figure);
-                self.cpus[cpu as usize].debt += more;
-            }
+        self.lock_run_queue(cpu, cpu);
+        self.cpus[cpu as usize].debt += self.costs.draw(more);
+        true
+    }
+
+    /// sched_ttwu_pending: what was taken from the wake list is enqueued.
+    pub fn enqueue_arriving(&mut self, cpu: u32) {
+        let mut arriving = std::mem::take(&mut self.cpus[cpu as usize].arriving);
+        for wakee in arriving.drain(..) {
             self.activate(cpu, WakerContext::Interrupt, wakee);
         }
-        self.policy.set_ttwu_pending(cpu, false);
-        list.clear();
-        self.cpus[cpu as usize].wake_list = list;
+        let pending = !self.cpus[cpu as usize].wake_list.is_empty();
+        self.policy.set_ttwu_pending(cpu, pending);
+        self.cpus[cpu as usize].arriving = arriving;
+    }
+
+    /// The wake list of a CPU that runs a task: enqueued at once, in time that is owed.
+    pub fn drain_wake_list(&mut self, cpu: u32) {
+        if self.take_wake_list(cpu) {
+            self.enqueue_arriving(cpu);
+        }
     }
 
     /// ttwu_do_activate, by the CPU `by`.
@@ -264,8 +275,7 @@ impl Engine<'_> {
 
     fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
         let target = u32::from(self.policy.task[wakee as usize].cpu);
-        let held = self.lock_run_queue(target, cpu);
-        self.cpus[cpu as usize].debt += held - self.now;
+        self.lock_run_queue(target, cpu);
         self.account_current(target);
         let current = self.running(target);
         self.policy.requeue_delayed(wakee, self.now);
@@ -322,18 +332,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes the lock of a run queue in turn; the time at which it is released again.
-    pub fn lock_run_queue(&mut self, cpu: u32, by: u32) -> Time {
+    /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
+    pub fn lock_run_queue(&mut self, cpu: u32, by: u32) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
         let lock = self.cpus[cpu as usize].lock;
         let transfer =
             self.costs.cache_lines(self.costs.figures.rq_lock_lines, lock.last_owner, by);
-        let start = lock.free_at.max(self.now);
+        let asked = self.now + self.cpus[by as usize].debt;
+        let start = lock.free_at.max(asked);
         let released = start + hold + transfer;
         self.cpus[cpu as usize].lock =
             crate::cpu::RunQueueLock { free_at: released, last_owner: by };
-        self.cpus[by as usize].counters.lock_ns += start - self.now;
-        released
+        self.cpus[by as usize].counters.lock_ns += start - asked;
+        self.cpus[by as usize].debt = released - self.now;
     }
 
     /// The counters of a wakeup made on `cpu`.
@@ -408,8 +419,8 @@ impl Engine<'_> {
         let target = self.policy.select_task_rq(child, cpu, cpu, WF_FORK, self.now);
         let scan = u64::from(self.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
         self.policy.place_new_task(child, target);
-        let held = self.lock_run_queue(target, cpu);
-        self.cpus[cpu as usize].debt += self.costs.draw(scan) + held - self.now;
+        self.cpus[cpu as usize].debt += self.costs.draw(scan);
+        self.lock_run_queue(target, cpu);
         self.measurement.migrations.fork += u64::from(target != cpu);
         self.enqueue(child, Enqueue::Fork);
         self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew {

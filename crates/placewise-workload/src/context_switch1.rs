@@ -3,7 +3,8 @@
 //! **Motive.** schedpipe at scale: from about as many pairs as half the CPUs on, idle CPUs get
 //! rare, run-queue locks get busy, and the search for an idle CPU gets in its own way.
 //!
-//! **Method.** Main creates `instances` tasks, each of which creates a partner. The two pass one
+//! **Method.** Main creates `instances` tasks, which wait until all are there; each then
+//! creates a partner. The two pass one
 //! byte to and fro for ever, by sync wakeups. Each round trip counts two iterations, as the tool
 //! counts them, summed over all instances. The share of time spent on run-queue locks is reported
 //! as well.
@@ -44,7 +45,7 @@ const PARAMETERS: [Parameter; 4] = [
 ];
 
 /// As for schedpipe (assumed).
-const FOOTPRINT_KIB: u32 = 16;
+const FOOTPRINT_KIB: u32 = 128;
 
 /// The published ladder climbs from one instance to one per CPU in this many equal steps.
 const STEPS: usize = 14;
@@ -61,25 +62,30 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
 const INSTANCE: u32 = 1;
 const PARTNER: u32 = 2;
 
+/// All instances start at once.
+const GO: Object = Object::shared(0);
+
 fn build(settings: &Settings) -> Workload {
     let instances = settings.count("instances");
     let user = Op::Run { ns: settings.integer("user_ns") };
     let send = |pipe| Op::Send { channel: Object::own(pipe), bytes: 1 };
     let receive = |pipe| Op::Receive { channel: Object::own(pipe), bytes: 1 };
     let main = vec![
-        Op::Start,
         Op::Fork { program: INSTANCE, count: instances, base: 0, step: 2 },
+        Op::Start,
+        Op::GateOpen { gate: GO },
         Op::Join,
         Op::Exit,
     ];
     let instance = vec![
+        Op::GateWait { gate: GO },
         Op::Fork { program: PARTNER, count: 1, base: 0, step: 0 },
         user,
         send(0),
         receive(1),
         Op::Count,
         Op::Count,
-        Op::Repeat { counter: 0, times: FOREVER, to: 1 },
+        Op::Repeat { counter: 0, times: FOREVER, to: 2 },
         Op::Exit,
     ];
     let partner =
@@ -91,6 +97,7 @@ fn build(settings: &Settings) -> Workload {
     ];
     Workload {
         channels: vec![ChannelKind::Pipe; instances as usize * 2],
+        gates: 1,
         metrics: vec![
             Metric::Throughput { unit: "iterations/s", scale: 1.0 },
             Metric::RunQueueLockShare,
