@@ -1,0 +1,79 @@
+//! Who pulls and who is pushed.
+
+use placewise_workload::program::{FOREVER, Object, Op, Program, Workload};
+
+use crate::common::{Setup, counter, main_of, programs};
+
+const TWO_LLCS: &str = "pack:1 l3:2 core:2 pu:1";
+
+fn compute(name: &str, ms: u32, before: Vec<Op>) -> Program {
+    let to = before.len() as u32;
+    let mut ops = before;
+    let times = 20 * ms;
+    ops.extend([Op::Run { ns: 50_000 }, Op::Repeat { counter: 0, times, to }, Op::Exit]);
+    Program::new(name, ops)
+}
+
+/// Tasks that wait at a gate, and main, which wakes them all into its own LLC.
+fn through_a_gate(tasks: Vec<Program>, ms: u64) -> Workload {
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let mut main: Vec<Op> = (1..=tasks.len() as u32).map(fork).collect();
+    main.extend([
+        Op::Sleep { ns: 30_000_000, random_pct: 0 },
+        Op::GateOpen { gate: Object::shared(0) },
+        Op::Join,
+        Op::Exit,
+    ]);
+    let mut all = vec![Program::new("main", main)];
+    all.extend(tasks);
+    Workload { gates: 1, ..programs(all, ms) }
+}
+
+fn waits(name: &str, ms: u32) -> Program {
+    compute(name, ms, vec![Op::GateWait { gate: Object::shared(0) }])
+}
+
+/// Two tasks that find themselves in one of two LLCs.
+pub fn two_in_one_llc(footprint_kib: u32, ms: u32) -> Setup {
+    let task = |name| waits(name, ms).with_footprint(footprint_kib);
+    let workload = through_a_gate(vec![task("first"), task("second")], 1_000);
+    Setup::new(TWO_LLCS, "v6.0", "baseline", workload)
+}
+
+/// Fails without active balance: both run already, so that there is nothing to pull.
+#[test]
+fn a_running_task_is_pushed_off_a_crowded_llc() {
+    let outcome = two_in_one_llc(0, 100).run();
+    assert_eq!(counter(&outcome, "migrations_active"), 1.0, "pushes");
+}
+
+/// Fails without nohz balance: nothing else looks for work on behalf of CPUs that rest tickless.
+#[test]
+fn idle_cpus_are_given_waiting_tasks() {
+    let tasks = ["a", "b", "c", "d", "e", "f"].map(|name| waits(name, 60)).to_vec();
+    let machine = "pack:1 l3:2 core:4 pu:1";
+    let outcome = Setup::new(machine, "v6.0", "baseline", through_a_gate(tasks, 1_000)).run();
+    let pulled = counter(&outcome, "migrations_nohz");
+    assert!(pulled >= 1.0, "{pulled} tasks pulled for idle CPUs");
+    let elapsed = outcome.statistics.simulated_ns as f64 / 1e6;
+    assert!(elapsed < 30.0 + 60.0 * 1.4, "six tasks on eight CPUs took {elapsed} ms");
+}
+
+/// Fails without newly-idle balance: a CPU whose task sleeps would rest while others wait.
+#[test]
+fn a_cpu_about_to_idle_pulls() {
+    let ops = vec![
+        Op::Run { ns: 4_000_000 },
+        Op::Sleep { ns: 1_000_000, random_pct: 50 },
+        Op::Repeat { counter: 0, times: FOREVER, to: 0 },
+        Op::Exit,
+    ];
+    let task = |name| Program::new(name, ops.clone());
+    let all = vec![main_of(3), task("a"), task("b"), task("c")];
+    let machine = "pack:1 l3:1 core:2 pu:1";
+    for kernel in ["v5.3", "v6.0", "v6.12"] {
+        let outcome = Setup::new(machine, kernel, "baseline", programs(all.clone(), 300)).run();
+        let pulled = counter(&outcome, "migrations_newly_idle");
+        assert!(pulled >= 3.0, "{kernel}: {pulled} tasks pulled");
+    }
+}

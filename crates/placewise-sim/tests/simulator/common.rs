@@ -1,0 +1,101 @@
+//! Scenarios in one line, and what comes out of them by name.
+
+use placewise_machine::Machine;
+use placewise_policy::Policy;
+use placewise_sim::{Audit, Outcome, Scenario, simulate, simulate_checked};
+use placewise_trace::FtraceWriter;
+use placewise_workload::program::{Op, Program, Window, Workload};
+use placewise_workload::{Case, build};
+
+pub const MS: u64 = 1_000_000;
+
+/// A scenario with its own machine, policy and workload.
+pub struct Setup {
+    pub machine: Machine,
+    pub policy: Policy,
+    pub workload: Workload,
+    pub seed: u64,
+}
+
+impl Setup {
+    pub fn new(machine: &str, kernel: &str, policy: &str, workload: Workload) -> Self {
+        workload.check().expect("the workload is sound");
+        Setup {
+            machine: placewise_machine::load(machine).expect("the machine is known"),
+            policy: Policy::parse(kernel, policy).expect("the policy is known"),
+            workload,
+            seed: 1,
+        }
+    }
+
+    fn scenario(&self) -> Scenario<'_> {
+        Scenario {
+            machine: &self.machine,
+            policy: &self.policy,
+            workload: &self.workload,
+            seed: self.seed,
+        }
+    }
+
+    pub fn run(&self) -> Outcome {
+        simulate(&self.scenario(), None).expect("the run ends well")
+    }
+
+    pub fn checked(&self, every: u64) -> (Outcome, Audit) {
+        simulate_checked(&self.scenario(), None, every).expect("the run ends well")
+    }
+
+    /// The outcome, and the run as ftrace text.
+    pub fn traced(&self) -> (Outcome, String) {
+        let mut writer = FtraceWriter::new(Vec::new(), self.machine.cpus.len());
+        let outcome = simulate(&self.scenario(), Some(&mut writer)).expect("the run ends well");
+        let text = writer.finish().expect("a Vec can be written to");
+        (outcome, String::from_utf8(text).expect("a trace is text"))
+    }
+}
+
+/// A benchmark model; `case` reads `key=value,key=value`.
+pub fn benchmark(name: &str, case: &str) -> Workload {
+    let pairs = case.split(',').filter(|pair| !pair.is_empty());
+    let add = |case: Case, pair: &str| {
+        let (key, value) = pair.split_once('=').expect("key=value");
+        case.with(key, value)
+    };
+    build(name, &pairs.fold(Case::default(), add)).expect("the case is valid")
+}
+
+/// A workload of programs, measured from the start on for `ms`.
+pub fn programs(programs: Vec<Program>, ms: u64) -> Workload {
+    Workload::new("test", programs, Window { warm_up: 0, measure: ms * MS })
+}
+
+/// Main that forks one task of each of the `count` programs that follow it, and waits for them.
+pub fn main_of(count: u32) -> Program {
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let ops = (1..=count).map(fork).chain([Op::Join, Op::Exit]).collect();
+    Program::new("main", ops)
+}
+
+/// A figure of the workload.
+pub fn figure(outcome: &Outcome, metric: &str) -> f64 {
+    let found = outcome.figures.iter().find(|figure| figure.metric == metric);
+    found.unwrap_or_else(|| panic!("no figure {metric}")).value
+}
+
+/// A counter of the run.
+pub fn counter(outcome: &Outcome, metric: &str) -> f64 {
+    let found = outcome.statistics.figures.iter().find(|figure| figure.metric == metric);
+    found.unwrap_or_else(|| panic!("no counter {metric}")).value
+}
+
+/// A field of the first task's /proc/PID/sched of a program, by the program's name.
+pub fn proc_sched(outcome: &Outcome, comm: &str, field: &str) -> f64 {
+    let texts = &outcome.statistics.proc_sched;
+    let text = texts.iter().find(|text| text.starts_with(&format!("{comm} (")));
+    let mut lines = text.unwrap_or_else(|| panic!("no task {comm}")).lines();
+    let value = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == field).then(|| value.trim().parse().expect("a number"))
+    };
+    lines.find_map(value).unwrap_or_else(|| panic!("no field {field}"))
+}

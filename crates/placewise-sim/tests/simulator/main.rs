@@ -1,0 +1,11 @@
+//! The simulator from outside: scenarios in, outcomes and traces out.
+//!
+//! Every test of a mechanism names in its comment what would make it fail.
+
+mod balancing;
+mod common;
+mod output;
+mod placement;
+mod properties;
+mod scheduling;
+mod trace;

@@ -1,0 +1,100 @@
+//! Counters and traces in the kernel's own formats.
+
+use std::collections::BTreeMap;
+
+use placewise_policy::kernel_names;
+
+use crate::common::{Setup, benchmark};
+use crate::trace::parse;
+
+fn hackbench(kernel: &str) -> Setup {
+    let workload = benchmark("hackbench", "groups=1,fds=3,warmup_ms=0,window_ms=8");
+    Setup::new("pack:2 l3:2 core:2 pu:2", kernel, "baseline", workload)
+}
+
+/// Fails if a kernel's version were forgotten, or a domain line lost or gained a field.
+#[test]
+fn schedstat_has_the_layout_of_its_kernel() {
+    for kernel in kernel_names() {
+        let text = hackbench(kernel).run().statistics.schedstat;
+        let (version, fields) = match kernel {
+            "v6.12" => ("16", 36),
+            "v6.18" => ("17", 45),
+            _ => ("15", 36),
+        };
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(format!("version {version}").as_str()), "{kernel}");
+        assert!(lines.next().is_some_and(|line| line.starts_with("timestamp ")), "{kernel}");
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let names = if words[0].starts_with("domain") && version == "17" { 3 } else { 2 };
+            let numbers = match words[0].starts_with("cpu") {
+                true => &words[1..],
+                false => &words[names..],
+            };
+            let expected = if words[0].starts_with("cpu") { 9 } else { fields };
+            assert_eq!(numbers.len(), expected, "{kernel}: {line}");
+            assert!(numbers.iter().all(|number| number.parse::<u64>().is_ok()), "{line}");
+        }
+    }
+}
+
+/// Fails if a wakeup were counted at neither or both of its ends.
+#[test]
+fn wakeups_of_cpus_are_wakeups_of_tasks() {
+    let outcome = hackbench("v6.0").run();
+    let cpus = outcome.statistics.schedstat.lines().filter(|line| line.starts_with("cpu"));
+    let column = |at: usize| -> u64 {
+        let numbers = cpus.clone().map(|line| line.split(' ').nth(at).expect("a field"));
+        numbers.map(|number| number.parse::<u64>().expect("a number")).sum()
+    };
+    let (all, local) = (column(5), column(6));
+    // The last field but two of a domain line.
+    let domains = outcome.statistics.schedstat.lines().filter(|line| line.starts_with("domain"));
+    let remote = domains.map(|line| line.rsplit(' ').nth(2).expect("a field"));
+    let remote: u64 = remote.map(|number| number.parse::<u64>().expect("a number")).sum();
+    assert!(local > 0 && remote > 0);
+    assert_eq!(all, local + remote);
+
+    let (_, text) = hackbench("v6.0").traced();
+    let events = parse(&text);
+    let woken = events.iter().filter(|line| line.event == "sched_waking").count() as u64;
+    let under_way = woken.abs_diff(all);
+    assert!(under_way <= 12, "{woken} wakeups in the trace, {all} counted");
+}
+
+/// Fails if a wakeup were printed out of order, a migration without a move, or time went back.
+#[test]
+fn a_trace_tells_each_wakeup_in_order() {
+    for kernel in ["v5.3", "v6.0", "v6.12"] {
+        let (_, text) = hackbench(kernel).traced();
+        let mut waking: BTreeMap<u32, bool> = BTreeMap::new();
+        let mut last = 0;
+        let mut seen = BTreeMap::new();
+        for line in parse(&text) {
+            assert!(line.micros >= last, "time runs backwards: {line:?}");
+            last = line.micros;
+            *seen.entry(line.event.clone()).or_insert(0) += 1;
+            match line.event.as_str() {
+                "sched_waking" => {
+                    assert_eq!(waking.insert(line.number("pid"), false), None, "{line:?}");
+                }
+                "sched_migrate_task" => {
+                    assert_ne!(line.text("orig_cpu"), line.text("dest_cpu"), "{line:?}");
+                    if let Some(migrated) = waking.get_mut(&line.number("pid")) {
+                        assert!(!*migrated, "moved twice: {line:?}");
+                        *migrated = true;
+                    }
+                }
+                "sched_wakeup" => {
+                    let was_waking = waking.remove(&line.number("pid"));
+                    assert!(was_waking.is_some(), "woken without waking: {line:?}");
+                }
+                _ => {}
+            }
+        }
+        for event in ["sched_waking", "sched_wakeup", "sched_switch", "sched_migrate_task"] {
+            assert!(seen.get(event).is_some_and(|&count| count > 10), "{kernel}: {event}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Whatever the machine, kernel, policy and workload: no panic, no deadlock,
+//! a state that does not contradict itself, and the same run twice.
+
+use placewise_machine::CpuSet;
+use placewise_policy::{kernel_names, patch_names};
+use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use crate::common::{Setup, benchmark, programs};
+
+/// One LLC, several, threads of cores, NUMA nodes, a single CPU.
+const MACHINES: [&str; 9] = [
+    "pack:1 l3:1 core:1 pu:1",
+    "pack:1 l3:1 core:2 pu:1",
+    "pack:1 l3:1 core:4 pu:2",
+    "pack:1 l3:2 core:2 pu:1",
+    "pack:2 l3:2 core:3 pu:2",
+    "pack:1 l3:1 core:2 pu:4",
+    "pack:2 l3:1 core:2 pu:2",
+    "pack:2 node:2 l3:1 core:2 pu:1",
+    "pack:4 l3:1 core:2 pu:1",
+];
+
+/// CPUs that all machines have.
+const COMMON_CPUS: usize = 1;
+
+/// What the tasks of one part of a random workload do with each other.
+#[derive(Clone, Debug)]
+enum Pattern {
+    /// Two tasks pass a message to and fro.
+    PingPong { bytes: u32, kind: ChannelKind },
+    /// Some write to one channel, one reads.
+    ManyToOne { writers: u32, bytes: u32, kind: ChannelKind },
+    /// All compute under one mutex.
+    Mutex { tasks: u32 },
+    /// All meet at a barrier.
+    Barrier { tasks: u32 },
+    /// All wait for a condition that one of them broadcasts now and then.
+    Condition { tasks: u32, holds_mutex: bool },
+    /// A parent wakes its listed children, as schbench does.
+    Herd { tasks: u32 },
+    /// Timers.
+    Periodic { tasks: u32, absolute: bool },
+    /// Sleeps of random length.
+    Sleeper { tasks: u32 },
+    /// Computes without end.
+    Hog { tasks: u32 },
+    /// Computes and yields.
+    Yielder { tasks: u32 },
+    /// Creates children that end soon, again and again.
+    Forker { children: u32 },
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    pattern: Pattern,
+    work_ns: u64,
+    nice: i8,
+    idle_policy: bool,
+    pinned: bool,
+    footprint_kib: u32,
+}
+
+fn pattern() -> impl Strategy<Value = Pattern> {
+    let kind = || prop_oneof![Just(ChannelKind::Pipe), Just(ChannelKind::UnixSocket)];
+    let tasks = || 1..6_u32;
+    prop_oneof![
+        (1..5000_u32, kind()).prop_map(|(bytes, kind)| Pattern::PingPong { bytes, kind }),
+        (tasks(), 1..4096_u32, kind()).prop_map(|(writers, bytes, kind)| Pattern::ManyToOne {
+            writers,
+            bytes,
+            kind
+        }),
+        tasks().prop_map(|tasks| Pattern::Mutex { tasks }),
+        tasks().prop_map(|tasks| Pattern::Barrier { tasks }),
+        (tasks(), any::<bool>())
+            .prop_map(|(tasks, holds_mutex)| Pattern::Condition { tasks, holds_mutex }),
+        tasks().prop_map(|tasks| Pattern::Herd { tasks }),
+        (tasks(), any::<bool>())
+            .prop_map(|(tasks, absolute)| Pattern::Periodic { tasks, absolute }),
+        tasks().prop_map(|tasks| Pattern::Sleeper { tasks }),
+        tasks().prop_map(|tasks| Pattern::Hog { tasks }),
+        tasks().prop_map(|tasks| Pattern::Yielder { tasks }),
+        tasks().prop_map(|children| Pattern::Forker { children }),
+    ]
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let work = prop_oneof![Just(0_u64), 1..5_000_u64, 5_000..3_000_000_u64];
+    let nice = prop_oneof![3 => Just(0_i8), 1 => -20..=19_i8];
+    (pattern(), work, nice, prop::bool::weighted(0.1), prop::bool::weighted(0.15), 0..512_u32)
+        .prop_map(|(pattern, work_ns, nice, idle_policy, pinned, footprint_kib)| Part {
+            pattern,
+            work_ns,
+            nice,
+            idle_policy,
+            pinned,
+            footprint_kib,
+        })
+}
+
+/// Compiles parts to one workload; no part can keep another from going on.
+fn workload(parts: &[Part], ms: u64) -> Workload {
+    let mut result = programs(vec![Program::new("main", Vec::new())], ms);
+    let mut main = vec![Op::Start];
+    for part in parts {
+        add(&mut result, &mut main, part);
+    }
+    main.extend([Op::Join, Op::Exit]);
+    result.programs[0].ops = main;
+    result
+}
+
+fn add(result: &mut Workload, main: &mut Vec<Op>, part: &Part) {
+    let for_ever = |mut ops: Vec<Op>| {
+        ops.push(Op::Repeat { counter: 0, times: FOREVER, to: 0 });
+        ops.push(Op::Exit);
+        ops
+    };
+    let run = Op::Run { ns: part.work_ns };
+    let channel = Object::shared(result.channels.len() as u32);
+    let back = Object::shared(result.channels.len() as u32 + 1);
+    let mutex = Object::shared(result.mutexes);
+    let condition = Object::shared(result.conditions);
+    let first = result.programs.len() as u32;
+    let mut tasks: Vec<(Vec<Op>, u32)> = Vec::new();
+    match part.pattern {
+        Pattern::PingPong { bytes, kind } => {
+            result.channels.extend([kind, kind]);
+            let send = |channel| Op::Send { channel, bytes };
+            let receive = |channel| Op::Receive { channel, bytes };
+            tasks.push((for_ever(vec![run, send(channel), receive(back), Op::Count]), 1));
+            tasks.push((for_ever(vec![receive(channel), run, send(back)]), 1));
+        }
+        Pattern::ManyToOne { writers, bytes, kind } => {
+            result.channels.push(kind);
+            tasks.push((for_ever(vec![Op::Receive { channel, bytes }, run]), 1));
+            tasks.push((for_ever(vec![run, Op::Send { channel, bytes }]), writers));
+        }
+        Pattern::Mutex { tasks: count } => {
+            result.mutexes += 1;
+            let ops = vec![Op::Lock { mutex }, run, Op::Unlock { mutex }, Op::Run { ns: 700 }];
+            tasks.push((for_ever(ops), count));
+        }
+        Pattern::Barrier { tasks: count } => {
+            let barrier = Object::shared(result.barriers.len() as u32);
+            result.barriers.push(count);
+            tasks.push((for_ever(vec![run, Op::Barrier { barrier }]), count));
+        }
+        Pattern::Condition { tasks: count, holds_mutex } => {
+            result.conditions += 1;
+            result.mutexes += 1;
+            let held = holds_mutex.then_some(mutex);
+            let mut waiter = vec![Op::CondWait { condition, mutex: held }, run];
+            if holds_mutex {
+                waiter.insert(0, Op::Lock { mutex });
+                waiter.push(Op::Unlock { mutex });
+            }
+            tasks.push((for_ever(waiter), count));
+            let wake = [Op::Broadcast { condition }, Op::Signal { condition }];
+            let pause = Op::Sleep { ns: 300_000, random_pct: 50 };
+            tasks.push((for_ever(vec![pause, wake[0], pause, wake[1]]), 1));
+        }
+        Pattern::Herd { tasks: count } => {
+            let list = Object::shared(result.lists);
+            result.lists += 1;
+            let worker = vec![run, Op::Enlist { list }, Op::WakeParent, Op::Wait { sample: true }];
+            let parent = vec![
+                Op::Fork { program: first + 1, count, base: 0, step: 0 },
+                Op::WakeListed { list },
+                Op::Wait { sample: false },
+                Op::Spin { ns: 20_000 },
+                Op::Sleep { ns: 50_000, random_pct: 25 },
+                Op::Repeat { counter: 0, times: FOREVER, to: 1 },
+                Op::Exit,
+            ];
+            tasks.push((parent, 1));
+            tasks.push((for_ever(worker), 0));
+        }
+        Pattern::Periodic { tasks: count, absolute } => {
+            let timer = Object::shared(result.timers);
+            result.timers += 1;
+            let period = 2 * part.work_ns.max(10_000);
+            let ops = vec![Op::StartTimer { timer }, run, Op::Timer { timer, period, absolute }];
+            tasks.push((for_ever(ops), count));
+        }
+        Pattern::Sleeper { tasks: count } => {
+            let sleep = Op::Sleep { ns: 100_000, random_pct: 100 };
+            tasks.push((for_ever(vec![run, sleep]), count));
+        }
+        Pattern::Hog { tasks: count } => {
+            tasks.push((for_ever(vec![Op::Run { ns: 10_000 + part.work_ns }]), count));
+        }
+        Pattern::Yielder { tasks: count } => tasks.push((for_ever(vec![run, Op::Yield]), count)),
+        Pattern::Forker { children } => {
+            let fork = Op::Fork { program: first + 1, count: children, base: 0, step: 0 };
+            let pause = Op::Sleep { ns: 200_000, random_pct: 10 };
+            tasks.push((for_ever(vec![fork, Op::Join, pause]), 1));
+            tasks.push((vec![run, Op::Exit], 0));
+        }
+    }
+    for (at, (ops, count)) in tasks.into_iter().enumerate() {
+        let program = first + at as u32;
+        if count > 0 {
+            main.push(Op::Fork { program, count, base: 0, step: 0 });
+        }
+        result.programs.push(Program {
+            nice: part.nice,
+            idle_policy: part.idle_policy,
+            cpus: part.pinned.then(|| CpuSet::first_n(COMMON_CPUS)),
+            ..Program::new(format!("part{program}"), ops).with_footprint(part.footprint_kib)
+        });
+    }
+}
+
+fn any_of(names: Vec<String>) -> impl Strategy<Value = String> {
+    prop::sample::select(names)
+}
+
+fn kernel() -> impl Strategy<Value = String> {
+    any_of(kernel_names().into_iter().map(String::from).collect())
+}
+
+fn policy() -> impl Strategy<Value = String> {
+    let patches = patch_names().into_iter().map(|(name, _)| name);
+    any_of(std::iter::once("baseline".to_string()).chain(patches).collect())
+}
+
+fn config(cases: u32, seed: u64) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 1000,
+        max_shrink_time: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+/// Twice the same, and without a contradiction on the way.
+fn check(setup: &Setup) {
+    let (outcome, audit) = setup.checked(7);
+    assert!(audit.checks > 0);
+    let (first, second) = (setup.traced(), setup.traced());
+    assert_eq!(first.1, second.1, "two traces of one scenario");
+    for other in [&first.0, &second.0] {
+        assert_eq!(outcome.figures, other.figures, "figures of one scenario");
+        assert_eq!(outcome.statistics.figures, other.statistics.figures);
+        assert_eq!(outcome.statistics.schedstat, other.statistics.schedstat);
+        assert_eq!(outcome.statistics.proc_sched, other.statistics.proc_sched);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(160, 1))]
+
+    #[test]
+    fn random_programs_run_without_contradiction(
+        machine in prop::sample::select(MACHINES.to_vec()),
+        kernel in kernel(),
+        policy in policy(),
+        parts in prop::collection::vec(part(), 1..5),
+        seed in any::<u64>(),
+    ) {
+        let workload = workload(&parts, 12);
+        check(&Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) });
+    }
+
+    #[test]
+    fn benchmarks_run_without_contradiction(
+        machine in prop::sample::select(MACHINES.to_vec()),
+        kernel in kernel(),
+        policy in policy(),
+        benchmark_case in prop::sample::select(BENCHMARKS.to_vec()),
+        seed in any::<u64>(),
+    ) {
+        let (name, case) = benchmark_case;
+        let workload = benchmark(name, case);
+        check(&Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) });
+    }
+}
+
+/// Small, and short.
+const BENCHMARKS: [(&str, &str); 8] = [
+    ("hackbench", "groups=1,fds=2,warmup_ms=1,window_ms=4"),
+    ("hackbench", "groups=3,fds=2,warmup_ms=0,window_ms=3"),
+    ("hackbench", "groups=1,fds=3,loops=20,ipc=socket,tasks=process,warmup_ms=0,window_ms=20"),
+    (
+        "schbench",
+        "workers=2,cputime_us=300,message_cputime_us=200,sleeptime_us=100,warmup_ms=1,window_ms=20",
+    ),
+    (
+        "schbench",
+        "workers=9,messengers=2,cputime_us=900,message_cputime_us=300,sleeptime_us=500,warmup_ms=1,window_ms=20",
+    ),
+    ("schedpipe", "loops=2000,warmup_ms=0,window_ms=8"),
+    ("context_switch1", "instances=3,warmup_ms=1,window_ms=4"),
+    ("context_switch1", "instances=9,warmup_ms=1,window_ms=3"),
+];
+
+/// The first milliseconds of the rt-app examples, on all machines.
+#[test]
+fn rt_app_examples_run_without_contradiction() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rt-app");
+    let mut files: Vec<_> = std::fs::read_dir(examples)
+        .expect("the examples are there")
+        .map(|entry| entry.expect("a directory can be read").path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 8);
+    for (at, file) in files.iter().enumerate() {
+        let mut workload = placewise_workload::from_rt_app(file).expect("an example is valid");
+        workload.window.warm_up = 0;
+        workload.window.measure = 40_000_000;
+        let kernels = kernel_names();
+        for (machine, kernel) in [(4, at), (2, at + 3)] {
+            let kernel = kernels[kernel % kernels.len()];
+            check(&Setup::new(MACHINES[machine], kernel, "baseline", workload.clone()));
+        }
+    }
+}

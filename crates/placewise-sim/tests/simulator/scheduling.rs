@@ -1,0 +1,181 @@
+//! What runs when on one CPU, and what it costs.
+
+use placewise_machine::CpuSet;
+use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
+
+use crate::common::{Setup, benchmark, counter, main_of, proc_sched, programs};
+use crate::trace::parse;
+
+fn on(cpu: usize, program: Program) -> Program {
+    Program { cpus: Some(CpuSet::single(cpu)), ..program }
+}
+
+fn for_ever(name: &str, mut ops: Vec<Op>) -> Program {
+    ops.extend([Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]);
+    Program::new(name, ops)
+}
+
+fn hog(name: &str) -> Program {
+    for_ever(name, vec![Op::Run { ns: 100_000 }])
+}
+
+/// Computes `ms` in all, in small steps.
+fn compute(name: &str, ms: u32) -> Program {
+    let ops =
+        vec![Op::Run { ns: 100_000 }, Op::Repeat { counter: 0, times: 10 * ms, to: 0 }, Op::Exit];
+    Program::new(name, ops)
+}
+
+fn shares(kernel: &str, nice: i8) -> (f64, f64) {
+    let second = Program { nice, ..hog("second") };
+    let all = vec![main_of(2), on(0, hog("first")), on(0, second)];
+    let setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", programs(all, 400));
+    let outcome = setup.run();
+    for comm in ["first", "second"] {
+        let switches = proc_sched(&outcome, comm, "nr_involuntary_switches");
+        assert!(switches > 5.0, "{kernel}: {comm} was preempted {switches} times");
+    }
+    let ran = |comm| proc_sched(&outcome, comm, "se.sum_exec_runtime");
+    (ran("first"), ran("second"))
+}
+
+/// Fails if ticks did not preempt: the first hog would keep its CPU.
+#[test]
+fn two_hogs_share_a_cpu() {
+    for kernel in ["v3.10", "v6.0", "v6.12", "v6.18"] {
+        let (first, second) = shares(kernel, 0);
+        assert!((first / second - 1.0).abs() < 0.1, "{kernel}: {first} and {second} ms");
+    }
+}
+
+/// Fails if virtual time did not follow weights.
+#[test]
+fn shares_follow_nice_levels() {
+    for kernel in ["v6.0", "v6.12", "v6.18"] {
+        for (nice, weight) in [(1, 820.0), (5, 335.0)] {
+            let (first, second) = shares(kernel, nice);
+            let ratio = (first / second) / (1024.0 / weight);
+            assert!((ratio - 1.0).abs() < 0.1, "{kernel}, nice {nice}: {first} and {second} ms");
+        }
+    }
+}
+
+/// Fails if busy siblings ran at full speed, or two cores slowed each other down.
+#[test]
+fn siblings_share_their_core() {
+    let finished = |second_cpu| {
+        let all = vec![main_of(2), on(2, compute("a", 20)), on(second_cpu, compute("b", 20))];
+        let machine = "pack:1 l3:1 core:3 pu:2";
+        let mut setup = Setup::new(machine, "v6.0", "baseline", programs(all, 1_000));
+        setup.machine.costs.jitter_pct = 0;
+        let outcome = setup.run();
+        let throughput = f64::from(setup.machine.costs.smt_throughput_pct) / 100.0;
+        (outcome.statistics.simulated_ns as f64, throughput)
+    };
+    let (together, throughput) = finished(3);
+    let (apart, _) = finished(4);
+    let slowdown = together / apart;
+    assert!(
+        (slowdown * throughput - 1.0).abs() < 0.05,
+        "{slowdown} times as long beside a busy sibling, expected {}",
+        1.0 / throughput
+    );
+}
+
+/// Fails if enqueueing took no lock, or if the lock could not be busy.
+#[test]
+fn enqueues_on_one_cpu_queue_for_its_lock() {
+    let lock_wait = |pairs: u32| {
+        let mut all = vec![main_of(2 * pairs)];
+        for pair in 0..pairs {
+            let channel = |n| Object::shared(2 * pair + n);
+            let send = |n| Op::Send { channel: channel(n), bytes: 1 };
+            let receive = |n| Op::Receive { channel: channel(n), bytes: 1 };
+            all.push(on(1 + pair as usize, for_ever("waker", vec![send(0), receive(1)])));
+            all.push(on(0, for_ever("wakee", vec![receive(0), send(1)])));
+        }
+        let channels = vec![ChannelKind::Pipe; 2 * pairs as usize];
+        let workload = Workload { channels, ..programs(all, 20) };
+        let outcome = Setup::new("pack:1 l3:1 core:8 pu:1", "v5.3", "baseline", workload).run();
+        (counter(&outcome, "rq_lock_wait"), counter(&outcome, "rq_lock_share"))
+    };
+    let (one_pair, _) = lock_wait(1);
+    let (many_pairs, share) = lock_wait(7);
+    assert!(many_pairs > 0.0 && share > 0.0, "{many_pairs} ns, {share} %");
+    assert!(one_pair < many_pairs / 20.0, "{one_pair} ns with one pair, {many_pairs} with seven");
+}
+
+/// One task runs ahead of its share, wakes its partner on the same CPU, and sleeps; the other CPU
+/// is idle by then.
+fn runs_ahead(delayed_dequeue: bool) -> Setup {
+    let (to, back) = (Object::shared(0), Object::shared(1));
+    let send = |channel| Op::Send { channel, bytes: 1 };
+    let receive = |channel| Op::Receive { channel, bytes: 1 };
+    let ahead = vec![Op::Run { ns: 600_000 }, send(to), receive(back)];
+    let behind = vec![receive(to), Op::Run { ns: 50_000 }, send(back), Op::Run { ns: 20_000 }];
+    let all = vec![
+        main_of(3),
+        on(1, Program::new("guard", vec![Op::Run { ns: 300_000 }, Op::Exit])),
+        for_ever("ahead", ahead),
+        on(0, for_ever("behind", behind)),
+    ];
+    let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 3) };
+    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.12", "baseline", workload);
+    setup.policy.profile.delayed_dequeue = delayed_dequeue;
+    setup
+}
+
+/// What follows the first waking of the task that runs ahead, up to its wakeup.
+fn first_wakeup(setup: &Setup) -> Vec<String> {
+    let (_, text) = setup.traced();
+    let events = parse(&text).into_iter();
+    let wakeup = events
+        .filter(|line| {
+            ["sched_waking", "sched_migrate_task", "sched_wakeup"].contains(&line.event.as_str())
+        })
+        .filter(|line| line.text("comm") == "ahead");
+    let mut names: Vec<String> = wakeup.map(|line| line.event).collect();
+    names.truncate(2);
+    names
+}
+
+/// Fails without delayed dequeue: as without it, the idle CPU takes the task.
+#[test]
+fn a_task_ahead_of_its_share_sleeps_delayed_and_wakes_in_place() {
+    let (with, without) = (runs_ahead(true), runs_ahead(false));
+    assert!(with.checked(1).1.delayed > 0, "nobody was delayed");
+    assert_eq!(without.checked(1).1.delayed, 0);
+    assert_eq!(first_wakeup(&with), ["sched_waking", "sched_wakeup"]);
+    assert_eq!(first_wakeup(&without), ["sched_waking", "sched_migrate_task"]);
+}
+
+/// Fails if a kernel before EEVDF delayed anybody.
+#[test]
+fn only_eevdf_delays() {
+    let delayed = |kernel| {
+        let workload = benchmark("hackbench", "groups=2,fds=4,warmup_ms=0,window_ms=10");
+        Setup::new("pack:1 l3:2 core:2 pu:1", kernel, "baseline", workload).checked(50).1.delayed
+    };
+    assert_eq!(delayed("v6.0"), 0);
+    assert!(delayed("v6.12") > 0);
+    assert!(delayed("v6.18") > 0);
+}
+
+/// Fails if a task brought nothing along when it moves between LLCs.
+#[test]
+fn a_migrated_task_refills_its_caches() {
+    let ran = |footprint_kib| {
+        let mut setup = crate::balancing::two_in_one_llc(footprint_kib, 40);
+        setup.machine.costs.jitter_pct = 0;
+        let outcome = setup.run();
+        assert_eq!(counter(&outcome, "migrations_active"), 1.0);
+        let figure = setup.machine.costs.refill_ns_per_kib.package;
+        let of = |comm| proc_sched(&outcome, comm, "se.sum_exec_runtime") * 1e6;
+        (of("first") + of("second"), figure as f64)
+    };
+    let (light, figure) = ran(0);
+    let (heavy, _) = ran(400);
+    let refill = heavy - light;
+    // Both came to their first LLC at the price of a refill as well.
+    assert!(refill >= 0.9 * 400.0 * figure, "{refill} ns for 400 KiB of {figure} ns");
+}
