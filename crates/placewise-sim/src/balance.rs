@@ -4,9 +4,11 @@
 //! the pass takes its time: reading the run queues of a level's CPUs costs the
 //! cache lines that come from them.
 
+use placewise_machine::Domains;
 use placewise_policy::*;
 use placewise_trace::Event;
 
+use crate::costs::CostModel;
 use crate::cpu::{Activity, BALANCE_WALK, Interrupt};
 use crate::engine::Engine;
 use crate::event_queue::Time;
@@ -58,7 +60,7 @@ impl Engine<'_> {
 
     pub fn newidle_level_done(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
-        self.policy.load_balance(cpu, walk.level, CPU_NEWLY_IDLE, self.now);
+        self.load_balance(cpu, walk.level, CPU_NEWLY_IDLE);
         let owed = self.cpus[cpu as usize].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
         let locking = self.cpus[cpu as usize].debt - owed;
@@ -93,7 +95,7 @@ impl Engine<'_> {
             if level == NR_LEVELS {
                 break;
             }
-            self.policy.load_balance(cpu, level, walk.idle, self.now);
+            self.load_balance(cpu, level, walk.idle);
             // A CPU that is not chosen to balance has looked at its own group only.
             if self.policy.balance.continue_balancing != 0 {
                 cost += self.pass_cost(cpu, level);
@@ -140,6 +142,29 @@ impl Engine<'_> {
                 self.policy.update_blocked_averages(cpu, self.now);
             }
         }
+    }
+
+    /// One attempt of the policy at a level. Some kernels leave tasks alone that have had more than
+    /// their share, which only the run queues know.
+    fn load_balance(&mut self, cpu: u32, level: u32, idle: u32) {
+        if self.policy.profile.detach_delayed_load_only {
+            let span = self.domains.chains[cpu as usize][level as usize];
+            for source in self.domains.spans[span].cpus.iter() {
+                self.mark_eligible(source);
+            }
+        }
+        self.policy.load_balance(cpu, level, idle, self.now);
+    }
+
+    fn mark_eligible(&mut self, cpu: usize) {
+        if self.policy.rq[cpu].nr_running < 2 {
+            return;
+        }
+        let current = self.running(cpu as u32).filter(|&current| self.is_queued(current));
+        let tasks = &mut self.policy.task;
+        self.run_queues[cpu].for_each_waiting(&self.entities, current, |task, eligible| {
+            tasks[task as usize].eligible = eligible.into();
+        });
     }
 
     /// `by` moves the tasks that the last load_balance() named. True if there were any.
@@ -239,16 +264,14 @@ impl Engine<'_> {
     }
 }
 
-impl Engine<'_> {
-    /// The cost of a pass over each level of each CPU, before its spread.
-    pub fn pass_costs(&self) -> Vec<Vec<Time>> {
-        let of_level = |cpu: usize, span: usize| {
-            let cpus = self.domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
-            self.costs.balance_pass(cpu as u32, cpus)
-        };
-        let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| {
-            chain.iter().map(|&span| of_level(cpu, span)).collect()
-        };
-        self.domains.chains.iter().enumerate().map(of_cpu).collect()
-    }
+/// What a pass over each level of each CPU costs, before its spread.
+pub fn pass_costs(costs: &CostModel, domains: &Domains) -> Vec<Vec<Time>> {
+    let of_level = |cpu: usize, span: usize| {
+        let cpus = domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
+        costs.balance_pass(cpu as u32, cpus)
+    };
+    let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| {
+        chain.iter().map(|&span| of_level(cpu, span)).collect()
+    };
+    domains.chains.iter().enumerate().map(of_cpu).collect()
 }

@@ -18,6 +18,7 @@ use placewise_trace::Sink;
 use placewise_workload::program::Workload;
 
 use crate::SimError;
+use crate::balance::pass_costs;
 use crate::channel::Channel;
 use crate::costs::CostModel;
 use crate::cpu::{Activity, Cpu};
@@ -96,10 +97,12 @@ impl<'a> Engine<'a> {
         for (cpu, task) in tasks.iter_mut().enumerate().take(nr_cpus) {
             task.last_cpu = cpu as u32;
         }
-        let mut engine = Engine {
+        let costs = CostModel::new(machine, seed);
+        Ok(Engine {
+            pass_costs: pass_costs(&costs, &domains),
             now: topology::BOOT,
             queue: EventQueue::new(4 * nr_cpus + nr_tasks),
-            costs: CostModel::new(machine, seed),
+            costs,
             workload,
             machine,
             domains,
@@ -121,11 +124,8 @@ impl<'a> Engine<'a> {
             policy: state,
             trace,
             hint: policy.hint,
-            pass_costs: Vec::new(),
             last_progress: 0,
-        };
-        engine.pass_costs = engine.pass_costs();
-        Ok(engine)
+        })
     }
 
     fn nr_cpus(&self) -> usize {

@@ -439,6 +439,7 @@ impl Engine<'_> {
 
     fn exit(&mut self, cpu: u32, task: u32) -> Then {
         self.policy.task[task as usize].exiting = 1;
+        self.trace_exit(cpu, task);
         let parent = self.tasks[task as usize].parent;
         if parent != task {
             self.tasks[parent as usize].children -= 1;

@@ -74,6 +74,15 @@ impl Engine<'_> {
         }
     }
 
+    #[inline]
+    pub fn trace_exit(&mut self, cpu: u32, task: u32) {
+        if self.trace.is_some() {
+            let comm = self.comm(task);
+            let event = Event::Exit { comm: &comm, pid: self.pid(task), prio: self.prio(task) };
+            self.record(cpu, Context::Task, event);
+        }
+    }
+
     /// Called when the next task is current already; the line is the previous one's.
     #[inline]
     pub fn trace_switch(&mut self, cpu: u32, prev: u32, next: u32) {

@@ -120,6 +120,18 @@ impl Eevdf {
         average.admits(entities[task as usize].vruntime)
     }
 
+    pub fn for_each_waiting(
+        &self,
+        entities: &[Entity],
+        current: Option<u32>,
+        mut visit: impl FnMut(u32, bool),
+    ) {
+        if let Some(average) = self.average(entities, current) {
+            let waiting = self.waiting.iter();
+            waiting.for_each(|waiting| visit(waiting.task, average.admits(waiting.vruntime)));
+        }
+    }
+
     pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
         let average = self.average(entities, None)?;
         let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));

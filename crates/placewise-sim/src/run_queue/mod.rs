@@ -236,6 +236,21 @@ impl RunQueue {
         }
     }
 
+    /// Visits the waiting tasks, with whether they are eligible.
+    pub fn for_each_waiting(
+        &self,
+        entities: &[Entity],
+        current: Option<u32>,
+        mut visit: impl FnMut(u32, bool),
+    ) {
+        match self {
+            RunQueue::Cfs(queue) => {
+                queue.waiting.iter().for_each(|waiting| visit(waiting.task, true))
+            }
+            RunQueue::Eevdf(queue) => queue.for_each_waiting(entities, current, visit),
+        }
+    }
+
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
         if let RunQueue::Eevdf(queue) = self {
