@@ -7,7 +7,7 @@ use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Wor
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::common::{Setup, benchmark, programs};
+use crate::common::{MS, Setup, benchmark, programs};
 
 /// One LLC, several, threads of cores, NUMA nodes, a single CPU.
 const MACHINES: [&str; 9] = [
@@ -238,10 +238,23 @@ fn config(cases: u32, seed: u64) -> ProptestConfig {
     }
 }
 
+/// How long a task may wait while a CPU of its LLC is idle, in ns. A tick of a busy CPU has an idle
+/// one balance. It visits the level of its LLC after twice the level's weight in ms at the latest,
+/// and may pass over cache-hot tasks the first time.
+fn longest_avoidable_wait(setup: &Setup) -> u64 {
+    let cpus = &setup.machine.cpus;
+    let weight = |llc| cpus.iter().filter(|cpu| cpu.llc == llc).count() as u64;
+    let largest = cpus.iter().map(|cpu| weight(cpu.llc)).max().expect("a machine has CPUs");
+    let tick = 1_000_000_000 / u64::from(setup.machine.costs.hz);
+    2 * tick + 2 * 2 * largest * MS
+}
+
 /// Twice the same, and without a contradiction on the way.
 fn check(setup: &Setup) {
     let (outcome, audit) = setup.checked(7);
     assert!(audit.checks > 0);
+    let (waited, allowed) = (audit.longest_avoidable_wait, longest_avoidable_wait(setup));
+    assert!(waited <= allowed, "a task waited {waited} ns beside an idle CPU, allowed {allowed}");
     let (first, second) = (setup.traced(), setup.traced());
     assert_eq!(first.1, second.1, "two traces of one scenario");
     for other in [&first.0, &second.0] {
@@ -263,7 +276,7 @@ proptest! {
         parts in prop::collection::vec(part(), 1..5),
         seed in any::<u64>(),
     ) {
-        let workload = workload(&parts, 12);
+        let workload = workload(&parts, 25);
         check(&Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) });
     }
 
@@ -312,7 +325,7 @@ fn rt_app_examples_run_without_contradiction() {
     for (at, file) in files.iter().enumerate() {
         let mut workload = placewise_workload::from_rt_app(file).expect("an example is valid");
         workload.window.warm_up = 0;
-        workload.window.measure = 40_000_000;
+        workload.window.measure = 100 * MS;
         let kernels = kernel_names();
         for (machine, kernel) in [(4, at), (2, at + 3)] {
             let kernel = kernels[kernel % kernels.len()];
