@@ -149,7 +149,8 @@ impl Engine<'_> {
     fn load_balance(&mut self, cpu: u32, level: u32, idle: u32) {
         if self.policy.profile.detach_delayed_load_only {
             let span = self.domains.chains[cpu as usize][level as usize];
-            for source in self.domains.spans[span].cpus.iter() {
+            let sources = self.domains.spans[span].cpus;
+            for source in sources.iter() {
                 self.mark_eligible(source);
             }
         }
