@@ -132,29 +132,30 @@ impl<'a> Engine<'a> {
         self.cpus.len()
     }
 
-    /// The event slot of something a CPU or a task does.
+    /// The event slot of something a CPU or a task does: four for each CPU, then one for each task.
     #[inline]
     pub fn slot(&self, slot: Slot) -> usize {
-        let nr_cpus = self.nr_cpus();
         match slot {
-            Slot::Activity(cpu) => cpu as usize,
-            Slot::Tick(cpu) => nr_cpus + cpu as usize,
-            Slot::Interrupt(cpu) => 2 * nr_cpus + cpu as usize,
-            Slot::InterruptWakeup(cpu) => 3 * nr_cpus + cpu as usize,
-            Slot::Timer(task) => 4 * nr_cpus + task as usize,
+            Slot::Activity(cpu) => 4 * cpu as usize,
+            Slot::Tick(cpu) => 4 * cpu as usize + 1,
+            Slot::Interrupt(cpu) => 4 * cpu as usize + 2,
+            Slot::InterruptWakeup(cpu) => 4 * cpu as usize + 3,
+            Slot::Timer(task) => 4 * self.nr_cpus() + task as usize,
         }
     }
 
     #[inline]
     fn slot_of(&self, at: usize) -> Slot {
-        let nr_cpus = self.nr_cpus();
-        let cpu = (at % nr_cpus) as u32;
-        match at / nr_cpus {
+        let timers = 4 * self.nr_cpus();
+        if at >= timers {
+            return Slot::Timer((at - timers) as u32);
+        }
+        let cpu = (at / 4) as u32;
+        match at % 4 {
             0 => Slot::Activity(cpu),
             1 => Slot::Tick(cpu),
             2 => Slot::Interrupt(cpu),
-            3 => Slot::InterruptWakeup(cpu),
-            _ => Slot::Timer((at - 4 * nr_cpus) as u32),
+            _ => Slot::InterruptWakeup(cpu),
         }
     }
 

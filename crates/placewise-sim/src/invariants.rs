@@ -492,3 +492,81 @@ fn check_averages(engine: &Engine, cpu: u32) {
     check("utilisation", cfs.avg.util_avg, util, 1024.0);
     check("load", cfs.avg.load_avg, load, heaviest);
 }
+
+#[cfg(test)]
+mod tests {
+    use placewise_policy::Policy;
+    use placewise_workload::program::{FOREVER, Program, Window, Workload};
+
+    use super::*;
+
+    /// Three tasks that compute for ever on two CPUs; then something goes wrong.
+    fn check_after(damage: impl FnOnce(&mut Engine)) {
+        let fork = Op::Fork { program: 1, count: 3, base: 0, step: 0 };
+        let hog = vec![
+            Op::Run { ns: 50_000 },
+            Op::Repeat { counter: 0, times: FOREVER, to: 0 },
+            Op::Exit,
+        ];
+        let programs =
+            vec![Program::new("main", vec![fork, Op::Join, Op::Exit]), Program::new("hog", hog)];
+        let window = Window { warm_up: 0, measure: 20_000_000 };
+        let workload = Workload::new("hogs", programs, window);
+        let machine = placewise_machine::load("pack:1 l3:1 core:2 pu:1").expect("a machine");
+        let policy = Policy::parse("v6.0", "baseline").expect("a policy");
+        let mut engine = Engine::new(&machine, &policy, &workload, 1, None).expect("an engine");
+        let mut auditor = Auditor::new(&machine);
+        engine.run_observed(|engine| auditor.observe(engine)).expect("a run");
+        auditor.check(&engine);
+        damage(&mut engine);
+        auditor.check(&engine);
+    }
+
+    /// The first hog, and the CPU it is on.
+    fn first_hog(engine: &Engine) -> (usize, usize) {
+        let hog = FIRST_TASK as usize + 1;
+        (hog, engine.policy.task[hog].cpu.into())
+    }
+
+    #[test]
+    fn a_sound_state_passes() {
+        check_after(|_| {});
+    }
+
+    #[test]
+    #[should_panic(expected = "running, queued, delayed, idle-policy")]
+    fn a_wrong_count_is_found() {
+        check_after(|engine| engine.policy.rq[0].nr_running += 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "is Runnable: queued false")]
+    fn a_lost_task_is_found() {
+        check_after(|engine| {
+            let (hog, _) = first_hog(engine);
+            engine.policy.task[hog].on_rq = 0;
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "idle")]
+    fn a_wrong_idle_mask_is_found() {
+        check_after(|engine| engine.policy.root.idle.bits[0] ^= 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "utilisation")]
+    fn an_average_added_twice_is_found() {
+        check_after(|engine| {
+            let (hog, cpu) = first_hog(engine);
+            let twice = engine.policy.task[hog].avg.util_avg;
+            engine.policy.rq[cpu].cfs.avg.util_avg += twice;
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "ns to tasks")]
+    fn run_time_from_nowhere_is_found() {
+        check_after(|engine| engine.cpus[0].counters.run_ns += 5_000);
+    }
+}
