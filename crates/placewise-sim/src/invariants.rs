@@ -479,7 +479,8 @@ fn check_averages(engine: &Engine, cpu: u32) {
     let now = engine.now;
     let heaviest = engine.entities.iter().map(|entity| entity.weight).max().unwrap_or(0) as f64;
     let check = |what: &str, found: u64, sum: f64, full: f64| {
-        let rounding = 0.05 * (sum + full) + 3.0 * attached;
+        // Each task that comes or goes leaves a rounding error, which takes as long to decay.
+        let rounding = 0.1 * (sum + full) + 3.0 * attached;
         // What a migrated task takes along was rounded up to a whole period, so that a queue that
         // many leave loses more than they brought.
         let most_lost = rounding + 0.3 * full * f64::max(attached, 1.0);
