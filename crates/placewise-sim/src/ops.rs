@@ -56,7 +56,7 @@ impl Engine<'_> {
                     break;
                 }
                 operation => {
-                    work += self.operation_cost(cpu, task, operation);
+                    work += self.operation_cost(cpu, task, operation, self.now + work);
                     break;
                 }
             }
@@ -80,12 +80,12 @@ impl Engine<'_> {
         }
     }
 
-    /// What the operation takes before its effect.
-    fn operation_cost(&mut self, cpu: u32, task: u32, op: Op) -> Time {
+    /// What an operation that begins at `begin` takes before its effect.
+    fn operation_cost(&mut self, cpu: u32, task: u32, op: Op, begin: Time) -> Time {
         let figures = self.costs.figures;
         let figure = match op {
             Op::Send { channel, bytes } | Op::Receive { channel, bytes } => {
-                return self.transfer_cost(cpu, task, channel, bytes);
+                return self.transfer_cost(cpu, task, channel, bytes, begin);
             }
             Op::Fork { .. } => figures.fork_ns,
             Op::Exit => figures.exit_ns,
@@ -99,7 +99,14 @@ impl Engine<'_> {
     }
 
     /// The channel's lock is taken in turn, and its lines come from where they were last.
-    fn transfer_cost(&mut self, cpu: u32, task: u32, channel: Object, bytes: u32) -> Time {
+    fn transfer_cost(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        channel: Object,
+        bytes: u32,
+        begin: Time,
+    ) -> Time {
         let figures = self.costs.figures;
         let index = self.object(task, channel);
         let channel = &self.channels[index];
@@ -109,12 +116,13 @@ impl Engine<'_> {
         };
         let lines = figures.channel_lines + CostModel::lines_of(bytes);
         let transfer = self.costs.cache_lines(lines, channel.last_cpu, cpu);
-        let wait = channel.busy_until.saturating_sub(self.now);
+        let call = self.costs.draw(figures.syscall_ns);
         let inside = self.costs.draw(copy) + transfer;
         let channel = &mut self.channels[index];
-        channel.busy_until = self.now + wait + inside;
+        let entered = channel.busy_until.max(begin + call);
+        channel.busy_until = entered + inside;
         channel.last_cpu = cpu;
-        self.costs.draw(figures.syscall_ns) + wait + inside
+        channel.busy_until - begin
     }
 
     /// Runs what is left of the current task's segment.
