@@ -266,7 +266,7 @@ fn check(setup: &Setup) {
 }
 
 proptest! {
-    #![proptest_config(config(160, 1))]
+    #![proptest_config(config(100, 1))]
 
     #[test]
     fn random_programs_run_without_contradiction(
