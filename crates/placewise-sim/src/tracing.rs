@@ -70,7 +70,7 @@ impl Engine<'_> {
                 child_comm: &child_comm,
                 child_pid: self.pid(child),
             };
-            self.record(cpu, Context::Task, event);
+            self.record(cpu, Context::Preemptible, event);
         }
     }
 
@@ -79,7 +79,7 @@ impl Engine<'_> {
         if self.trace.is_some() {
             let comm = self.comm(task);
             let event = Event::Exit { comm: &comm, pid: self.pid(task), prio: self.prio(task) };
-            self.record(cpu, Context::Task, event);
+            self.record(cpu, Context::Preemptible, event);
         }
     }
 

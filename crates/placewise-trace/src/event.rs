@@ -15,6 +15,8 @@ pub struct Record<'a> {
 /// Where on its CPU a tracepoint was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
+    /// A task in the kernel that may be preempted: `.....`.
+    Preemptible,
     /// A task in the kernel, interrupts off: `d..2.`.
     Task,
     /// A hardware interrupt: `d.h2.`.

@@ -54,6 +54,7 @@ fn write_header(out: &mut impl Write, nr_cpus: usize) -> io::Result<()> {
 
 fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
     let flags = match record.context {
+        Context::Preemptible => ".....",
         Context::Task => "d..2.",
         Context::HardInterrupt => "d.h2.",
         Context::HardInterruptResched => "dNh2.",
