@@ -7,7 +7,7 @@ use regex::Regex;
 
 static LINE: LazyLock<Regex> = LazyLock::new(|| {
     let line =
-        r"^ *(.+)-(\d+) +\[(\d{3})\] ([dD.][N.][Hhs.]\d\.) +(\d+)\.(\d{6}): (sched_\w+): (.*)$";
+        r"^ *(.+)-(\d+) +\[(\d{3})\] ([dD.][N.][Hhs.][\d.]\.) +(\d+)\.(\d{6}): (sched_\w+): (.*)$";
     Regex::new(line).expect("the expression is valid")
 });
 static FIELD: LazyLock<Regex> =
