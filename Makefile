@@ -37,6 +37,11 @@ lint: compiler ## formatting and warnings, Rust and C
 	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
 	else echo "skipped: clang-format-19 is not installed"; fi
 
+.PHONY: accuracy
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md (minutes)
+	$(RUN) reproduce studies/*.csv --runs 3 --format markdown > docs/ACCURACY.md.new
+	mv docs/ACCURACY.md.new docs/ACCURACY.md
+
 .PHONY: bench
 bench: compiler ## events per second of the simulator
 	$(RUN) bench

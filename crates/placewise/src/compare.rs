@@ -10,13 +10,12 @@ use std::sync::Mutex;
 
 use anyhow::Context;
 use clap::builder::RangedU64ValueParser;
-use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::Machine;
-use rayon::prelude::*;
 
 use crate::comparison::{self, Comparison, Series};
 use crate::input::InputError;
 use crate::output_file::OutputFile;
+use crate::parallel;
 use crate::report::{self, Format};
 use placewise_policy::Policy;
 use placewise_sim::{Figure, Outcome, Scenario, simulate};
@@ -134,25 +133,14 @@ impl Plan {
         let traced =
             |cell: &Cell| (cell.case, cell.policy + 1, cell.run) == (0, self.policies.len(), 0);
         let trace = Mutex::new(trace);
-        let progress = progress_bar(cells.len());
         let simulate_cell = |cell: &Cell| {
             let mut trace_of_cell = None;
             if traced(cell) {
                 trace_of_cell = trace.lock().expect("no cell panics with the trace").take();
             }
-            let outcome = self.simulate(*cell, args.seed, trace_of_cell);
-            progress.inc(1);
-            outcome
+            self.simulate(*cell, args.seed, trace_of_cell)
         };
-        let mut pool = rayon::ThreadPoolBuilder::new();
-        if let Some(jobs) = args.jobs {
-            pool = pool.num_threads(jobs);
-        }
-        let pool = pool.build().context("cannot start the threads")?;
-        let outcomes: Vec<_> =
-            pool.install(|| cells.par_iter().with_max_len(1).map(simulate_cell).collect());
-        progress.finish_and_clear();
-        outcomes.into_iter().collect()
+        parallel::map(&cells, args.jobs, simulate_cell)?.into_iter().collect()
     }
 
     fn cells(&self, runs: u32) -> Vec<Cell> {
@@ -305,10 +293,4 @@ fn quoted(word: &str) -> Cow<'_, str> {
         true => Cow::Borrowed(word),
         false => shell_words::quote(word),
     }
-}
-
-/// Shown on a terminal only.
-fn progress_bar(runs: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
-    ProgressBar::new(runs as u64).with_style(style.expect("the template is well formed"))
 }

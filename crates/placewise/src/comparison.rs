@@ -106,12 +106,12 @@ fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
     row
 }
 
-fn std_pct(samples: &[f64]) -> Option<f64> {
+pub fn std_pct(samples: &[f64]) -> Option<f64> {
     finite(100.0 * sample_std(samples)? / mean(samples).abs())
 }
 
 /// Positive is better.
-fn change_pct(baseline: f64, value: f64, better: Better) -> Option<f64> {
+pub fn change_pct(baseline: f64, value: f64, better: Better) -> Option<f64> {
     let gain = match better {
         Better::Higher => value - baseline,
         Better::Lower => baseline - value,
@@ -128,7 +128,7 @@ pub fn round_to_nine_digits(value: f64) -> f64 {
     format!("{value:.8e}").parse().unwrap_or(value)
 }
 
-fn nine_digits<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn nine_digits<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     value.map(round_to_nine_digits).serialize(serializer)
 }
 
@@ -139,7 +139,7 @@ pub fn direction_name(better: Better) -> &'static str {
     }
 }
 
-fn direction<S: Serializer>(better: &Option<Better>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn direction<S: Serializer>(better: &Option<Better>, serializer: S) -> Result<S::Ok, S::Error> {
     better.map(direction_name).serialize(serializer)
 }
 

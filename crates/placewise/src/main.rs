@@ -12,7 +12,9 @@ mod list;
 mod machine;
 mod noise;
 mod output_file;
+mod parallel;
 mod report;
+mod reproduce;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Compare(compare::CompareArgs),
+    Reproduce(reproduce::ReproduceArgs),
     Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     };
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
+        Verb::Reproduce(args) => reproduce::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Bench(args) => bench::run(&args),

@@ -6,7 +6,8 @@ use crate::comparison::{Comparison, Row, direction_name, round_to_nine_digits};
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
 
-const HEADER: [&str; 12] = [
+/// The columns of the tidy schema.
+pub const HEADER: [&str; 12] = [
     "series",
     "machine",
     "kernel",
@@ -47,7 +48,7 @@ fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
     ]
 }
 
-fn number(value: Option<f64>) -> String {
+pub fn number(value: Option<f64>) -> String {
     let value = value.map(round_to_nine_digits);
     value.map(|value| value.to_string()).unwrap_or_default()
 }

@@ -22,7 +22,7 @@ pub fn render(comparison: &Comparison) -> String {
     text
 }
 
-fn empty_table() -> Table {
+pub fn empty_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.force_no_tty();

@@ -3,12 +3,12 @@
 //! What all texts for people share is here: one table per metric with a row per case and policy,
 //! and, where asked for, one table per case of the figures that say why, a column per policy.
 
-mod csv;
+pub mod csv;
 mod json;
 mod lkml;
-mod markdown;
-mod number;
-mod table;
+pub mod markdown;
+pub mod number;
+pub mod table;
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table};
@@ -70,7 +70,7 @@ fn tables(
 }
 
 /// The rows with the same key together; keys in the order they first come.
-fn grouped<'a, T, K: PartialEq>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+pub fn grouped<'a, T, K: PartialEq>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
     let mut groups: Vec<Vec<&T>> = Vec::new();
     for row in rows {
         match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
@@ -143,7 +143,7 @@ fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
     table
 }
 
-fn align_right_from(table: &mut Table, first: usize) {
+pub fn align_right_from(table: &mut Table, first: usize) {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -21,7 +21,7 @@ pub fn render(comparison: &Comparison) -> String {
     text
 }
 
-fn empty_table() -> Table {
+pub fn empty_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
@@ -30,7 +30,7 @@ fn empty_table() -> Table {
     table
 }
 
-fn trimmed(table: &Table) -> String {
+pub fn trimmed(table: &Table) -> String {
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }

@@ -1,0 +1,314 @@
+//! Predicts published figures: finds the scenario of each row, simulates each scenario once per
+//! seed, and takes every row's figure from the outcomes.
+//!
+//! What cannot be simulated is left out with the reason, never guessed. Counters of /proc/schedstat
+//! are published for whole runs, so those of the window are scaled by the predicted time.
+
+use std::collections::BTreeMap;
+
+use placewise_machine::Machine;
+use placewise_policy::Policy;
+use placewise_sim::{Better, Figure, Outcome, Scenario, SimError, simulate};
+use placewise_workload as workload;
+use placewise_workload::Case;
+use placewise_workload::program::Workload;
+use serde::Serialize;
+
+use super::study::Published;
+use crate::comparison::{change_pct, direction_name, nine_digits, std_pct};
+use crate::noise::mean;
+use crate::parallel;
+
+/// A published figure beside its prediction.
+#[derive(Serialize)]
+pub struct Row {
+    #[serde(flatten)]
+    pub published: Published,
+    /// `None` also where the published value is normalised: only changes compare with those.
+    #[serde(serialize_with = "nine_digits")]
+    pub predicted: Option<f64>,
+    #[serde(serialize_with = "nine_digits")]
+    pub predicted_change_pct: Option<f64>,
+    #[serde(serialize_with = "nine_digits")]
+    pub predicted_spread_pct: Option<f64>,
+    /// Why there is no prediction.
+    pub not_simulated: Option<String>,
+}
+
+/// Which runs to simulate, and on how many threads.
+pub struct Runs {
+    pub runs: u32,
+    pub seed: u64,
+    pub jobs: Option<usize>,
+}
+
+pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row>> {
+    let mut plan = Plan::default();
+    let planned: Vec<Result<usize, String>> = published.iter().map(|row| plan.add(row)).collect();
+    let outcomes = plan.simulate_all(runs)?;
+    let samples: Vec<Result<Samples, String>> = published
+        .iter()
+        .zip(planned)
+        .map(|(row, scenario)| {
+            let scenario = scenario?;
+            Samples::of(row, &plan.scenarios[scenario].workload, &outcomes[scenario])
+        })
+        .collect();
+    let baselines = baselines(&published);
+    let rows = published.into_iter().zip(&samples).zip(baselines);
+    Ok(rows.map(|((row, of_row), at)| predicted(row, of_row, at.map(|at| &samples[at]))).collect())
+}
+
+/// For each row, where the row stands that its change is relative to.
+fn baselines(rows: &[Published]) -> Vec<Option<usize>> {
+    let places: BTreeMap<_, usize> =
+        rows.iter().enumerate().map(|(at, row)| ((&row.file, row.identity()), at)).collect();
+    let baseline_of = |row: &Published| {
+        let is_itself = row.identity() == row.identity_of_baseline();
+        let place = places.get(&(&row.file, row.identity_of_baseline())).copied();
+        place.filter(|_| !is_itself)
+    };
+    rows.iter().map(baseline_of).collect()
+}
+
+fn predicted(
+    published: Published,
+    samples: &Result<Samples, String>,
+    baseline: Option<&Result<Samples, String>>,
+) -> Row {
+    let mut row = Row {
+        published,
+        predicted: None,
+        predicted_change_pct: None,
+        predicted_spread_pct: None,
+        not_simulated: samples.as_ref().err().cloned(),
+    };
+    if let Ok(samples) = samples {
+        let value = mean(&samples.values);
+        row.predicted = Some(value).filter(|_| !row.published.is_normalized());
+        row.predicted_spread_pct = std_pct(&samples.values);
+        if let Some(Ok(baseline)) = baseline {
+            // Of a counter without a good direction, more is positive.
+            let better = samples.better.or(row.published.better).unwrap_or(Better::Higher);
+            row.predicted_change_pct = change_pct(mean(&baseline.values), value, better);
+        }
+    }
+    row
+}
+
+/// Everything about a scenario but the seed, by name.
+type Key = [String; 5];
+
+/// The scenarios there are, each once.
+#[derive(Default)]
+struct Plan {
+    machines: BTreeMap<String, Machine>,
+    places: BTreeMap<Key, usize>,
+    scenarios: Vec<Prepared>,
+}
+
+struct Prepared {
+    machine: String,
+    policy: Policy,
+    workload: Workload,
+}
+
+impl Plan {
+    /// The index of the row's scenario, or why there is none.
+    fn add(&mut self, row: &Published) -> Result<usize, String> {
+        let case: Case = row.case.parse().map_err(text)?;
+        let case = workload::canonical(&row.workload, &case).map_err(text)?;
+        let key = [&row.machine, &row.kernel, &row.workload, &case.to_string(), &row.policy];
+        let key = key.map(String::clone);
+        if let Some(place) = self.places.get(&key) {
+            return Ok(*place);
+        }
+        let workload = workload::build(&row.workload, &case).map_err(text)?;
+        let policy = Policy::parse(&row.kernel, &row.policy).map_err(text)?;
+        if !self.machines.contains_key(&row.machine) {
+            let machine = placewise_machine::load(&row.machine).map_err(text)?;
+            self.machines.insert(row.machine.clone(), machine);
+        }
+        self.scenarios.push(Prepared { machine: row.machine.clone(), policy, workload });
+        self.places.insert(key, self.scenarios.len() - 1);
+        Ok(self.scenarios.len() - 1)
+    }
+
+    /// The outcomes of each scenario, in the order of the seeds.
+    fn simulate_all(&self, runs: &Runs) -> anyhow::Result<Vec<Vec<Result<Outcome, SimError>>>> {
+        let seeds = || (0..runs.runs).map(|run| runs.seed + u64::from(run));
+        let cells: Vec<(&Prepared, u64)> =
+            self.scenarios.iter().flat_map(|one| seeds().map(move |seed| (one, seed))).collect();
+        let simulate_cell = |(prepared, seed): &(&Prepared, u64)| {
+            let Prepared { machine, policy, workload } = prepared;
+            let machine = &self.machines[machine];
+            simulate(&Scenario { machine, policy, workload, seed: *seed }, None)
+        };
+        let mut outcomes = parallel::map(&cells, runs.jobs, simulate_cell)?.into_iter();
+        let of_scenario = |_| outcomes.by_ref().take(runs.runs as usize).collect();
+        Ok(self.scenarios.iter().map(of_scenario).collect())
+    }
+}
+
+fn text(error: impl std::error::Error) -> String {
+    error.to_string()
+}
+
+/// One figure of every run.
+#[derive(Debug)]
+struct Samples {
+    values: Vec<f64>,
+    better: Option<Better>,
+}
+
+impl Samples {
+    fn of(
+        row: &Published,
+        workload: &Workload,
+        outcomes: &[Result<Outcome, SimError>],
+    ) -> Result<Self, String> {
+        let mut samples = Self { values: Vec::new(), better: None };
+        for outcome in outcomes {
+            let outcome = outcome.as_ref().map_err(|error| error.to_string())?;
+            let figure = figure(outcome, &row.metric)
+                .ok_or_else(|| format!("metric `{}`: not simulated", row.metric))?;
+            samples.better = figure.better;
+            samples.values.push(figure.value * whole_runs(&row.metric, workload, outcome));
+        }
+        match samples.values.iter().all(|value| value.is_finite()) {
+            true => samples.check_direction(row),
+            false => Err(format!("metric `{}`: a run has no finite figure", row.metric)),
+        }
+    }
+
+    /// A time that is normalised becomes a speed; nothing else changes its good direction.
+    fn check_direction(self, row: &Published) -> Result<Self, String> {
+        match (self.better, row.better) {
+            (Some(own), Some(published)) if own != published && !row.is_normalized() => {
+                let (own, metric) = (direction_name(own), &row.metric);
+                Err(format!("metric `{metric}`: better is `{own}`, the row says otherwise"))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+fn figure<'a>(outcome: &'a Outcome, metric: &str) -> Option<&'a Figure> {
+    let figures = outcome.figures.iter().chain(&outcome.statistics.figures);
+    figures.into_iter().find(|figure| figure.metric == metric)
+}
+
+/// How many times the measured window a published figure spans: counters are given for the whole
+/// run, whose time is itself taken from the rate in the window.
+fn whole_runs(metric: &str, workload: &Workload, outcome: &Outcome) -> f64 {
+    match figure(outcome, "time") {
+        Some(time) if metric.starts_with("schedstat_") => {
+            let seconds = |ns: u64| ns as f64 / 1e9;
+            let window = &workload.window;
+            let measured = time.value - seconds(window.warm_up);
+            time.value / measured.min(seconds(window.measure))
+        }
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(case: &str, metric: &str, policy: &str) -> Published {
+        Published {
+            file: "a.csv".into(),
+            line: 2,
+            series: "s".into(),
+            machine: "uma-8".into(),
+            kernel: "v6.0".into(),
+            workload: "hackbench".into(),
+            case: case.into(),
+            metric: metric.into(),
+            policy: policy.into(),
+            value: None,
+            unit: "s".into(),
+            better: None,
+            spread_pct: None,
+            change_pct: None,
+        }
+    }
+
+    #[test]
+    fn rows_of_one_scenario_share_it() {
+        let mut plan = Plan::default();
+        let mut place = |case, metric, policy| plan.add(&published(case, metric, policy)).unwrap();
+        assert_eq!(place("groups=1;fds=2", "time", "baseline"), 0);
+        assert_eq!(place("groups=1;fds=2", "idle_share", "baseline"), 0);
+        assert_eq!(
+            place("fds=2;groups=1", "time", "baseline"),
+            0,
+            "the order of keys is no matter"
+        );
+        assert_eq!(place("groups=1;fds=2", "time", "short-task"), 1);
+        assert_eq!(place("groups=2;fds=2", "time", "baseline"), 2);
+        assert_eq!(plan.scenarios.len(), 3);
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_says_why() {
+        let reason = |change: fn(&mut Published)| {
+            let mut row = published("groups=1", "time", "baseline");
+            change(&mut row);
+            Plan::default().add(&row).unwrap_err()
+        };
+        assert!(reason(|row| row.machine = "vax".into()).contains("vax"));
+        assert!(reason(|row| row.kernel = "v9.9".into()).contains("v9.9"));
+        assert!(reason(|row| row.workload = "dbench".into()).contains("dbench"));
+        assert!(reason(|row| row.case = "groups=none".into()).contains("groups"));
+        assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
+    }
+
+    #[test]
+    fn changes_are_relative_to_the_baseline_of_the_same_file_case_and_metric() {
+        let mut rows = vec![
+            published("groups=1", "time", "short-task"),
+            published("groups=1", "time", "baseline"),
+            published("groups=2", "time", "baseline"),
+            published("groups=2", "time", "short-task"),
+            published("groups=2", "idle_share", "short-task"),
+            published("groups=2", "time", "hint:none"),
+        ];
+        rows[5].file = "b.csv".into();
+        assert_eq!(baselines(&rows), [Some(1), None, None, Some(2), None, None]);
+    }
+
+    fn samples(value: f64, better: Better) -> Result<Samples, String> {
+        Ok(Samples { values: vec![value], better: Some(better) })
+    }
+
+    #[test]
+    fn normalised_values_have_a_change_but_no_prediction() {
+        let mut row = published("groups=1", "time", "short-task");
+        row.better = Some(Better::Higher);
+        let (baseline, other) = (samples(4.0, Better::Lower), samples(3.0, Better::Lower));
+        let as_it_is = predicted(row.clone(), &other, Some(&baseline));
+        assert_eq!((as_it_is.predicted, as_it_is.predicted_change_pct), (Some(3.0), Some(25.0)));
+        assert!(samples(3.0, Better::Lower).unwrap().check_direction(&row).is_err());
+        row.unit = "normalized".into();
+        assert!(samples(3.0, Better::Lower).unwrap().check_direction(&row).is_ok());
+        let normalised = predicted(row, &other, Some(&baseline));
+        assert_eq!((normalised.predicted, normalised.predicted_change_pct), (None, Some(25.0)));
+    }
+
+    #[test]
+    fn counters_are_scaled_from_the_window_to_the_whole_run() {
+        let row = published("groups=1;fds=2;warmup_ms=10;window_ms=20", "time", "baseline");
+        let mut plan = Plan::default();
+        plan.add(&row).unwrap();
+        let runs = Runs { runs: 1, seed: 1, jobs: Some(1) };
+        let outcomes = plan.simulate_all(&runs).unwrap();
+        let (workload, outcome) = (&plan.scenarios[0].workload, outcomes[0][0].as_ref().unwrap());
+        let time = figure(outcome, "time").unwrap().value;
+        let factor = whole_runs("schedstat_schedule_called", workload, outcome);
+        assert!((factor - time / 0.02).abs() < 1e-9 * factor, "{factor}, {time}");
+        assert_eq!(whole_runs("time", workload, outcome), 1.0);
+        assert_eq!(whole_runs("idle_share", workload, outcome), 1.0);
+    }
+}

@@ -1,0 +1,209 @@
+//! `placewise reproduce` from outside: a small study end to end, the same bytes for any number of
+//! jobs, rows that cannot be simulated, and studies that are refused.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const HEADER: &str =
+    "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct";
+
+/// Two rows that are simulated quickly.
+const SCHEDPIPE: [&str; 2] = [
+    "s,uma-8,v6.0,schedpipe,window_ms=5,throughput,baseline,100000,ops/s,higher,0.5,",
+    "s,uma-8,v6.0,schedpipe,window_ms=5,throughput,short-task,110000,ops/s,higher,,10.00",
+];
+
+fn study(rows: &[&str]) -> String {
+    format!("# source: made up\n{HEADER}\n{}\n", rows.join("\n"))
+}
+
+/// Runs `placewise reproduce study.csv` with `args`.
+fn run(study: &str, args: &[&str]) -> std::process::Output {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("study.csv"), study).unwrap();
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let command = command.current_dir(directory.path()).args(["reproduce", "study.csv"]);
+    command.args(args).output().unwrap()
+}
+
+fn reproduce(rows: &[&str], args: &[&str]) -> String {
+    let output = run(&study(rows), args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "progress is for terminals only");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(rows: &[&str]) -> Value {
+    serde_json::from_str(&reproduce(rows, &["--format", "json"])).unwrap()
+}
+
+fn refused(study: &str) -> String {
+    let output = run(study, &[]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty() && stderr.lines().count() == 1, "{stderr}");
+    stderr
+}
+
+/// The figure that `placewise compare` prints is the prediction.
+#[test]
+fn predictions_are_the_figures_of_compare() {
+    let report = json(&SCHEDPIPE);
+    let compare = Command::cargo_bin("placewise")
+        .unwrap()
+        .args(["compare", "--machine=uma-8", "--workload=schedpipe", "--case=window_ms=5"])
+        .args(["--policy=baseline", "--policy=short-task", "--runs=1", "--format=json"])
+        .output()
+        .unwrap();
+    let compare: Value = serde_json::from_slice(&compare.stdout).unwrap();
+    for row in 0..2 {
+        let (predicted, compared) = (&report["rows"][row], &compare["rows"][row]);
+        assert!(predicted["predicted"].as_f64().unwrap() > 0.0);
+        assert_eq!(predicted["predicted"], compared["mean"]);
+        assert_eq!(predicted["predicted_change_pct"], compared["change_pct"]);
+        assert!(predicted["not_simulated"].is_null());
+    }
+    assert_eq!(report["rows"][1]["change_pct"], 10.0);
+    assert_eq!(report["rows"][1]["line"], 4);
+}
+
+#[test]
+fn the_summary_judges_the_predicted_change() {
+    let report = json(&SCHEDPIPE);
+    let predicted = report["rows"][1]["predicted_change_pct"].as_f64().unwrap();
+    let summary = &report["summary"];
+    assert_eq!((&summary["significant"], &summary["null"]), (&1.into(), &0.into()));
+    assert_eq!(summary["sign_right"], u64::from(predicted > 0.0));
+    assert!(summary["spearman"].is_null() && summary["null_rate"].is_null());
+
+    let against = SCHEDPIPE[1].replace("10.00", "-10.00");
+    let report = json(&[SCHEDPIPE[0], &against]);
+    assert_eq!(report["summary"]["sign_right"], u64::from(predicted < 0.0));
+}
+
+/// A counter that differs between seeds gives a spread.
+#[test]
+fn counters_are_predicted_with_their_spread() {
+    let metric = |row: &str| row.replace("throughput", "schedstat_schedule_called");
+    let rows = SCHEDPIPE.map(metric).map(|row| row.replace("higher", ""));
+    let rows = [rows[0].as_str(), rows[1].as_str()];
+    let text = reproduce(&rows, &["--format", "json", "--runs", "3"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(report["rows"][0]["predicted"].as_f64().unwrap() > 0.0);
+    assert!(report["rows"][0]["predicted_spread_pct"].is_number());
+    assert!(report["rows"][1]["predicted_change_pct"].is_number());
+}
+
+#[test]
+fn any_number_of_jobs_gives_the_same_bytes() {
+    for format in ["table", "markdown", "csv", "json"] {
+        let with = |jobs| reproduce(&SCHEDPIPE, &["--runs=4", "--format", format, "--jobs", jobs]);
+        assert_eq!(with("1"), with("2"), "{format}");
+    }
+}
+
+/// Each has a published effect that would count if it were predicted.
+#[test]
+fn rows_that_cannot_be_simulated_are_named_and_not_counted() {
+    let unknown = [
+        ("uma-8", "vax"),
+        ("v6.0", "v9.9"),
+        ("schedpipe", "dbench"),
+        ("window_ms=5", "clients=5"),
+        ("throughput", "joy"),
+        ("short-task", "magic"),
+    ];
+    for (known, unknown) in unknown {
+        let row = SCHEDPIPE[1].replace(known, unknown);
+        let rows = [SCHEDPIPE[0], &row];
+        let report = json(&rows);
+        let reason = report["rows"][1]["not_simulated"].as_str().unwrap();
+        let key = unknown.split('=').next().unwrap();
+        assert!(reason.contains(key), "{reason}");
+        assert!(report["rows"][1]["predicted"].is_null(), "{unknown}");
+        assert_eq!(report["summary"]["significant"], 0, "{unknown}");
+        assert!(report["rows"][0]["predicted"].is_number(), "the other row is predicted");
+        for format in ["table", "markdown"] {
+            let text = reproduce(&rows, &["--format", format]);
+            assert!(text.contains(&format!("study.csv, line 4: {reason}")), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_row_without_a_value_asks_for_a_prediction() {
+    let open = SCHEDPIPE[1].replace("110000", "").replace("10.00", "");
+    let report = json(&[SCHEDPIPE[0], &open]);
+    assert!(report["rows"][1]["value"].is_null() && report["rows"][1]["change_pct"].is_null());
+    assert!(report["rows"][1]["predicted_change_pct"].is_number());
+    assert_eq!(report["summary"]["significant"], 0);
+}
+
+#[test]
+fn csv_is_a_study_again() {
+    let text = reproduce(&SCHEDPIPE, &["--format", "csv"]);
+    let header = text.lines().next().unwrap();
+    let appended = "predicted,predicted_change_pct,predicted_spread_pct,not_simulated";
+    assert_eq!(header, format!("{HEADER},{appended}"));
+    assert!(text.lines().last().unwrap().starts_with("# summary: {\"significant\":1,"));
+    let again = run(&text, &["--format", "csv"]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
+}
+
+#[test]
+fn markdown_lays_published_and_predicted_side_by_side() {
+    let text = reproduce(&SCHEDPIPE, &["--format", "markdown"]);
+    let row = text.lines().find(|line| line.contains("short-task")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!((cells[4], cells[5], cells[7]), ("short-task", "110000", "+10.00"), "{row}");
+    assert!(cells[6].parse::<f64>().unwrap() > 0.0, "{row}");
+    assert!(cells[8].parse::<f64>().is_ok(), "{row}");
+}
+
+#[test]
+fn bad_studies_are_refused_with_line_and_field() {
+    let without = study(&SCHEDPIPE).replace("metric,", "");
+    assert!(refused(&without).contains("study.csv:2: column `metric` is missing"));
+    let number = study(&SCHEDPIPE).replace("110000", "much");
+    let says = refused(&number);
+    assert!(says.contains("study.csv:4: value: expected a number") && says.contains("`much`"));
+    let direction = study(&SCHEDPIPE).replacen("higher", "upper", 1);
+    let says = refused(&direction);
+    assert!(says.contains("study.csv:3: better: expected `lower`, `higher`"), "{says}");
+    assert!(refused("").contains("study.csv:1: column `series` is missing"));
+}
+
+#[test]
+fn missing_and_repeated_files_are_refused() {
+    let output = run(&study(&SCHEDPIPE), &["other.csv"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("other.csv: cannot be read"), "{stderr}");
+    let output = run(&study(&SCHEDPIPE), &["study.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// Every study of the project is well formed: with a machine that there is not, nothing is
+/// simulated, and every row is named.
+#[test]
+fn the_studies_of_the_project_are_read() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let studies = directory.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let mut known = 0;
+    for study in studies.filter(|path| path.extension().is_some_and(|ext| ext == "csv")) {
+        let text = std::fs::read_to_string(&study).unwrap();
+        let rows = text.lines().filter(|line| !line.starts_with('#')).skip(1);
+        let elsewhere = |row: &str| {
+            let mut fields: Vec<&str> = row.split(',').collect();
+            fields[1] = "nowhere";
+            fields.join(",")
+        };
+        let rows: Vec<String> = rows.map(elsewhere).collect();
+        let report = json(&rows.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(report["rows"].as_array().unwrap().len(), rows.len(), "{}", study.display());
+        known += 1;
+    }
+    assert!(known > 0);
+}
