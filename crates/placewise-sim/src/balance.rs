@@ -70,7 +70,7 @@ impl Engine<'_> {
         self.newidle_next_level(cpu);
     }
 
-    /// At the tick of a busy CPU: its own periodic balance, and a push for the idle ones.
+    /// At a tick: the CPU's own periodic balance, and a push for the tickless idle ones.
     pub fn tick_balance(&mut self, cpu: u32) {
         if self.policy.trigger_load_balance(cpu, self.now) {
             let idle = if self.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };

@@ -32,7 +32,7 @@ pub enum Activity {
     Segment,
     /// Its current task is inside a wakeup.
     Wakeup,
-    /// Its current task waits until a wakee has switched out elsewhere.
+    /// Its current task waits: until a wakee has switched out elsewhere, or for an interrupt.
     Spinning,
     /// Looking for work before it idles.
     NewIdle,

@@ -232,13 +232,14 @@ impl<'a> Engine<'a> {
             Activity::Segment => self.segment_done(cpu),
             Activity::Wakeup => self.wakeup_step_done(cpu),
             Activity::Switch => self.switch_done(cpu),
-            Activity::IdleExit => self.idle_exit_done(cpu),
             Activity::NewIdle => self.newidle_level_done(cpu),
             Activity::WakeList => {
                 self.enqueue_arriving(cpu);
                 self.idle_loop(cpu);
             }
-            Activity::NohzBalance | Activity::IdleInterrupt => self.idle_loop(cpu),
+            Activity::IdleExit | Activity::NohzBalance | Activity::IdleInterrupt => {
+                self.idle_loop(cpu);
+            }
             Activity::Idle | Activity::Spinning => unreachable!("they have no end of their own"),
         }
     }

@@ -84,10 +84,6 @@ impl Engine<'_> {
         self.llc_busy[llc].0 += 1;
     }
 
-    pub fn idle_exit_done(&mut self, cpu: u32) {
-        self.idle_loop(cpu);
-    }
-
     fn stop_tick(&mut self, cpu: u32) {
         let slot = self.slot(Slot::Tick(cpu));
         self.queue.disarm(slot);
@@ -102,8 +98,13 @@ impl Engine<'_> {
         }
     }
 
-    /// An idle CPU's tick: it chooses its state again, and may do without ticks from now on.
+    /// An idle CPU's tick: it balances if that is due, chooses its state again, and may do without
+    /// ticks from now on.
     pub fn idle_tick(&mut self, cpu: u32) {
+        self.tick_balance(cpu);
+        if self.policy.rq[cpu as usize].nr_running > 0 {
+            return self.kick_idle(cpu, self.now);
+        }
         let rested = self.now - self.cpus[cpu as usize].idle_since;
         if rested >= Time::from(self.policy.root.tick_ns) {
             self.stop_tick(cpu);

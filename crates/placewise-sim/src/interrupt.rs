@@ -84,9 +84,7 @@ impl Engine<'_> {
 
     pub fn tick(&mut self, cpu: u32) {
         if self.cpus[cpu as usize].activity == Activity::Idle {
-            self.policy.update_blocked_averages(cpu, self.now);
-            self.idle_tick(cpu);
-            return;
+            return self.idle_tick(cpu);
         }
         let tick = u64::from(self.policy.root.tick_ns);
         self.arm(Slot::Tick(cpu), self.now + tick);
