@@ -182,7 +182,9 @@ fn missing_and_repeated_files_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr.contains("other.csv: cannot be read"), "{stderr}");
     let output = run(&study(&SCHEDPIPE), &["study.csv"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("study.csv: is given twice"), "{stderr}");
 }
 
 /// Every study of the project is well formed: with a machine that there is not, nothing is

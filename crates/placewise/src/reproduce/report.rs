@@ -25,8 +25,9 @@ normalised there is no predicted value, and where only the baseline is published
 
 const SUMMARY: &str = "\
 An effect is a published change of 5 % or more, and its sign is right if the predicted change has the
-same. A null is a published change under 2 %, and quiet if the predicted change is under 5 %. Spearman
-is the rank correlation of predicted and published changes.";
+same. A null is a published change under 2 %, and quiet if the predicted change is under 5 %; those of
+policies that change no decision, such as `hint:none`, are always quiet. Spearman is the rank
+correlation of predicted and published changes. Each row counts once, so long tables weigh more.";
 
 pub fn terminal(reproduction: &Reproduction) -> String {
     let mut text = String::new();
@@ -45,7 +46,7 @@ pub fn markdown(reproduction: &Reproduction) -> String {
     let mut text = format!("# Published results and their predictions\n\n{METHOD}\n\n");
     text += &format!("Runs: {}.\n", runs(reproduction));
     if let Some(uncovered) = uncovered(&reproduction.rows) {
-        text += &format!("\nNot covered, and so in no figure below: {uncovered}.\n");
+        text += &format!("\nRows that are not covered, and so in no figure below: {uncovered}.\n");
     }
     let summary = summary_table(reproduction, markdown::empty_table());
     text += &format!("\n## Summary\n\n{SUMMARY}\n\n{summary}\n");
@@ -199,11 +200,14 @@ fn summary_line(study: &str, summary: &Summary) -> [String; 6] {
     ]
 }
 
-/// `dbench (7 rows), lu (80 rows)`: workloads with rows that are not simulated.
+/// `dbench (7 rows), lu (1 row)`: workloads with rows that are not simulated.
 fn uncovered(rows: &[Row]) -> Option<String> {
     let left_out: Vec<&Row> = rows.iter().filter(|row| row.not_simulated.is_some()).collect();
     let groups = grouped(&left_out, |row| &row.published.workload);
-    let name = |rows: &Vec<&&Row>| format!("{} ({} rows)", rows[0].published.workload, rows.len());
+    let name = |rows: &Vec<&&Row>| {
+        let (workload, n) = (&rows[0].published.workload, rows.len());
+        format!("{workload} ({n} row{})", if n == 1 { "" } else { "s" })
+    };
     let names: Vec<String> = groups.iter().map(name).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
