@@ -64,6 +64,8 @@ pub struct Costs {
     pub channel_lines: u32,
     /// Cache lines read per CPU in a load-balance pass; each costs `cache_line_ns` by distance.
     pub balance_lines_per_cpu: u32,
+    /// Cache misses that such a pass keeps in flight at once: its reads do not depend on each other.
+    pub balance_overlap: u32,
     /// Scheduler ticks per second (CONFIG_HZ).
     pub hz: u32,
     /// Half width, in percent, of the uniform distribution every cost is drawn from.

@@ -121,7 +121,7 @@ impl<'a> CostModel<'a> {
     pub fn balance_pass(&self, reader: u32, cpus: impl Iterator<Item = u32>) -> Time {
         let lines = self.figures.balance_lines_per_cpu;
         let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
-        self.figures.balance_ns + reads
+        self.figures.balance_ns + reads / Time::from(self.figures.balance_overlap)
     }
 }
 

@@ -351,6 +351,7 @@ fn check_ranges(costs: &Costs) -> Result<(), MachineError> {
     };
     range("hz", costs.hz, 100, 1000)?;
     range("smt_throughput_pct", costs.smt_throughput_pct, 1, 100)?;
+    range("balance_overlap", costs.balance_overlap, 1, 64)?;
     range("jitter_pct", costs.jitter_pct, 0, 50)?;
     let residencies = costs.idle_states.iter().map(|state| state.residency_ns);
     if costs.idle_states.is_empty() || !residencies.is_sorted() {
