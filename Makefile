@@ -16,7 +16,7 @@ help:
 demo: compiler ## build, show this machine, compare two policies on a dual EPYC
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
-	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench \
+	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench --runs 3 \
 	    --policy baseline --policy short-task
 	$(RUN) compare --machine zen3-2s-nps1 --workload schbench --runs 3 \
 	    --policy baseline --policy short-task
