@@ -6,9 +6,10 @@
  *   CPU idles   newidle_balance_start/_next/...          |
  *               nohz.h                                   |
  *                  each level that is due ---> load_balance
- *                                                should_we_balance
- *                                                busiest.h: from where, how
- * much detach.h: which tasks need_active_balance
+ *                        should_we_balance
+ *                        busiest.h: from where, how much
+ *                        detach.h: which tasks
+ *                        need_active_balance
  *
  * The engine owns time and run queues. It walks the levels with the _next
  * functions, calls load_balance() for each, carries out what stands in
@@ -18,7 +19,9 @@
  * Kernels: v5.5 on. Limits: see busiest.h for the older balancers; a newly-idle
  * pass that raises a level's recorded cost also restarts the second after
  * which that cost decays (before v5.17 it did not); failures to move a misfit
- * task never count (as from v6.12).
+ * task never count (as from v6.12); the NUMA lock is taken around the attempt
+ * (v6.19 takes it inside) and newly-idle passes are not skipped at random
+ * (NI_RANDOM of v6.19); the capacity of a group is what the engine wrote.
  */
 #ifndef PLACEWISE_BALANCE_H
 #define PLACEWISE_BALANCE_H

@@ -8,8 +8,8 @@
  *   find_idlest_cpu
  *     find_idlest_group            group types and idle CPUs (v5.5 on)
  *     | find_idlest_group_legacy   runnable load and average load (before)
- *     find_idlest_group_cpu        shallowest idle state, latest idled, least
- * load
+ *     find_idlest_group_cpu        shallowest idle state, latest idled,
+ *                                  least load
  *
  * On a NUMA level with room on both sides the profile says how many tasks stay
  * (fork_numa); a fork hint of the child takes that rule's place.
