@@ -39,7 +39,8 @@ enum lb_outcome {
 	LB_TRIED,    /* a source was found; perhaps something moves */
 };
 
-/* The first idle CPU of the local group, of a fully idle core if @whole_core.
+/*
+ * The first idle CPU of the local group, of a fully idle core if @whole_core.
  */
 static inline u32 first_idle_cpu(struct state __arena *st,
 				 const struct lb_env *env, bool whole_core)
@@ -130,7 +131,8 @@ static inline bool other_sources_remain(struct state __arena *st,
 	return false;
 }
 
-/* Take tasks off env's source, also for neighbours where pinned ones may run.
+/*
+ * Take tasks off env's source, also for neighbours where pinned ones may run.
  */
 verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 					 struct lb_env *env on_stack,
@@ -626,7 +628,8 @@ static subprogram u32 newidle_balance_next(struct state __arena *st,
 	return NR_LEVELS;
 }
 
-/* The level took @cost ns; did it pull? Then, or if work has come, that is all.
+/*
+ * The level took @cost ns; did it pull? Then, or if work has come, that is all.
  */
 static inline void newidle_balance_level_done(struct state __arena *st,
 					      struct balance_walk *walk,

@@ -244,7 +244,8 @@ static subprogram void update_sd_lb_stats(struct state __arena *st,
 	}
 	if (sds->busiest.group != NO_GROUP)
 		sds->prefer_sibling = prefers_sibling(st, env, sds);
-	/* Only a pass over the whole machine can say that nobody is overloaded.
+	/*
+	 * Only a pass over the whole machine can say that nobody is overloaded.
 	 */
 	if (env->level + 1u == cpu_of(st, env->dst_cpu)->nr_domains)
 		st->root.overload = sds->overload;
@@ -295,7 +296,8 @@ static inline bool load_outweighs_local(const struct lb_env *env,
 	       env->span->imbalance_pct * local->avg_load;
 }
 
-/* The busiest group is not overloaded: is there at least an idle CPU to fill?
+/*
+ * The busiest group is not overloaded: is there at least an idle CPU to fill?
  */
 static inline bool
 idle_cpus_outweigh_busiest(struct state __arena *st, const struct lb_env *env,
@@ -384,7 +386,8 @@ static inline void imbalance_into_spare(struct state __arena *st,
 		env->migration_type = MIGRATE_UTIL;
 		env->imbalance = sub_positive((u64)local->group_capacity,
 					      local->group_util);
-		/* Full of what has left already: an idle CPU still takes one.
+		/*
+		 * Full of what has left already: an idle CPU still takes one.
 		 */
 		if (env->idle != CPU_NOT_IDLE && !env->imbalance) {
 			env->migration_type = MIGRATE_TASK;
@@ -419,7 +422,8 @@ static inline void imbalance_of_load(struct state __arena *st,
 		    local->avg_load >= sds->avg_load)
 			return;
 	}
-	/* Unsigned as in the kernel: a difference below 0 is never the smaller.
+	/*
+	 * Unsigned as in the kernel: a difference below 0 is never the smaller.
 	 */
 	surplus = (busiest->avg_load - sds->avg_load) * busiest->group_capacity;
 	deficit = (sds->avg_load - local->avg_load) * local->group_capacity;

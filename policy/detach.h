@@ -67,7 +67,8 @@ static inline u32 other_dst_cpu(struct state __arena *st,
 	return NO_CPU;
 }
 
-/* @p may not run on the destination: remember that, and look for a neighbour.
+/*
+ * @p may not run on the destination: remember that, and look for a neighbour.
  */
 static inline void note_pinned(struct state __arena *st, struct lb_env *env,
 			       const struct task __arena *p)
@@ -96,7 +97,8 @@ verified_once bool can_migrate_task(struct state __arena *st in_arena,
 		note_pinned(st, env, p);
 		return false;
 	}
-	/* Before all_pinned is cleared: a queue of hinted tasks looks pinned.
+	/*
+	 * Before all_pinned is cleared: a queue of hinted tasks looks pinned.
 	 */
 	if (!env->ignore_hint && p->hint & HINT_WAKE)
 		return false;
@@ -115,7 +117,8 @@ static inline u64 shr_bound(u64 value, u32 shift)
 	return value >> min(shift, 63u);
 }
 
-/* Take @p's part off the imbalance, unless that is more than what is to move.
+/*
+ * Take @p's part off the imbalance, unless that is more than what is to move.
  */
 static inline bool consume_imbalance(struct state __arena *st,
 				     struct lb_env *env,

@@ -379,7 +379,8 @@ verified_once u32 find_idlest_group_legacy(
 							    : NO_GROUP;
 }
 
-/* A CPU that runs nothing but SCHED_IDLE tasks is as good as the best idle one.
+/*
+ * A CPU that runs nothing but SCHED_IDLE tasks is as good as the best idle one.
  */
 static inline bool fork_takes_sched_idle_cpu(struct state __arena *st, u32 cpu,
 					     const struct task __arena *p)
@@ -492,7 +493,8 @@ static inline bool span_allows(const struct sched_span __arena *span,
 	return false;
 }
 
-/* Where one step down from @level of @cpu leads: another CPU, or @cpu itself.
+/*
+ * Where one step down from @level of @cpu leads: another CPU, or @cpu itself.
  */
 static inline u32 find_idlest_step(struct state __arena *st, u32 p, u32 cpu,
 				   u32 level, u32 sd_flag)

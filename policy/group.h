@@ -26,7 +26,8 @@
 
 #define NO_GROUP U32_MAX
 
-/* The running tasks' difference between NUMA nodes that is never worth a move.
+/*
+ * The running tasks' difference between NUMA nodes that is never worth a move.
  */
 #define NUMA_IMBALANCE_MIN 2
 

@@ -272,7 +272,8 @@ static inline u64 predicted_idle(const struct wakeup *wakeup)
 	return rq->wake_avg_idle;
 }
 
-/* SIS_PROP: as many CPUs as the idle time pays for; the last is not looked at.
+/*
+ * SIS_PROP: as many CPUs as the idle time pays for; the last is not looked at.
  */
 static inline u32 scan_limit_prop(const struct idle_search *search)
 {

@@ -202,7 +202,8 @@ static inline bool wakee_is_short(const struct idle_search *search)
 	return is_short_task(wakeup->st, wakeup->wakee, search->target);
 }
 
-/* The waking CPU is the target, so its current is the waker: may both share it?
+/*
+ * The waking CPU is the target, so its current is the waker: may both share it?
  */
 static inline bool waker_and_wakee_short(const struct idle_search *search)
 {
@@ -271,7 +272,8 @@ static inline u32 timed_scan_for_cpu(struct idle_search *search,
 	return cpu;
 }
 
-/* One walk over a part of the LLC: for a core while there may be an idle one.
+/*
+ * One walk over a part of the LLC: for a core while there may be an idle one.
  */
 static inline u32 scan_part(struct idle_search *search,
 			    const struct scan_set *set)

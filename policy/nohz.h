@@ -137,7 +137,8 @@ static subprogram bool nohz_balance_needed(struct state __arena *st, u32 cpu)
 		return true;
 	if (asym_level_needs_kick(st, cpu))
 		return true;
-	/* Asymmetric machines care for capacity, not for an even use of caches.
+	/*
+	 * Asymmetric machines care for capacity, not for an even use of caches.
 	 */
 	return !st->root.asym_capacity && cpu_llc(st, cpu)->nr_busy_cpus > 1;
 }

@@ -17,7 +17,8 @@
 #include "idle_sibling.h"
 #include "relation.h"
 
-/* The kernel's values; WF_INTERRUPT is ours, and means that in_task() is false.
+/*
+ * The kernel's values; WF_INTERRUPT is ours, and means that in_task() is false.
  */
 enum wake_flags {
 	WF_EXEC = 0x02,
