@@ -350,6 +350,7 @@ impl Engine<'_> {
 
     fn wake_listed(&mut self, cpu: u32, task: u32, list: Object) -> Then {
         let figures = self.costs.figures;
+        self.tasks[task as usize].token = false;
         let list = self.object(task, list);
         let listed = std::mem::take(&mut self.lists[list]);
         self.cpus[cpu as usize].wake_call_ns = figures.syscall_ns + figures.futex_ns;

@@ -185,6 +185,7 @@ impl<'a> Interpreter<'a> {
                 Some(list.index(base))
             }
             Op::WakeListed { list } => {
+                self.tasks[task].woken = false;
                 for listed in std::mem::take(&mut self.lists[list.index(base)]) {
                     self.tasks[listed].woken = true;
                 }
