@@ -4,7 +4,7 @@
  *
  * One struct state, owned by the engine, fixed in size, full of indices instead
  * of pointers, and the same bytes in native C, in BPF and in Rust
- * (crates/placewise-policy/src/state.rs mirrors it; a test compares the two).
+ * (which is translated from this file; a test compares every offset).
  *
  *   cpu[c], rq[c]        what is fixed and what changes about CPU c
  *   domain[c][level]     its chain of sched domains, smallest first

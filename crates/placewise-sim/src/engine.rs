@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   segment ends ── ops.rs ──> next segment, or a wakeup, or a block
+//!   fork        ── fork.rs ──> the child is enqueued at once
 //!   wakeup      ── wakeup.rs ─> select now, enqueue after the cost of selecting
 //!   block       ── schedule.rs > pick, newly-idle balance, switch, idle
 //!   interrupt   ── interrupt.rs > wake list, timers, ticks

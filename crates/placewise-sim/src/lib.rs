@@ -12,6 +12,7 @@ mod costs;
 mod cpu;
 mod engine;
 mod event_queue;
+mod fork;
 mod idle;
 mod interrupt;
 mod invariants;

@@ -1,5 +1,5 @@
-//! Wakeups and forks: claim the wakee, ask the policy for a CPU, then, after
-//! the time that took, bring the wakee there.
+//! Wakeups: claim the wakee, ask the policy for a CPU, then, after the time that
+//! took, bring the wakee there.
 //!
 //! Choosing a CPU and enqueueing on it are two events: in between, others may
 //! choose the same CPU. A wakeup runs in the context of the current task or of
@@ -385,52 +385,5 @@ impl Engine<'_> {
         let statistics = &mut self.tasks[wakee as usize].statistics;
         statistics.wakeups_affine_attempts += 1;
         statistics.wakeups_affine += u64::from(u32::from(affine) != AFFINE_UNDECIDED);
-    }
-
-    /// One child of the fork that the current task is at.
-    pub fn fork(
-        &mut self,
-        cpu: u32,
-        task: u32,
-        program: u32,
-        count: u32,
-        base: u32,
-        step: u32,
-    ) -> Then {
-        let state = &mut self.tasks[task as usize];
-        let at = state.stage;
-        state.stage += 1;
-        state.children += 1;
-        let child_base = state.base + base + at * step;
-        let child = self.new_task(program, child_base, cpu);
-        self.tasks[child as usize].parent = task;
-        self.trace_fork(cpu, task, child);
-        self.policy.copy_task(child, task, cpu);
-        self.account_current(cpu);
-        let running = self.run_queues[cpu as usize].len() as u64 + 1;
-        let creator = self.entities[task as usize];
-        self.run_queues[cpu as usize].fork(&creator, &mut self.entities[child as usize], running);
-        self.place_child(cpu, child);
-        if at + 1 < count { Then::Again } else { Then::Next }
-    }
-
-    /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
-    fn place_child(&mut self, cpu: u32, child: u32) {
-        let target = self.policy.select_task_rq(child, cpu, cpu, WF_FORK, self.now);
-        let scan = u64::from(self.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
-        self.policy.place_new_task(child, target);
-        self.cpus[cpu as usize].debt += self.costs.draw(scan);
-        self.lock_run_queue(target, cpu);
-        self.measurement.migrations.fork += u64::from(target != cpu);
-        self.enqueue(child, Enqueue::Fork);
-        self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew {
-            comm,
-            pid,
-            prio,
-            target_cpu: target,
-        });
-        if self.policy.profile.fork_preempts || target != cpu {
-            self.check_preempt(target, child, cpu);
-        }
     }
 }
