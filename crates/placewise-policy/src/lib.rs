@@ -1,9 +1,10 @@
 //! The placement policy, as Rust sees it.
 //!
 //! `policy/` is C; this crate builds it natively and is the only one that calls
-//! into it. [`State`] is the policy's state, read and written directly; its
-//! methods are the policy's entry points. [`kernel`] and [`patch`] hold the
-//! kernels and patches as data, and [`Policy`] names a combination of them.
+//! into it. [`Placement`] owns the policy's [`State`], which engines read and
+//! write directly; its methods are the policy's entry points. [`kernel`] and
+//! [`patch`] hold the kernels and patches as data, and [`Policy`] names a
+//! combination of them.
 
 pub mod kernel;
 pub mod patch;
