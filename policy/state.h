@@ -277,7 +277,6 @@ enum search_reason {
 	SEARCH_ASYM_CAPACITY,
 	SEARCH_SMT_SIBLING,
 	SEARCH_SHORT, /* stopped by a short-task rule */
-	SEARCH_CLUSTER,
 	SEARCH_IDLE_CORE,
 	SEARCH_IDLE_CPU,
 	SEARCH_FALLBACK, /* prev or recent, remembered by the cluster rules */

@@ -97,10 +97,10 @@ impl Engine<'_> {
             }
             self.load_balance(cpu, level, walk.idle);
             // A CPU that is not chosen to balance has looked at its own group only.
-            if self.policy.balance.continue_balancing != 0 {
+            let continues = self.policy.balance.continue_balancing != 0;
+            if continues {
                 cost += self.pass_cost(cpu, level);
             }
-            let continues = self.policy.balance.continue_balancing != 0;
             let moved = self.carry_out(by, cause);
             self.policy.rebalance_domains_level_done(&mut walk, moved, continues, self.now);
         }
@@ -120,7 +120,6 @@ impl Engine<'_> {
                 if other == NO_CPU {
                     break;
                 }
-                self.policy.update_blocked_averages(other, self.now);
                 cost += self.rebalance_domains(cpu, other, CPU_IDLE, Cause::Nohz);
             }
             self.policy.nohz_balance_end(&mut walk, self.now);
@@ -193,16 +192,9 @@ impl Engine<'_> {
             let src = u32::from(result.active_src);
             let to = u32::from(result.active_dst);
             self.cpus[src as usize].interrupts.push_back(Interrupt::ActiveBalance { to });
-            self.interrupt_or_self(by, src);
+            self.interrupt_remotely(by, src);
         }
         moves > 0
-    }
-
-    /// A CPU may ask itself: it notices when what it does now is over.
-    fn interrupt_or_self(&mut self, by: u32, cpu: u32) {
-        if by != cpu {
-            self.interrupt_remotely(by, cpu);
-        }
     }
 
     fn detach(&mut self, by: u32, task: u32, to: u32) {
@@ -227,21 +219,12 @@ impl Engine<'_> {
         self.check_preempt(to, task, by);
     }
 
-    /// Time waited so far stays with the CPU where it was waited.
-    fn add_wait(&mut self, cpu: u32, task: u32) {
-        let waited = self.now - self.tasks[task as usize].queued_since;
-        self.cpus[cpu as usize].counters.wait_ns += waited;
-        self.tasks[task as usize].statistics.wait_sum += waited;
-    }
-
     /// The stopper of `cpu` preempts its current task and pushes one task to `to`.
     pub fn active_balance(&mut self, cpu: u32, to: u32) {
         let current = self.running(cpu);
         if let Some(current) = current {
             self.account_current(cpu);
-            self.policy.put_prev_task(cpu, self.now);
-            self.run_queues[cpu as usize].put_back(&self.entities, current);
-            self.tasks[current as usize].queued_since = self.now;
+            self.put_back(cpu, current);
         }
         // While the stopper runs, no task of the queue does.
         self.policy.rq[cpu as usize].curr = cpu;

@@ -26,7 +26,7 @@ use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
 use crate::outcome::Outcome;
-use crate::run_queue::{Entity, RunQueue, Tunables};
+use crate::run_queue::{Enqueue, Entity, RunQueue, Tunables, weight_of};
 use crate::sync::{Barrier, Condition, Gate, Mutex};
 use crate::task::{Task, TaskState};
 use crate::topology;
@@ -245,19 +245,15 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Task 0 wakes up on the first online CPU.
+    /// Task 0 starts on the first online CPU, as a child of its idle task.
     fn start(&mut self) {
         let cpu = self.machine.online().first().expect("a machine has an online CPU") as u32;
         let task = self.new_task(0, 0, cpu);
         self.tasks[task as usize].parent = task;
-        let main = &mut self.policy.task[task as usize];
-        main.last_wakee = NO_TASK;
-        main.hint = self.hint;
-        main.cpu = cpu as u16;
-        main.recent_used_cpu = cpu as u16;
-        main.avg.load_avg = u64::from(main.weight);
+        self.policy.copy_task(task, cpu, cpu);
+        self.policy.task[task as usize].hint = self.hint;
         self.policy.place_new_task(task, cpu);
-        self.enqueue(task, crate::run_queue::Enqueue::Fork);
+        self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);
     }
 
@@ -270,7 +266,7 @@ impl<'a> Engine<'a> {
         self.entities.push(Entity::default());
         self.queue.add_slot();
         let attributes = &self.workload.programs[program as usize];
-        let weight = crate::run_queue::weight_of(attributes.nice, attributes.idle_policy);
+        let weight = weight_of(attributes.nice, attributes.idle_policy);
         let task = &mut self.tasks[number as usize];
         task.state = TaskState::Runnable;
         task.program = program;
@@ -288,9 +284,6 @@ impl<'a> Engine<'a> {
         record.idle_policy = attributes.idle_policy.into();
         record.cpus_allowed = allowed;
         record.nr_cpus_allowed = allowed.bits.iter().map(|word| word.count_ones() as u16).sum();
-        record.mru_prev = NO_TASK;
-        record.mru_next = NO_TASK;
-        record.eligible = 1;
 
         let entity = &mut self.entities[number as usize];
         entity.weight = u64::from(weight);

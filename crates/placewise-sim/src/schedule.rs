@@ -52,7 +52,6 @@ impl Engine<'_> {
         self.account_current(cpu);
         self.cpus[cpu as usize].need_resched = false;
         if self.tasks[prev as usize].state == TaskState::Runnable {
-            self.policy.put_prev_task(cpu, self.now);
             self.put_back(cpu, prev);
         } else {
             self.block(cpu, prev);
@@ -60,7 +59,9 @@ impl Engine<'_> {
         self.pick_next(cpu, prev);
     }
 
-    fn put_back(&mut self, cpu: u32, task: u32) {
+    /// The current task, accounted up to now, waits again.
+    pub fn put_back(&mut self, cpu: u32, task: u32) {
+        self.policy.put_prev_task(cpu, self.now);
         self.run_queues[cpu as usize].put_back(&self.entities, task);
         self.tasks[task as usize].queued_since = self.now;
     }
@@ -152,14 +153,19 @@ impl Engine<'_> {
     }
 
     fn account_wait(&mut self, cpu: u32, task: u32) {
-        let waited = self.now - self.tasks[task as usize].queued_since;
-        let counters = &mut self.cpus[cpu as usize].counters;
-        counters.wait_ns += waited;
-        counters.timeslices += 1;
+        let waited = self.add_wait(cpu, task);
+        self.cpus[cpu as usize].counters.timeslices += 1;
         let statistics = &mut self.tasks[task as usize].statistics;
-        statistics.wait_sum += waited;
         statistics.wait_count += 1;
         statistics.wait_max = statistics.wait_max.max(waited);
+    }
+
+    /// Adds the time a task has waited so far to the CPU where it waited.
+    pub fn add_wait(&mut self, cpu: u32, task: u32) -> Time {
+        let waited = self.now - self.tasks[task as usize].queued_since;
+        self.cpus[cpu as usize].counters.wait_ns += waited;
+        self.tasks[task as usize].statistics.wait_sum += waited;
+        waited
     }
 
     /// finish_task_switch: the previous task is off the CPU, the current one begins.

@@ -210,8 +210,12 @@ impl Engine<'_> {
         }
     }
 
-    /// `target` is to notice soon that something has changed for it.
+    /// `target` is to notice soon that something has changed for it; `cpu` itself notices when what
+    /// it does now is over.
     pub fn interrupt_remotely(&mut self, cpu: u32, target: u32) {
+        if cpu == target {
+            return;
+        }
         let arrival = self.now + self.costs.interrupt_delivery(cpu, target);
         if self.cpus[target as usize].activity == Activity::Idle {
             self.kick_idle(target, arrival);
@@ -327,9 +331,7 @@ impl Engine<'_> {
             Some(_) => self.cpus[cpu as usize].need_resched = true,
             None => {}
         }
-        if cpu != by {
-            self.interrupt_remotely(by, cpu);
-        }
+        self.interrupt_remotely(by, cpu);
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.

@@ -44,7 +44,8 @@ const PARAMETERS: [Parameter; 4] = [
     Parameter::window_ms(200),
 ];
 
-/// As for schedpipe (assumed).
+/// Stacks, page tables and code of a process that finds another core cold (assumed: large enough
+/// that the throughput falls past one task per CPU, as published).
 const FOOTPRINT_KIB: u32 = 128;
 
 /// The published ladder climbs from one instance to one per CPU in this many equal steps.

@@ -132,10 +132,15 @@ impl Eevdf {
         }
     }
 
+    /// The earliest deadline of the eligible tasks that wait; of equals the one queued earlier.
+    fn earliest(&self, average: &Average) -> Option<&Waiting> {
+        let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
+        eligible.min_by_key(|waiting| waiting.deadline)
+    }
+
     pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
         let average = self.average(entities, None)?;
-        let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
-        eligible.min_by_key(|waiting| waiting.deadline).map(|waiting| waiting.task)
+        self.earliest(&average).map(|waiting| waiting.task)
     }
 
     pub fn taken(&mut self, entities: &mut [Entity], task: u32) {
@@ -160,9 +165,7 @@ impl Eevdf {
         if eligible && running.vruntime < running.protected_until {
             return false;
         }
-        let others = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
-        let best = others.min_by_key(|waiting| waiting.deadline);
-        best.is_some_and(|best| {
+        self.earliest(&average).is_some_and(|best| {
             best.task == task && !(eligible && running.deadline < best.deadline)
         })
     }

@@ -71,7 +71,6 @@ fn wakeups_are_placed_alike() {
         drawn.m.p.record_scan_cost(cpu, u64::from(generator.rng.random_range(0..100_000u32)));
     });
     assert_eq!(affine, (AFFINE_NOT_TRIED..=AFFINE_UNDECIDED).collect(), "every reason occurs");
-    search.insert(SEARCH_CLUSTER); // A scan of a cluster answers like one of an LLC.
     assert_eq!(search, (SEARCH_NONE..=SEARCH_FAILED).collect(), "every reason occurs");
 }
 
