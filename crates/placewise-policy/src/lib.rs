@@ -4,11 +4,13 @@
 //! into it. [`Placement`] owns the policy's [`State`], which engines read and
 //! write directly; its methods are the policy's entry points. [`kernel`] and
 //! [`patch`] hold the kernels and patches as data, and [`Policy`] names a
-//! combination of them.
+//! combination of them. [`topology`] lays a machine out in the state.
 
 pub mod kernel;
 pub mod patch;
 mod state;
+pub mod topology;
+pub mod weight;
 
 pub use kernel::kernel_names;
 pub use patch::{Policy, PolicyError, patch_names};

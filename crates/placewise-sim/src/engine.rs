@@ -14,6 +14,8 @@
 //! run.
 
 use placewise_machine::{Domains, Machine, MachineError};
+use placewise_policy::topology;
+use placewise_policy::weight::weight_of;
 use placewise_policy::*;
 use placewise_trace::Sink;
 use placewise_workload::program::Workload;
@@ -26,10 +28,9 @@ use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
 use crate::outcome::Outcome;
-use crate::run_queue::{Enqueue, Entity, RunQueue, Tunables, weight_of};
+use crate::run_queue::{Enqueue, Entity, RunQueue, Tunables};
 use crate::sync::{Barrier, Condition, Gate, Mutex};
 use crate::task::{Task, TaskState};
-use crate::topology;
 
 /// The first user task of a real boot has a pid of about this size.
 const FIRST_PID: u32 = 1000;

@@ -19,8 +19,8 @@ use crate::cpu::{Activity, Interrupt};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::TaskState;
-use crate::topology::BOOT;
 use crate::{Outcome, Scenario, SimError, check_affinities};
+use placewise_policy::topology::BOOT;
 
 /// What was seen on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,14 +24,12 @@ mod schedstat;
 mod schedule;
 mod sync;
 mod task;
-mod topology;
 mod tracing;
 mod wakeup;
 
 #[doc(hidden)]
 pub use invariants::{Audit, simulate_checked};
 pub use outcome::{Better, Figure, Outcome, Statistics};
-pub use topology::domain_rules;
 
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::Policy;

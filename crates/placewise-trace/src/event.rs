@@ -25,6 +25,8 @@ pub enum Context {
     HardInterruptResched,
     /// A soft interrupt: `d.s4.`.
     SoftInterrupt,
+    /// The trace does not say: `perf script` prints no flags.
+    Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,11 @@ pub enum Event<'a> {
         pid: u32,
         child_comm: &'a str,
         child_pid: u32,
+    },
+    /// `pid` has become another program; a thread that does so takes its leader's pid.
+    Exec {
+        pid: u32,
+        old_pid: u32,
     },
     Exit {
         comm: &'a str,

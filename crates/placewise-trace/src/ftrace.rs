@@ -59,6 +59,7 @@ fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
         Context::HardInterrupt => "d.h2.",
         Context::HardInterruptResched => "dNh2.",
         Context::SoftInterrupt => "d.s4.",
+        Context::Unknown => ".....",
     };
     // ftrace prints microseconds, truncated.
     let (seconds, micros) = (record.time_ns / 1_000_000_000, record.time_ns / 1_000 % 1_000_000);
@@ -124,6 +125,9 @@ fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
                 out,
                 "sched_process_fork: comm={comm} pid={pid} child_comm={child_comm} child_pid={child_pid}"
             )
+        }
+        Event::Exec { pid, old_pid } => {
+            writeln!(out, "sched_process_exec: filename= pid={pid} old_pid={old_pid}")
         }
         Event::Exit { comm, pid, prio } => {
             writeln!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")

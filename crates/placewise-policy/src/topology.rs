@@ -1,9 +1,9 @@
 //! Lays a machine's topology and sched domains out in the policy's state.
 
+use crate::state::*;
 use placewise_machine::{
     CpuSet, DomainFlags, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build,
 };
-use placewise_policy::*;
 
 /// Times of an idle CPU begin here, so that a stamp of 0 can mean "none".
 pub const BOOT: u64 = 1;
