@@ -1,5 +1,7 @@
 //! The scheduler's tracepoints as values.
 
+use crate::decision::Decision;
+
 /// One tracepoint, with what the kernel prints in front of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
@@ -83,9 +85,16 @@ pub enum Event<'a> {
         pid: u32,
         prio: i32,
     },
+    /// Not of the kernel: a placement was decided, and from what.
+    Decision(Box<Decision>),
 }
 
 /// Takes the tracepoints of a run in the order of their time.
 pub trait Sink {
     fn record(&mut self, record: &Record<'_>);
+
+    /// Is it to get [`Event::Decision`] too?
+    fn takes_decisions(&self) -> bool {
+        false
+    }
 }

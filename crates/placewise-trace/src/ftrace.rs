@@ -12,13 +12,19 @@ use crate::event::{Context, Event, Record, Sink};
 pub struct FtraceWriter<W: Write> {
     out: W,
     status: io::Result<()>,
+    decisions: bool,
 }
 
 impl<W: Write> FtraceWriter<W> {
     /// Writes the header that ftrace puts before its events.
     pub fn new(mut out: W, nr_cpus: usize) -> Self {
         let status = write_header(&mut out, nr_cpus);
-        FtraceWriter { out, status }
+        FtraceWriter { out, status, decisions: false }
+    }
+
+    /// Writes placement decisions too.
+    pub fn with_decisions(self) -> Self {
+        FtraceWriter { decisions: true, ..self }
     }
 
     /// The writer back, or the first error.
@@ -34,6 +40,10 @@ impl<W: Write> Sink for FtraceWriter<W> {
         if self.status.is_ok() {
             self.status = write_record(&mut self.out, record);
         }
+    }
+
+    fn takes_decisions(&self) -> bool {
+        self.decisions
     }
 }
 
@@ -132,6 +142,7 @@ fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
         Event::Exit { comm, pid, prio } => {
             writeln!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")
         }
+        Event::Decision(decision) => writeln!(out, "{decision}"),
     }
 }
 
@@ -140,7 +151,7 @@ mod tests {
     use super::*;
 
     fn line(event: Event<'_>, context: Context) -> String {
-        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()) };
+        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()), decisions: false };
         writer.record(&Record {
             time_ns: 12_345_678_901,
             cpu: 7,
@@ -168,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_idle_task_is_named_as_by_the_kernel() {
-        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()) };
+        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()), decisions: false };
         let event = Event::Switch {
             prev_comm: "swapper/3",
             prev_pid: 0,
