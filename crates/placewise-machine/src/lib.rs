@@ -2,7 +2,7 @@
 //! packages), the cost figures of its hardware, and the sched domains Linux builds from the shape.
 //!
 //! This crate knows nothing of tasks, time or policy. It reads machines (presets, TOML files, the
-//! running host, hwloc XML, lstopo synthetic strings), refuses what it cannot model with one clear
+//! running host, hwloc XML, lstopo synthetic strings, headers of traces), refuses what it cannot model with one clear
 //! line, and derives the sched domains.
 
 mod costs;
@@ -16,4 +16,5 @@ pub use costs::{ByDistance, Costs, IdleState};
 pub use cpuset::CpuSet;
 pub use domains::{DomainFlags, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule, build};
 pub use error::MachineError;
+pub use import::trace::{CpuVendor, TraceCpu, TraceNode, TraceTopology, from_trace};
 pub use machine::{CostFigure, Cpu, Machine, Preset, load, presets};

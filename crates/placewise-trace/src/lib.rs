@@ -3,6 +3,7 @@
 mod decision;
 mod event;
 mod ftrace;
+mod header;
 
 pub use decision::{
     AffineReason, CpuReadings, Decision, DecisionError, Readings, RunQueueReadings, SearchReason,
@@ -10,3 +11,4 @@ pub use decision::{
 };
 pub use event::{Context, Event, Record, Sink};
 pub use ftrace::FtraceWriter;
+pub use header::{Header, SchedPolicy, TaskLine};

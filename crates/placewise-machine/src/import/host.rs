@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape, Vendor};
-use crate::{CpuSet, Machine, MachineError};
+use crate::{CpuSet, CpuVendor, Machine, MachineError};
 
 /// Reads the running host.
 pub(crate) fn load() -> Result<Machine, MachineError> {
@@ -16,8 +16,8 @@ pub(crate) fn load() -> Result<Machine, MachineError> {
 
 fn load_from(root: &Path) -> Result<Machine, MachineError> {
     let sys = Sysfs { root: root.join("sys/devices/system") };
-    let cpuinfo = std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-    let vendor = vendor(&cpuinfo);
+    let cpuinfo = cpuinfo(root);
+    let vendor = Vendor::of(cpu_vendor(&cpuinfo).as_ref());
     let mut shape = read_shape(&sys)?;
     if vendor == Vendor::Intel {
         shape.split_llcs_at_nodes();
@@ -27,10 +27,19 @@ fn load_from(root: &Path) -> Result<Machine, MachineError> {
     shape.assemble(Identity::borrowing_costs("host", &description, &vendor))
 }
 
-fn vendor(cpuinfo: &str) -> Vendor {
-    let vendor_id = cpuinfo_field(cpuinfo, "vendor_id").unwrap_or_default();
+/// The vendor of the running host; None where the kernel names none, as on arm64.
+pub(crate) fn vendor() -> Option<CpuVendor> {
+    cpu_vendor(&cpuinfo(Path::new("/")))
+}
+
+fn cpuinfo(root: &Path) -> String {
+    std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default()
+}
+
+fn cpu_vendor(cpuinfo: &str) -> Option<CpuVendor> {
+    let id = cpuinfo_field(cpuinfo, "vendor_id")?.to_string();
     let family = cpuinfo_field(cpuinfo, "cpu family").and_then(|family| family.parse().ok());
-    Vendor::new(vendor_id, family.unwrap_or(0))
+    Some(CpuVendor { id, family: family.unwrap_or(0) })
 }
 
 fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {

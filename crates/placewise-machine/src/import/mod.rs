@@ -6,6 +6,7 @@ pub(crate) mod file;
 pub(crate) mod host;
 pub(crate) mod hwloc;
 pub(crate) mod synthetic;
+pub(crate) mod trace;
 
 #[cfg(test)]
 mod properties;
