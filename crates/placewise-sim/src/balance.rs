@@ -12,8 +12,8 @@ use crate::costs::CostModel;
 use crate::cpu::{Activity, BALANCE_WALK, Interrupt};
 use crate::engine::Engine;
 use crate::event_queue::Time;
-use crate::run_queue::{Dequeue, Enqueue};
 use crate::wakeup::WakerContext;
+use placewise_run_queue::{Dequeue, Enqueue};
 
 /// Why a task was moved by balancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,9 +28,9 @@ use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
 use crate::outcome::Outcome;
-use crate::run_queue::{Enqueue, Entity, RunQueue, Tunables};
 use crate::sync::{Barrier, Condition, Gate, Mutex};
 use crate::task::{Task, TaskState};
+use placewise_run_queue::{Enqueue, Entity, RunQueue, Tunables};
 
 /// The first user task of a real boot has a pid of about this size.
 const FIRST_PID: u32 = 1000;
@@ -64,6 +64,7 @@ pub struct Engine<'a> {
     pub llc_busy: Vec<(u32, Time)>,
     pub measurement: Measurement,
     pub trace: Option<&'a mut dyn Sink>,
+    pub traces_decisions: bool,
     pub hint: u8,
     /// What a balance pass over each level of each CPU takes, before its spread.
     pub pass_costs: Vec<Vec<Time>>,
@@ -124,6 +125,7 @@ impl<'a> Engine<'a> {
             llc_busy: vec![(0, 0); state.root.nr_llcs as usize],
             measurement: Measurement::new(workload),
             policy: state,
+            traces_decisions: trace.as_ref().is_some_and(|sink| sink.takes_decisions()),
             trace,
             hint: policy.hint,
             last_progress: 0,

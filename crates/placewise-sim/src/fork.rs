@@ -9,8 +9,8 @@ use placewise_trace::Event;
 
 use crate::cpu::Then;
 use crate::engine::Engine;
-use crate::run_queue::Enqueue;
 use crate::wakeup::WakerContext;
+use placewise_run_queue::Enqueue;
 
 impl Engine<'_> {
     /// One child of the fork that the current task is at.
@@ -42,7 +42,7 @@ impl Engine<'_> {
 
     /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
     fn place_child(&mut self, cpu: u32, child: u32) {
-        let target = self.policy.select_task_rq(child, cpu, cpu, WF_FORK, self.now);
+        let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
         let scan = u64::from(self.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
         self.policy.place_new_task(child, target);
         self.cpus[cpu as usize].debt += self.costs.draw(scan);

@@ -6,8 +6,8 @@ use crate::cpu::Activity;
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::ops::NEAR_END;
-use crate::run_queue::Dequeue;
 use crate::task::TaskState;
+use placewise_run_queue::Dequeue;
 
 impl Engine<'_> {
     /// Brings the current task's run time and virtual time up to now.

@@ -19,7 +19,7 @@ impl Engine<'_> {
         name.chars().take(COMM_LENGTH).collect()
     }
 
-    fn pid(&self, task: u32) -> u32 {
+    pub fn pid(&self, task: u32) -> u32 {
         self.tasks[task as usize].pid
     }
 
@@ -51,13 +51,18 @@ impl Engine<'_> {
         if self.trace.is_some() {
             let comm = self.comm(wakee);
             let event = event(&comm, self.pid(wakee), self.prio(wakee));
-            let context = match (context, self.current(cpu) < FIRST_TASK) {
-                (WakerContext::Task, _) => Context::Task,
-                (WakerContext::Interrupt, false) => Context::HardInterrupt,
-                (WakerContext::Interrupt, true) => Context::HardInterruptResched,
-            };
-            self.record(cpu, context, event);
+            self.trace_in(cpu, context, event);
         }
+    }
+
+    /// An event reached by a waker on `cpu`.
+    pub fn trace_in(&mut self, cpu: u32, context: WakerContext, event: Event<'_>) {
+        let context = match (context, self.current(cpu) < FIRST_TASK) {
+            (WakerContext::Task, _) => Context::Task,
+            (WakerContext::Interrupt, false) => Context::HardInterrupt,
+            (WakerContext::Interrupt, true) => Context::HardInterruptResched,
+        };
+        self.record(cpu, context, event);
     }
 
     #[inline]

@@ -11,8 +11,8 @@ use placewise_trace::Event;
 use crate::cpu::{Activity, Then};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
-use crate::run_queue::Enqueue;
 use crate::task::{Resume, TaskState};
+use placewise_run_queue::Enqueue;
 
 /// What a waker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,8 +145,7 @@ impl Engine<'_> {
         let prev = u32::from(self.policy.task[wakee as usize].cpu);
         let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Interrupt { WF_INTERRUPT } else { 0 };
-        let target =
-            self.policy.select_task_rq(wakee, prev, cpu, WF_TTWU | sync | interrupt, self.now);
+        let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
         let figures = self.costs.figures;
         self.policy.record_scan_cost(

@@ -2,13 +2,13 @@
 //!
 //! Limits: one level (no groups); the skip buddy of sched_yield is left out.
 
-use super::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+use crate::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
 
 pub struct Cfs {
-    pub(super) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<Waiting>,
     tunables: Tunables,
     min_vruntime: i64,
     /// The wakee that preempted last is preferred, and so is the task it preempted.

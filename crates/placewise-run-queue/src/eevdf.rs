@@ -8,10 +8,10 @@
 //! Limits: one level (no groups), one slice length for all tasks, so that the
 //! rules for shorter slices never act.
 
-use super::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+use crate::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
 
 pub struct Eevdf {
-    pub(super) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<Waiting>,
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,

@@ -1,0 +1,78 @@
+//! A trace as the steps an auditor takes: tasks are numbers, and a wakeup
+//! already knows how it ends.
+
+use placewise_trace::{Context, Decision};
+
+use crate::task::TaskId;
+
+/// One event of the trace.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub time_ns: u64,
+    /// The CPU that printed it.
+    pub cpu: u32,
+    pub context: Context,
+    pub action: Action,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// `task` runs on the step's CPU when the trace begins, or after a gap in it.
+    Running { task: TaskId },
+    /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.
+    Waking { task: TaskId, prev_cpu: u32, outcome: Option<Outcome> },
+    /// What the kernel wrote down about the decision that follows.
+    Decided(Box<Decision>),
+    /// sched_wakeup.
+    Wakeup { task: TaskId, target_cpu: u32 },
+    /// sched_process_fork.
+    Fork { parent: TaskId, child: TaskId },
+    /// sched_wakeup_new.
+    WakeupNew { task: TaskId, target_cpu: u32 },
+    /// sched_migrate_task; `placement`: it carries out the placement of a wakeup or an exec.
+    Migrate { task: TaskId, from: u32, to: u32, placement: bool },
+    /// sched_switch.
+    Switch { prev: TaskId, prev_state: PrevState, next: TaskId },
+    /// sched_process_exec.
+    Exec { task: TaskId },
+    /// sched_process_exit.
+    Exit { task: TaskId },
+    /// Events of the step's CPU are missing from the trace.
+    Lost { count: u64 },
+    /// The task was mentioned longest ago and has made room for another.
+    Forgotten { task: TaskId },
+}
+
+/// How a wakeup ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The CPU it put the wakee on.
+    pub cpu: u32,
+    /// Whether a sched_migrate_task said so.
+    pub migrated: bool,
+    /// The CPU that printed sched_wakeup: the target's where the wake list was used.
+    pub woken_by: u32,
+    /// From sched_waking to sched_wakeup.
+    pub delay_ns: u64,
+}
+
+/// In what state a task was switched out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrevState {
+    /// It wanted to run on.
+    Runnable,
+    Asleep,
+    Dead,
+}
+
+impl PrevState {
+    pub fn parse(text: &str) -> Self {
+        match text.as_bytes() {
+            [b'R', ..] => PrevState::Runnable,
+            // A preempted task stays queued, whatever it was about to do.
+            [.., b'+'] => PrevState::Runnable,
+            [b'X' | b'Z', ..] => PrevState::Dead,
+            _ => PrevState::Asleep,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Who is who in a trace: pids become dense numbers, names become shorter ones.
+//!
+//! A pid that is used again is a new task. A trace may mention more tasks than
+//! there is room for, when it does not show their exits: then the one that was
+//! mentioned longest ago makes room. Names are bounded as well; those beyond the
+//! limit share one.
+
+use std::collections::HashMap;
+
+use placewise_policy::{FIRST_TASK, NR_TASKS};
+
+/// A task, as its index in the policy's state. Below [`FIRST_TASK`] it is the idle task of a CPU.
+pub type TaskId = u32;
+
+/// A name, as its index in [`Tasks::name`].
+pub type NameId = u32;
+
+/// The kernel's limit of a pid.
+const PID_MAX: u32 = 4 << 20;
+const NAMES_MAX: usize = 1 << 16;
+const OTHER_NAMES: &str = "(other names)";
+/// A comm, cut to 15 bytes.
+const COMM_BYTES: usize = 16;
+/// The priority of nice 0.
+const DEFAULT_PRIO: i32 = 120;
+
+type Comm = [u8; COMM_BYTES];
+
+/// What a trace says of a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    pub pid: u32,
+    pub name: NameId,
+    /// The kernel's: below 100 real time, then 120 plus the nice level.
+    pub prio: i32,
+    comm: Comm,
+    last_mention: u64,
+}
+
+/// All tasks that the trace may still mention.
+pub struct Tasks {
+    tasks: Vec<Task>,
+    /// 0 = a pid that stands for no task yet.
+    by_pid: Vec<TaskId>,
+    free: Vec<TaskId>,
+    names: Vec<String>,
+    name_ids: HashMap<Comm, NameId>,
+    mentions: u64,
+}
+
+impl Tasks {
+    pub fn new() -> Self {
+        let mut tasks = Tasks {
+            tasks: Vec::new(),
+            by_pid: Vec::new(),
+            free: Vec::new(),
+            names: vec![OTHER_NAMES.to_string()],
+            name_ids: HashMap::new(),
+            mentions: 0,
+        };
+        let idle = tasks.describe(0, "<idle>", DEFAULT_PRIO);
+        tasks.tasks.resize(FIRST_TASK as usize, idle);
+        tasks
+    }
+
+    pub fn get(&self, task: TaskId) -> &Task {
+        &self.tasks[task as usize]
+    }
+
+    pub fn name_of(&self, task: TaskId) -> &str {
+        self.name(self.get(task).name)
+    }
+
+    pub fn name(&self, name: NameId) -> &str {
+        &self.names[name as usize]
+    }
+
+    /// One past the highest name in use.
+    pub fn nr_names(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The task that `pid` is now; `forgotten` takes the task that had to make room, if one had to.
+    pub fn mention(
+        &mut self,
+        pid: u32,
+        comm: &str,
+        prio: Option<i32>,
+        forgotten: &mut Vec<TaskId>,
+    ) -> Option<TaskId> {
+        if pid >= PID_MAX {
+            return None;
+        }
+        let task = match self.by_pid.get(pid as usize) {
+            Some(&task) if task != 0 => task,
+            _ => self.admit(pid, comm, forgotten),
+        };
+        self.mentions += 1;
+        let entry = &mut self.tasks[task as usize];
+        entry.last_mention = self.mentions;
+        if let Some(prio) = prio {
+            entry.prio = prio;
+        }
+        let comm = comm_bytes(comm);
+        if entry.comm != comm && comm[0] != 0 {
+            self.rename(task, comm);
+        }
+        Some(task)
+    }
+
+    /// The task that a pid is now, without mentioning it.
+    pub fn find(&self, pid: u32) -> Option<TaskId> {
+        self.by_pid.get(pid as usize).copied().filter(|&task| task != 0)
+    }
+
+    /// `pid` ends here: its next mention is another task.
+    pub fn release_pid(&mut self, task: TaskId) {
+        let pid = self.get(task).pid as usize;
+        if self.by_pid.get(pid) == Some(&task) {
+            self.by_pid[pid] = 0;
+        }
+    }
+
+    /// Nobody speaks of `task` any more: another may take its place.
+    pub fn reuse(&mut self, task: TaskId) {
+        self.free.push(task);
+    }
+
+    fn admit(&mut self, pid: u32, comm: &str, forgotten: &mut Vec<TaskId>) -> TaskId {
+        let entry = self.describe(pid, comm, DEFAULT_PRIO);
+        let task = match self.free.pop() {
+            Some(task) => task,
+            None if self.tasks.len() < NR_TASKS as usize => {
+                self.tasks.push(entry);
+                self.tasks.len() as TaskId - 1
+            }
+            None => self.make_room(forgotten),
+        };
+        self.tasks[task as usize] = entry;
+        if self.by_pid.len() <= pid as usize {
+            self.by_pid.resize(pid as usize + 1, 0);
+        }
+        self.by_pid[pid as usize] = task;
+        task
+    }
+
+    fn make_room(&mut self, forgotten: &mut Vec<TaskId>) -> TaskId {
+        let candidates = FIRST_TASK..NR_TASKS;
+        let oldest = candidates.min_by_key(|&task| self.get(task).last_mention);
+        let oldest = oldest.expect("there is room for some tasks");
+        self.release_pid(oldest);
+        forgotten.push(oldest);
+        oldest
+    }
+
+    fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
+        let comm = comm_bytes(comm);
+        let name = self.name_id(comm);
+        Task { pid, name, prio, comm, last_mention: self.mentions }
+    }
+
+    fn rename(&mut self, task: TaskId, comm: Comm) {
+        let name = self.name_id(comm);
+        let entry = &mut self.tasks[task as usize];
+        entry.comm = comm;
+        entry.name = name;
+    }
+
+    fn name_id(&mut self, comm: Comm) -> NameId {
+        if let Some(&id) = self.name_ids.get(&comm) {
+            return id;
+        }
+        if self.names.len() >= NAMES_MAX {
+            return 0;
+        }
+        let id = self.names.len() as NameId;
+        let end = comm.iter().position(|&byte| byte == 0).unwrap_or(COMM_BYTES);
+        self.names.push(String::from_utf8_lossy(&comm[..end]).into_owned());
+        self.name_ids.insert(comm, id);
+        id
+    }
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn comm_bytes(comm: &str) -> Comm {
+    let mut bytes = [0; COMM_BYTES];
+    let length = comm.len().min(COMM_BYTES);
+    bytes[..length].copy_from_slice(&comm.as_bytes()[..length]);
+    bytes
+}

@@ -1,0 +1,191 @@
+//! Placement decisions, and what each of them read if the trace is to show it.
+//!
+//! The readings are taken before the policy is asked, which changes some of
+//! them, and the event is recorded after it has answered. A run whose trace does
+//! not take decisions pays one test per decision.
+
+use placewise_machine::CpuSet;
+use placewise_policy::*;
+use placewise_trace::{
+    AffineReason, CpuReadings, Decision, Event, Readings, RunQueueReadings, SearchReason,
+    SlowPathReadings, TaskReadings, WakeupReadings,
+};
+
+use crate::engine::Engine;
+use crate::wakeup::WakerContext;
+
+impl Engine<'_> {
+    /// Asks the policy for a CPU: `task`, which last ran on `prev`, is woken or created on `cpu`.
+    pub fn select_task_rq(
+        &mut self,
+        cpu: u32,
+        context: WakerContext,
+        task: u32,
+        prev: u32,
+        wake_flags: u32,
+    ) -> u32 {
+        if !self.traces_decisions {
+            return self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
+        }
+        let mut decision = self.readings(cpu, task, prev, wake_flags);
+        let result = self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
+        let answer = &self.policy.decision;
+        decision.target_cpu = answer.target_cpu.into();
+        decision.result_cpu = answer.result_cpu.into();
+        decision.affine = AffineReason::ALL[answer.affine as usize];
+        decision.search = SearchReason::ALL[answer.search as usize];
+        self.trace_in(cpu, context, Event::Decision(Box::new(decision)));
+        result
+    }
+
+    /// The decision before it is taken.
+    fn readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> Decision {
+        let state = &self.policy;
+        let placed = &state.task[task as usize];
+        let (placement, cpus) = if wake_flags & WF_TTWU != 0 {
+            let readings = self.wakeup_readings(cpu, task, prev, wake_flags);
+            (Readings::Wakeup(readings), self.searchable(cpu) | self.searchable(prev))
+        } else {
+            (Readings::Fork(self.slow_path_readings(task)), cpu_set(&state.root.online))
+        };
+        Decision {
+            pid: self.pid(task),
+            waker_pid: self.pid(self.current(cpu)),
+            waking_cpu: cpu,
+            prev_cpu: prev,
+            jiffies: self.now / u64::from(state.root.tick_ns),
+            cpus,
+            idle: cpu_set(&state.root.idle) & cpus,
+            sched_idle: cpu_set(&state.root.sched_idle) & cpus,
+            allowed: cpu_set(&placed.cpus_allowed),
+            hint: placed.hint.into(),
+            idle_policy: placed.idle_policy != 0,
+            placement,
+            target_cpu: prev,
+            result_cpu: prev,
+            affine: AffineReason::NotTried,
+            search: SearchReason::None,
+        }
+    }
+
+    /// The CPUs that a search from `cpu` may look at: its LLC, and where CPUs differ in capacity,
+    /// the lowest domain that shows it.
+    fn searchable(&self, cpu: u32) -> CpuSet {
+        let state = &self.policy;
+        let here = &state.cpu[cpu as usize];
+        let spans = state.domain[cpu as usize][..here.nr_domains as usize]
+            .iter()
+            .map(|domain| &state.span[domain.span as usize]);
+        let all_capacities =
+            spans.into_iter().find(|span| span.flags & SD_ASYM_CPUCAPACITY_FULL != 0);
+        cpu_set(&state.llc[here.llc as usize].cpus)
+            | all_capacities.map_or(CpuSet::EMPTY, |span| cpu_set(&span.cpus))
+    }
+
+    fn wakeup_readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> WakeupReadings {
+        let state = &self.policy;
+        let waker = self.current(cpu);
+        let prev_curr = self.current(prev);
+        let rq = &state.rq[cpu as usize];
+        let exiting = state.task[waker as usize].exiting != 0;
+        WakeupReadings {
+            sync: wake_flags & WF_SYNC != 0 && !exiting,
+            interrupt: wake_flags & WF_INTERRUPT != 0,
+            waking: self.cpu_readings(cpu),
+            prev: self.cpu_readings(prev),
+            avg_idle: rq.avg_idle,
+            wake_avg_idle: rq.wake_avg_idle,
+            wake_stamp: rq.wake_stamp,
+            avg_scan_cost: self.avg_scan_cost(cpu),
+            waker_per_cpu_kthread: state.task[waker as usize].per_cpu_kthread != 0,
+            waker: self.task_readings(waker),
+            wakee: self.task_readings(task),
+            wakee_recent_used_cpu: state.task[task as usize].recent_used_cpu.into(),
+            wakee_util_est: util_est(&state.task[task as usize]),
+            prev_curr_pid: self.pid(prev_curr),
+            prev_curr: self.task_readings(prev_curr),
+        }
+    }
+
+    fn cpu_readings(&self, cpu: u32) -> CpuReadings {
+        let rq = &self.policy.rq[cpu as usize];
+        let llc = &self.policy.llc[self.policy.cpu[cpu as usize].llc as usize];
+        CpuReadings {
+            nr_running: rq.nr_running,
+            h_nr_delayed: rq.cfs.h_nr_delayed,
+            load: rq.cfs.avg.load_avg,
+            has_idle_cores: llc.has_idle_cores != 0,
+            nr_idle_scan: llc.nr_idle_scan,
+        }
+    }
+
+    /// SIS_PROP keeps the cost in the domain of the LLC, which a lone CPU does not have.
+    fn avg_scan_cost(&self, cpu: u32) -> u64 {
+        let llc = self.policy.cpu[cpu as usize].llc;
+        let level = self.policy.llc[llc as usize].domain_level as usize;
+        self.policy.domain[cpu as usize].get(level).map_or(0, |domain| domain.avg_scan_cost)
+    }
+
+    fn task_readings(&self, task: u32) -> TaskReadings {
+        let record = &self.policy.task[task as usize];
+        TaskReadings {
+            wakee_flips: record.wakee_flips,
+            wakee_flip_decay_ts: record.wakee_flip_decay_ts,
+            last_wakee: match record.last_wakee {
+                NO_TASK => 0,
+                wakee => self.pid(wakee),
+            },
+            load: record.avg.load_avg,
+            sum_exec_runtime: record.sum_exec_runtime,
+            nvcsw: record.nvcsw,
+            run_length_avg: record.run_length_avg,
+        }
+    }
+
+    fn slow_path_readings(&self, task: u32) -> SlowPathReadings {
+        let state = &self.policy;
+        let record = &state.task[task as usize];
+        let imbalanced = |group: &u32| state.group[*group as usize].imbalance != 0;
+        SlowPathReadings {
+            load: record.avg.load_avg,
+            runnable: record.avg.runnable_avg,
+            util: record.avg.util_avg,
+            util_est: util_est(record),
+            imbalanced_groups: (0..state.root.nr_groups).filter(imbalanced).collect(),
+            rq: cpu_set(&state.root.online)
+                .iter()
+                .map(|cpu| self.run_queue_readings(cpu))
+                .collect(),
+        }
+    }
+
+    fn run_queue_readings(&self, cpu: usize) -> RunQueueReadings {
+        let rq = &self.policy.rq[cpu];
+        let latency = rq.idle_exit_latency;
+        RunQueueReadings {
+            cpu: cpu as u32,
+            nr_running: rq.nr_running,
+            h_nr_queued: rq.cfs.h_nr_queued,
+            h_nr_delayed: rq.cfs.h_nr_delayed,
+            load: rq.cfs.avg.load_avg,
+            runnable: rq.cfs.avg.runnable_avg,
+            util: rq.cfs.avg.util_avg,
+            util_est: rq.cfs.util_est,
+            idle_stamp: rq.idle_stamp,
+            idle_exit_latency: (latency != LATENCY_UNKNOWN).then_some(latency),
+        }
+    }
+}
+
+/// The policy's task_util_est().
+fn util_est(task: &Task) -> u64 {
+    task.avg.util_avg.max(task.util_est_enqueued.max(task.util_est_ewma).into())
+}
+
+fn cpu_set(mask: &Cpumask) -> CpuSet {
+    let cpus = |(word, bits): (usize, &u64)| {
+        let bits = *bits;
+        (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
+    };
+    mask.bits.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(cpus).collect()
+}
