@@ -30,8 +30,8 @@ impl Engine<'_> {
         let mut decision = self.readings(cpu, task, prev, wake_flags);
         let result = self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
         let answer = &self.policy.decision;
-        decision.target_cpu = answer.target_cpu.into();
-        decision.result_cpu = answer.result_cpu.into();
+        decision.target_cpu = answer.target_cpu;
+        decision.result_cpu = answer.result_cpu;
         decision.affine = AffineReason::ALL[answer.affine as usize];
         decision.search = SearchReason::ALL[answer.search as usize];
         self.trace_in(cpu, context, Event::Decision(Box::new(decision)));
@@ -51,8 +51,8 @@ impl Engine<'_> {
         Decision {
             pid: self.pid(task),
             waker_pid: self.pid(self.current(cpu)),
-            waking_cpu: cpu,
-            prev_cpu: prev,
+            waking_cpu: cpu as u16,
+            prev_cpu: prev as u16,
             jiffies: self.now / u64::from(state.root.tick_ns),
             cpus,
             idle: cpu_set(&state.root.idle) & cpus,
@@ -61,8 +61,8 @@ impl Engine<'_> {
             hint: placed.hint.into(),
             idle_policy: placed.idle_policy != 0,
             placement,
-            target_cpu: prev,
-            result_cpu: prev,
+            target_cpu: prev as u16,
+            result_cpu: prev as u16,
             affine: AffineReason::NotTried,
             search: SearchReason::None,
         }
@@ -100,7 +100,7 @@ impl Engine<'_> {
             waker_per_cpu_kthread: state.task[waker as usize].per_cpu_kthread != 0,
             waker: self.task_readings(waker),
             wakee: self.task_readings(task),
-            wakee_recent_used_cpu: state.task[task as usize].recent_used_cpu.into(),
+            wakee_recent_used_cpu: state.task[task as usize].recent_used_cpu,
             wakee_util_est: util_est(&state.task[task as usize]),
             prev_curr_pid: self.pid(prev_curr),
             prev_curr: self.task_readings(prev_curr),
@@ -163,7 +163,7 @@ impl Engine<'_> {
         let rq = &self.policy.rq[cpu];
         let latency = rq.idle_exit_latency;
         RunQueueReadings {
-            cpu: cpu as u32,
+            cpu: cpu as u16,
             nr_running: rq.nr_running,
             h_nr_queued: rq.cfs.h_nr_queued,
             h_nr_delayed: rq.cfs.h_nr_delayed,

@@ -80,8 +80,8 @@ fields! {
         pid: u32,
         /// The current task of the waking CPU; 0 is the idle task.
         waker_pid: u32,
-        waking_cpu: u32,
-        prev_cpu: u32,
+        waking_cpu: u16,
+        prev_cpu: u16,
         jiffies: u64,
         /// The CPUs that may be looked at; the next two speak of these only.
         cpus: CpuSet,
@@ -96,8 +96,8 @@ fields! {
         idle_policy: bool,
         placement: Readings,
         /// What the search started from.
-        target_cpu: u32,
-        result_cpu: u32,
+        target_cpu: u16,
+        result_cpu: u16,
         affine: AffineReason,
         search: SearchReason,
     }
@@ -128,7 +128,7 @@ fields! {
         waker_per_cpu_kthread: bool,
         waker: TaskReadings,
         wakee: TaskReadings,
-        wakee_recent_used_cpu: u32,
+        wakee_recent_used_cpu: u16,
         /// The largest of the wakee's utilisation and its estimates.
         wakee_util_est: u64,
         /// The current task of the previous CPU.
@@ -181,7 +181,7 @@ fields! {
 /// `cpu:nr_running/h_nr_queued/h_nr_delayed/load/runnable/util/util_est/idle_stamp/exit_latency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunQueueReadings {
-    pub cpu: u32,
+    pub cpu: u16,
     pub nr_running: u32,
     pub h_nr_queued: u32,
     pub h_nr_delayed: u32,
@@ -326,6 +326,21 @@ fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok().filter(|_| text.starts_with(|first: char| first.is_ascii_digit()))
 }
 
+fn cpu_number(text: &str) -> Option<u16> {
+    number(text).filter(|&cpu| usize::from(cpu) < CpuSet::MAX_CPUS)
+}
+
+/// A CPU.
+impl Field for u16 {
+    fn write(&self, key: Key, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, " {key}={self}")
+    }
+
+    fn parse(key: Key, text: &mut Rest<'_>) -> Result<Self, DecisionError> {
+        text.value(key, "a CPU from 0 to 1023", cpu_number)
+    }
+}
+
 impl Field for u32 {
     fn write(&self, key: Key, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, " {key}={self}")
@@ -445,7 +460,7 @@ impl RunQueueReadings {
         let (cpu, readings) = text.split_once(':')?;
         let mut readings = readings.split('/');
         let parsed = RunQueueReadings {
-            cpu: number(cpu)?,
+            cpu: cpu_number(cpu)?,
             nr_running: number(readings.next()?)?,
             h_nr_queued: number(readings.next()?)?,
             h_nr_delayed: number(readings.next()?)?,
