@@ -113,11 +113,10 @@ impl Header {
     /// read goes to [`problems`](Self::problems).
     pub fn line(&mut self, text: &str) -> bool {
         let text = text.trim_end_matches(['\n', '\r']);
-        let taken = self.parse(text).unwrap_or_else(|problem| {
+        self.parse(text).unwrap_or_else(|problem| {
             self.problems.push(format!("`{}`: {problem}", shortened(text)));
             true
-        });
-        taken
+        })
     }
 
     /// How many events the trace lacks; None if it does not say.
