@@ -87,6 +87,11 @@ pub enum Event<'a> {
     },
     /// Not of the kernel: a placement was decided, and from what.
     Decision(Box<Decision>),
+    /// The trace lacks events of the record's CPU here, `count` of them, 0 if it does not say how
+    /// many. The record has the time of the one before it, and no task.
+    LostEvents {
+        count: u64,
+    },
 }
 
 /// Takes the tracepoints of a run in the order of their time.

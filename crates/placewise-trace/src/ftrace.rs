@@ -63,6 +63,9 @@ fn write_header(out: &mut impl Write, nr_cpus: usize) -> io::Result<()> {
 }
 
 fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
+    if let Event::LostEvents { count } = record.event {
+        return write_lost_events(out, record.cpu, count);
+    }
     let flags = match record.context {
         Context::Preemptible => ".....",
         Context::Task => "d..2.",
@@ -143,6 +146,14 @@ fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
             writeln!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")
         }
         Event::Decision(decision) => writeln!(out, "{decision}"),
+        Event::LostEvents { .. } => unreachable!("has no prefix: write_lost_events()"),
+    }
+}
+
+fn write_lost_events(out: &mut impl Write, cpu: u32, count: u64) -> io::Result<()> {
+    match count {
+        0 => writeln!(out, "CPU:{cpu} [LOST EVENTS]"),
+        _ => writeln!(out, "CPU:{cpu} [LOST {count} EVENTS]"),
     }
 }
 

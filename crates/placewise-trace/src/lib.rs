@@ -4,6 +4,7 @@ mod decision;
 mod event;
 mod ftrace;
 mod header;
+mod read;
 
 pub use decision::{
     AffineReason, CpuReadings, Decision, DecisionError, Readings, RunQueueReadings, SearchReason,
@@ -12,3 +13,4 @@ pub use decision::{
 pub use event::{Context, Event, Record, Sink};
 pub use ftrace::FtraceWriter;
 pub use header::{Header, SchedPolicy, TaskLine};
+pub use read::{FirstMalformed, Losses, Malformed, TraceError, TraceReader};

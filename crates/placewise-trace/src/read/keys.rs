@@ -1,0 +1,49 @@
+//! Fields as the kernel prints them: `comm=a b pid=7 prio=120 target_cpu=003`.
+//!
+//! A comm may hold ` pid=8 `. Only the first field of a line is a comm, or a path, with the
+//! exceptions named below; so fields are taken from the end, each with the last occurrence of its
+//! key, and what is left over is the comm.
+
+use memchr::memrchr_iter;
+
+use super::{Malformed, Skip};
+
+/// What is left of the fields of one event.
+pub(super) struct Keys<'a>(pub &'a str);
+
+impl<'a> Keys<'a> {
+    /// Takes the number of the last ` key=` and all that follows it.
+    pub fn number<N: std::str::FromStr>(&mut self, key: &'static str) -> Result<N, Skip> {
+        let (before, after) = rsplits(self.0, key).next().ok_or(Malformed::Field(key))?;
+        self.0 = before;
+        number(first_word(after), key)
+    }
+
+    pub fn cpu(&mut self, key: &'static str) -> Result<u32, Skip> {
+        let cpu = self.number::<u64>(key)?;
+        u32::try_from(cpu).map_err(|_| Skip::CpuOutOfRange)
+    }
+
+    /// What is left, which starts with `key=`.
+    pub fn first(self, key: &'static str) -> Result<&'a str, Skip> {
+        Ok(self.0.strip_prefix(key).ok_or(Malformed::Field(key))?)
+    }
+}
+
+pub(super) fn number<N: std::str::FromStr>(text: &str, key: &'static str) -> Result<N, Skip> {
+    text.parse().map_err(|_| Malformed::Number(key).into())
+}
+
+/// Every way to cut the text at `key`, which starts with a space: what stands before and after
+/// it, the last occurrence first.
+pub(super) fn rsplits<'a>(
+    text: &'a str,
+    key: &'static str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    memrchr_iter(b' ', text.as_bytes())
+        .filter_map(move |at| Some((&text[..at], text[at..].strip_prefix(key)?)))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! Cuts a stream into lines, in constant memory and without copying them.
+//!
+//! A line that does not fit into the buffer is passed over up to its end. Bytes that are not
+//! UTF-8, as a comm cut within a character has them, are replaced by `?`.
+
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+
+use memchr::memchr;
+
+/// Longer lines are not kept: a path in an exec event has 4,096 bytes at most.
+pub(super) const LONGEST_LINE: usize = 128 * 1024;
+
+pub(super) struct Lines {
+    source: Box<dyn Read>,
+    buffer: Box<[u8]>,
+    /// What of the buffer has been filled and not yet been handed out.
+    unread: Range<usize>,
+    current: Range<usize>,
+    /// Of the current line, from 1.
+    pub number: u64,
+    /// Lines in which bytes were replaced.
+    pub repaired: u64,
+}
+
+/// What [`Lines::advance`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Line,
+    /// It is passed over: the current line is empty.
+    TooLong,
+    /// The stream ends without a newline, so that the line may have been cut.
+    Unfinished,
+    End,
+}
+
+impl Lines {
+    pub fn new(source: Box<dyn Read>) -> Self {
+        Lines {
+            source,
+            buffer: vec![0; LONGEST_LINE].into_boxed_slice(),
+            unread: 0..0,
+            current: 0..0,
+            number: 0,
+            repaired: 0,
+        }
+    }
+
+    /// The line that [`advance`](Self::advance) found, without its end.
+    pub fn current(&self) -> &str {
+        str::from_utf8(&self.buffer[self.current.clone()]).expect("repaired when found")
+    }
+
+    pub fn advance(&mut self) -> io::Result<Found> {
+        self.current = 0..0;
+        let mut searched = 0;
+        let mut too_long = false;
+        let length = loop {
+            let unread = &self.buffer[self.unread.clone()];
+            if let Some(at) = memchr(b'\n', &unread[searched..]) {
+                break searched + at;
+            }
+            searched = unread.len();
+            if searched == self.buffer.len() {
+                too_long = true;
+                self.unread = 0..0;
+                searched = 0;
+            }
+            if self.fill()? == 0 {
+                return Ok(self.end(too_long));
+            }
+        };
+        let start = self.unread.start;
+        self.unread.start += length + 1;
+        self.number += 1;
+        if too_long {
+            return Ok(Found::TooLong);
+        }
+        self.current = start..start + length;
+        self.trim_carriage_return();
+        self.repair();
+        Ok(Found::Line)
+    }
+
+    fn end(&mut self, too_long: bool) -> Found {
+        let rest = !self.unread.is_empty();
+        self.unread = 0..0;
+        if !rest && !too_long {
+            return Found::End;
+        }
+        self.number += 1;
+        Found::Unfinished
+    }
+
+    /// Reads more behind the unread bytes, which move to the front; 0 at the end of the stream.
+    fn fill(&mut self) -> io::Result<usize> {
+        self.buffer.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        loop {
+            match self.source.read(&mut self.buffer[self.unread.end..]) {
+                Ok(count) => {
+                    self.unread.end += count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Serial consoles end lines so.
+    fn trim_carriage_return(&mut self) {
+        if self.buffer[self.current.clone()].last() == Some(&b'\r') {
+            self.current.end -= 1;
+        }
+    }
+
+    fn repair(&mut self) {
+        let line = &mut self.buffer[self.current.clone()];
+        if !line.is_ascii() && replace_invalid(line) {
+            self.repaired += 1;
+        }
+    }
+}
+
+/// Replaces each byte that is not UTF-8; whether there was one.
+fn replace_invalid(line: &mut [u8]) -> bool {
+    let mut from = 0;
+    while let Err(error) = str::from_utf8(&line[from..]) {
+        let start = from + error.valid_up_to();
+        let end = error.error_len().map_or(line.len(), |length| start + length);
+        line[start..end].fill(b'?');
+        from = end;
+    }
+    from > 0
+}

@@ -1,0 +1,110 @@
+//! What stands before an event: `comm-pid (tgid) [cpu] flags time: ` in ftrace and
+//! `trace-cmd report`, `comm pid/tid [cpu] time: ` in `perf script`.
+//!
+//! A comm may hold any text of 15 bytes at most. No comm can hold `[000] 0.000000: `, so the
+//! leftmost place where that can be read is the right one.
+
+use memchr::memchr_iter;
+
+use crate::event::Context;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Prefix<'a> {
+    pub comm: &'a str,
+    pub pid: u32,
+    /// `u32::MAX` when it does not fit.
+    pub cpu: u32,
+    pub context: Context,
+    pub time_ns: u64,
+}
+
+/// The prefix, and the line after it.
+pub(super) fn parse(line: &str) -> Option<(Prefix<'_>, &str)> {
+    memchr_iter(b'[', line.as_bytes()).find_map(|at| parse_around(line, at))
+}
+
+fn parse_around(line: &str, bracket: usize) -> Option<(Prefix<'_>, &str)> {
+    let (cpu, rest) = digits(&line[bracket + 1..])?;
+    let rest = skip_spaces(rest.strip_prefix("] ")?);
+    let (flags, rest) = flags(rest)?;
+    let (time_ns, rest) = time(rest)?;
+    let (comm, pid) = task(&line[..bracket])?;
+    let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+    Some((Prefix { comm, pid, cpu, context: context(flags), time_ns }, skip_spaces(rest)))
+}
+
+/// Flags are optional, and never start with a digit.
+fn flags(text: &str) -> Option<(&str, &str)> {
+    if text.as_bytes().first()?.is_ascii_digit() {
+        return Some(("", text));
+    }
+    let (flags, rest) = text.split_once(' ')?;
+    Some((flags, skip_spaces(rest)))
+}
+
+/// `5.544334: ` in nanoseconds: micro- or nanoseconds after the point.
+fn time(text: &str) -> Option<(u64, &str)> {
+    let (seconds, rest) = digits(text)?;
+    let fraction_text = rest.strip_prefix('.')?;
+    let (fraction, rest) = digits(fraction_text)?;
+    let nanos = match fraction_text.len() - rest.len() {
+        6 => fraction * 1_000,
+        9 => fraction,
+        _ => return None,
+    };
+    let rest = rest.strip_prefix(": ")?;
+    Some((seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?, rest))
+}
+
+/// `comm-pid`, `comm-pid (tgid)`, `comm pid`, `comm pid/tid`.
+fn task(text: &str) -> Option<(&str, u32)> {
+    let text = text.trim_ascii();
+    let text = match text.strip_suffix(')') {
+        Some(inner) => inner.rsplit_once('(')?.0.trim_ascii_end(),
+        None => text,
+    };
+    let start = text.bytes().rposition(|byte| !byte.is_ascii_digit())? + 1;
+    let pid = text[start..].parse().ok()?;
+    let before = &text[..start - 1];
+    let comm = match text.as_bytes()[start - 1] {
+        b'-' => before,
+        b' ' => before.trim_ascii_end(),
+        b'/' => before
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .strip_suffix(' ')?
+            .trim_ascii_end(),
+        _ => return None,
+    };
+    Some((comm, pid))
+}
+
+/// By the kernel's flag characters: interrupts, reschedule, context, preemption depth.
+fn context(flags: &str) -> Context {
+    let &[interrupts, resched, context, depth, ..] = flags.as_bytes() else {
+        return Context::Unknown;
+    };
+    match context {
+        b'h' | b'H' | b'z' | b'Z' if matches!(resched, b'N' | b'n' | b'B' | b'b') => {
+            Context::HardInterruptResched
+        }
+        b'h' | b'H' | b'z' | b'Z' => Context::HardInterrupt,
+        b's' => Context::SoftInterrupt,
+        _ if interrupts == b'.' && matches!(depth, b'.' | b'0') => Context::Preemptible,
+        _ => Context::Task,
+    }
+}
+
+/// The number at the start, `u64::MAX` when it does not fit, and what follows.
+pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
+    let mut number = 0u64;
+    let mut length = 0;
+    for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
+        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+        length += 1;
+    }
+    (length > 0).then(|| (number, &text[length..]))
+}
+
+pub(super) fn skip_spaces(text: &str) -> &str {
+    text.trim_start_matches(' ')
+}

@@ -1,0 +1,214 @@
+//! The reader: turns lines into records and counts what is lost.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::Child;
+
+use polonius_the_crab::prelude::*;
+
+use super::lines::{Found, Lines};
+use super::source::{self, Source};
+use super::{Losses, Malformed, Skip, TraceError, events, marks, prefix};
+use crate::event::{Context, Event, Record};
+use crate::header::Header;
+
+/// Reads the records of a trace one by one.
+pub struct TraceReader {
+    trace: String,
+    lines: Lines,
+    /// The first line behind the header, found and not yet taken.
+    ahead: Option<io::Result<Found>>,
+    header: Header,
+    report: Option<Child>,
+    losses: Losses,
+    /// The time of the last record.
+    time_ns: u64,
+    records: u64,
+}
+
+impl TraceReader {
+    /// Opens a file, `-` for standard input: text, plain or compressed with gzip or zstd, or a
+    /// `trace.dat`, which an installed `trace-cmd report` turns into text.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let trace = if path == Path::new("-") {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        Ok(Self::new(trace, source::open(path)?))
+    }
+
+    /// Reads text, plain or compressed with gzip or zstd; errors call it `name`.
+    pub fn from_reader(name: &str, reader: impl Read + 'static) -> Result<Self, TraceError> {
+        Ok(Self::new(name.to_owned(), source::from_reader(name, Box::new(reader))?))
+    }
+
+    fn new(trace: String, source: Source) -> Self {
+        let mut reader = TraceReader {
+            trace,
+            lines: Lines::new(source.text),
+            ahead: None,
+            header: Header::default(),
+            report: source.report,
+            losses: Losses::default(),
+            time_ns: 0,
+            records: 0,
+        };
+        reader.read_header();
+        reader
+    }
+
+    /// What the comment lines say. Those before the first event have been read; what stands
+    /// behind the last one, such as lost events, is there after the last record.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What is known to be missing so far; final after the last record.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The next record; its texts are those of the line, which the next call overwrites.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
+        let mut this = self;
+        // A loop that returns a borrow from some of its turns only: today's borrow checker
+        // wants it spelled out.
+        polonius_loop!(|this| -> Result<Option<Record<'polonius>>, TraceError> {
+            if !polonius_try!(this.advance()) {
+                polonius_return!(Ok(None));
+            }
+            match parse(this.lines.current(), this.time_ns) {
+                Ok(record) => {
+                    if record.time_ns < this.time_ns {
+                        this.losses.clock_step(this.time_ns - record.time_ns);
+                    }
+                    if let Event::LostEvents { count } = record.event {
+                        this.losses.gap(count);
+                    }
+                    this.time_ns = record.time_ns;
+                    this.records += 1;
+                    polonius_return!(Ok(Some(record)));
+                }
+                Err(Skip::Comment) => {
+                    take_comment(this.lines.current(), &mut this.header, &mut this.losses);
+                }
+                Err(Skip::NoEvent) => {}
+                Err(Skip::UnknownEvent) => this.losses.unknown_events += 1,
+                Err(Skip::CpuOutOfRange) => this.losses.cpus_out_of_range += 1,
+                Err(Skip::Malformed(reason)) => {
+                    this.losses.malformed(this.lines.number, reason);
+                }
+            }
+        })
+    }
+
+    fn read_header(&mut self) {
+        loop {
+            let found = self.lines.advance();
+            let is_line = matches!(found, Ok(Found::Line));
+            if !is_line || !matches!(parse(self.lines.current(), 0), Err(Skip::Comment)) {
+                self.ahead = Some(found);
+                return;
+            }
+            take_comment(self.lines.current(), &mut self.header, &mut self.losses);
+        }
+    }
+
+    /// Goes to the next whole line; false at the end.
+    fn advance(&mut self) -> Result<bool, TraceError> {
+        loop {
+            let found = self.ahead.take().unwrap_or_else(|| self.lines.advance());
+            self.losses.non_utf8_lines = self.lines.repaired;
+            match found {
+                Ok(Found::Line) => return Ok(true),
+                Ok(Found::TooLong) => self.losses.malformed(self.lines.number, Malformed::TooLong),
+                Ok(Found::Unfinished) => self.losses.truncated_last_line = true,
+                Ok(Found::End) => return self.end(),
+                Err(error) if source::is_truncated(&error) => {
+                    self.losses.truncated_file = true;
+                    return self.end();
+                }
+                Err(source) => {
+                    let (trace, line) = (self.trace.clone(), self.lines.number + 1);
+                    return Err(TraceError::Read { trace, line, source });
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<bool, TraceError> {
+        if let Some(mut report) = self.report.take() {
+            let status = report.wait();
+            match status {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    return Err(TraceError::TraceCmdFailed { trace: self.trace.clone(), status });
+                }
+                Err(source) => {
+                    return Err(TraceError::TraceCmd { trace: self.trace.clone(), source });
+                }
+            }
+        }
+        if self.records == 0 {
+            return Err(self.no_event());
+        }
+        Ok(false)
+    }
+
+    fn no_event(&self) -> TraceError {
+        let detail = match &self.losses.first_malformed {
+            Some(first) => format!("; line {}: {}", first.line, first.reason),
+            None => String::new(),
+        };
+        TraceError::NoEvent { trace: self.trace.clone(), lines: self.lines.number, detail }
+    }
+}
+
+fn take_comment(comment: &str, header: &mut Header, losses: &mut Losses) {
+    header.line(comment);
+    let overrun = marks::overwritten(comment).max(header.lost_events());
+    losses.overrun = losses.overrun.max(overrun.unwrap_or(0));
+}
+
+/// The record of a line; marks of lost events are given the time of the record before.
+fn parse(line: &str, time_ns: u64) -> Result<Record<'_>, Skip> {
+    let record = match prefix::parse(line) {
+        Some((prefix, text)) => {
+            let event = match marks::perf_lost(text) {
+                Some(count) => Event::LostEvents { count },
+                None => events::parse(text)?,
+            };
+            let prefix::Prefix { comm, pid, cpu, context, time_ns } = prefix;
+            Record { time_ns, cpu, comm, pid, context, event }
+        }
+        None => {
+            let marks::Lost { cpu, count } = marks::lost(line).ok_or_else(|| no_event(line))?;
+            let event = Event::LostEvents { count };
+            Record { time_ns, cpu, comm: "", pid: 0, context: Context::Unknown, event }
+        }
+    };
+    if largest_cpu(&record) < Losses::NR_CPUS { Ok(record) } else { Err(Skip::CpuOutOfRange) }
+}
+
+/// What a line is that has neither the prefix of an event nor marks lost ones.
+fn no_event(line: &str) -> Skip {
+    if line.starts_with('#') {
+        Skip::Comment
+    } else if marks::is_no_event(line) {
+        Skip::NoEvent
+    } else {
+        Malformed::Prefix.into()
+    }
+}
+
+fn largest_cpu(record: &Record<'_>) -> u32 {
+    let named = match record.event {
+        Event::Waking { target_cpu, .. }
+        | Event::Wakeup { target_cpu, .. }
+        | Event::WakeupNew { target_cpu, .. } => target_cpu,
+        Event::Migrate { from, to, .. } => from.max(to),
+        _ => 0,
+    };
+    record.cpu.max(named)
+}
