@@ -3,6 +3,8 @@
 //! A comm may hold ` pid=8 `. Only the first field of a line is a comm, or a path, with the
 //! exceptions named below; so fields are taken from the end, each with the last occurrence of its
 //! key, and what is left over is the comm.
+//!
+//! Inlining lets each key be compared as a constant: half of the time of an event otherwise.
 
 use memchr::memrchr_iter;
 
@@ -13,18 +15,21 @@ pub(super) struct Keys<'a>(pub &'a str);
 
 impl<'a> Keys<'a> {
     /// Takes the number of the last ` key=` and all that follows it.
+    #[inline(always)]
     pub fn number<N: std::str::FromStr>(&mut self, key: &'static str) -> Result<N, Skip> {
         let (before, after) = rsplits(self.0, key).next().ok_or(Malformed::Field(key))?;
         self.0 = before;
         number(first_word(after), key)
     }
 
+    #[inline(always)]
     pub fn cpu(&mut self, key: &'static str) -> Result<u32, Skip> {
         let cpu = self.number::<u64>(key)?;
         u32::try_from(cpu).map_err(|_| Skip::CpuOutOfRange)
     }
 
     /// What is left, which starts with `key=`.
+    #[inline(always)]
     pub fn first(self, key: &'static str) -> Result<&'a str, Skip> {
         Ok(self.0.strip_prefix(key).ok_or(Malformed::Field(key))?)
     }
@@ -36,6 +41,7 @@ pub(super) fn number<N: std::str::FromStr>(text: &str, key: &'static str) -> Res
 
 /// Every way to cut the text at `key`, which starts with a space: what stands before and after
 /// it, the last occurrence first.
+#[inline(always)]
 pub(super) fn rsplits<'a>(
     text: &'a str,
     key: &'static str,

@@ -11,15 +11,18 @@ pub(super) struct Lost {
 }
 
 /// `CPU:3 [LOST 42 EVENTS]` and `##### CPU 3 buffer started ####` of ftrace,
-/// `CPU:3 [42 EVENTS DROPPED]` of trace-cmd. The second stands where the events of a CPU begin
-/// whose earlier ones were overwritten.
+/// `CPU:3 [42 EVENTS DROPPED]` of trace-cmd, which may put `instance: ` in front. The second
+/// stands where the events of a CPU begin whose earlier ones were overwritten.
 pub(super) fn lost(line: &str) -> Option<Lost> {
-    let (cpu, count) = if let Some(rest) = line.strip_prefix("CPU:") {
-        let (cpu, rest) = digits(rest)?;
-        (cpu, count(rest.trim_ascii().strip_prefix('[')?.strip_suffix(']')?)?)
-    } else {
-        let (cpu, rest) = digits(line.strip_prefix("##### CPU ")?)?;
-        (cpu, rest.starts_with(" buffer started").then_some(0)?)
+    let (cpu, count) = match line.strip_prefix("##### CPU ") {
+        Some(rest) => {
+            let (cpu, rest) = digits(rest)?;
+            (cpu, rest.starts_with(" buffer started").then_some(0)?)
+        }
+        None => {
+            let (cpu, rest) = digits(&line[line.find("CPU:")? + "CPU:".len()..])?;
+            (cpu, count(rest.trim_ascii().strip_prefix('[')?.strip_suffix(']')?)?)
+        }
     };
     Some(Lost { cpu: u32::try_from(cpu).unwrap_or(u32::MAX), count })
 }

@@ -8,6 +8,9 @@ use memchr::memchr_iter;
 
 use crate::event::Context;
 
+/// The column of the comm in front of ftrace's lines.
+const COMM_WIDTH: usize = 16;
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
     pub comm: &'a str,
@@ -58,24 +61,35 @@ fn time(text: &str) -> Option<(u64, &str)> {
 
 /// `comm-pid`, `comm-pid (tgid)`, `comm pid`, `comm pid/tid`.
 fn task(text: &str) -> Option<(&str, u32)> {
-    let text = text.trim_ascii();
+    let text = text.trim_ascii_end();
     let text = match text.strip_suffix(')') {
-        Some(inner) => inner.rsplit_once('(')?.0.trim_ascii_end(),
+        Some(text) => text.rsplit_once('(')?.0.trim_ascii_end(),
         None => text,
     };
-    let start = text.bytes().rposition(|byte| !byte.is_ascii_digit())? + 1;
-    let pid = text[start..].parse().ok()?;
-    let before = &text[..start - 1];
-    let comm = match text.as_bytes()[start - 1] {
-        b'-' => before,
+    let (before, pid) = last_number(text);
+    let pid = pid.parse().ok()?;
+    let comm = match before.as_bytes().last()? {
+        b'-' => without_instance(&before[..before.len() - 1]),
         b' ' => before.trim_ascii_end(),
-        b'/' => before
-            .trim_end_matches(|c: char| c.is_ascii_digit())
-            .strip_suffix(' ')?
-            .trim_ascii_end(),
+        b'/' => last_number(&before[..before.len() - 1]).0.trim_ascii_end(),
         _ => return None,
     };
-    Some((comm, pid))
+    Some((skip_spaces(comm), pid))
+}
+
+fn last_number(text: &str) -> (&str, &str) {
+    let before = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    (before, &text[before.len()..])
+}
+
+/// `trace-cmd report` puts `instance: ` in front when events are of a tracing instance. What
+/// follows that is a comm of at most 15 bytes in a column of 16.
+fn without_instance(column: &str) -> &str {
+    let comm = column.len().checked_sub(COMM_WIDTH).and_then(|at| column.split_at_checked(at));
+    match comm {
+        Some((instance, comm)) if instance.ends_with(": ") => comm,
+        _ => column,
+    }
 }
 
 /// By the kernel's flag characters: interrupts, reschedule, context, preemption depth.
