@@ -19,15 +19,17 @@
  * Kernels: v5.5 on. Limits: see busiest.h for the older balancers; a newly-idle
  * pass that raises a level's recorded cost also restarts the second after
  * which that cost decays (before v5.17 it did not); failures to move a misfit
- * task never count (as from v6.12); the NUMA lock is taken around the attempt
- * (v6.19 takes it inside) and newly-idle passes are not skipped at random
- * (NI_RANDOM of v6.19); the capacity of a group is what the engine wrote.
+ * task never count (as from v6.12); a lock of the NUMA levels that is taken
+ * inside an attempt (v6.19 on) is released before the engine moves the tasks; a
+ * misfit task may go to a CPU whose sibling is busy (not so from v7.3 on); the
+ * capacity of a group is what the engine wrote.
  */
 #ifndef PLACEWISE_BALANCE_H
 #define PLACEWISE_BALANCE_H
 
 #include "busiest.h"
 #include "detach.h"
+#include "newidle_random.h"
 
 #define MAX_PINNED_INTERVAL 512 /* ms */
 #define NSEC_PER_SEC 1000000000
@@ -160,6 +162,34 @@ verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 	return other_sources_remain(st, env) ? LB_AGAIN : LB_BALANCED;
 }
 
+/* Take the lock of the NUMA levels; false if another CPU holds it. */
+static inline bool serialize_trylock(struct state __arena *st)
+{
+	if (st->root.serialize_busy)
+		return false;
+	st->root.serialize_busy = 1;
+	return true;
+}
+
+/* Is a level's lock taken around an attempt? */
+static inline bool serialized_around(struct state __arena *st,
+				     const struct sched_domain __arena *sd)
+{
+	return !st->profile.serialize_inside &&
+	       domain_span(st, sd)->flags & SD_SERIALIZE;
+}
+
+/* Inside an attempt it is taken once, for all the sources that are tried. */
+static inline bool serialize_attempt(struct state __arena *st,
+				     struct lb_env *env)
+{
+	if (!st->profile.serialize_inside ||
+	    !(env->span->flags & SD_SERIALIZE) || env->serialized)
+		return true;
+	env->serialized = serialize_trylock(st);
+	return env->serialized;
+}
+
 /* From the first to the last step of one attempt, for one source. */
 verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 					   struct lb_env *env on_stack,
@@ -171,6 +201,8 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		st->balance.continue_balancing = 0;
 		return LB_BALANCED;
 	}
+	if (!serialize_attempt(st, env))
+		return LB_BALANCED;
 	if (!find_busiest_group(st, env)) {
 		stats->lb_nobusyg[env->idle & 3]++;
 		return LB_BALANCED;
@@ -371,6 +403,8 @@ verified_once bool load_balance(struct state __arena *st in_arena, u32 this_cpu,
 	for (i = opaque(0); i < NR_CPUS && outcome == LB_AGAIN && can_loop; i++)
 		outcome = balance_once(st, &env, this_cpu);
 	finish_load_balance(st, &env, this_cpu, outcome);
+	if (env.serialized)
+		st->root.serialize_busy = 0;
 	return st->balance.nr != 0;
 }
 
@@ -481,17 +515,6 @@ static inline void rebalance_domains_start(struct state __arena *st,
 	};
 }
 
-/* Take the lock of the NUMA levels; false if another CPU holds it. */
-static inline bool serialize_trylock(struct state __arena *st, u32 flags)
-{
-	if (!(flags & SD_SERIALIZE))
-		return true;
-	if (st->root.serialize_busy)
-		return false;
-	st->root.serialize_busy = 1;
-	return true;
-}
-
 /*
  * The next level that is due, or NR_LEVELS. After it is balanced the engine
  * calls rebalance_domains_level_done().
@@ -518,7 +541,7 @@ static subprogram u32 rebalance_domains_next(struct state __arena *st,
 		if (jiffies(st, now) >=
 			    sd->last_balance +
 				    get_sd_balance_interval(st, sd, busy) &&
-		    serialize_trylock(st, domain_span(st, sd)->flags))
+		    (!serialized_around(st, sd) || serialize_trylock(st)))
 			return walk->level;
 		fold_next_balance(st, walk, busy);
 	}
@@ -535,7 +558,7 @@ static inline void rebalance_domains_level_done(struct state __arena *st,
 	struct sched_domain __arena *sd =
 		cpu_domain(st, walk->cpu, walk->level);
 
-	if (domain_span(st, sd)->flags & SD_SERIALIZE)
+	if (serialized_around(st, sd))
 		st->root.serialize_busy = 0;
 	/* Tasks may have gone to a neighbour, so ask. */
 	if (moved)
@@ -610,18 +633,20 @@ static subprogram u32 newidle_balance_next(struct state __arena *st,
 					   struct balance_walk *walk)
 {
 	u32 nr_domains = cpu_of(st, walk->cpu)->nr_domains;
-	u64 avg_idle = cpu_rq(st, walk->cpu)->avg_idle;
+	const struct rq __arena *rq = cpu_rq(st, walk->cpu);
 
 	for (; walk->level < nr_domains && walk->level < NR_LEVELS && can_loop;
 	     walk->level++) {
 		struct sched_domain __arena *sd =
 			cpu_domain(st, walk->cpu, walk->level);
 
-		if (avg_idle < walk->cost + sd->max_newidle_lb_cost) {
+		if (rq->avg_idle < walk->cost + sd->max_newidle_lb_cost) {
 			fold_next_balance(st, walk, false);
 			break;
 		}
-		if (domain_span(st, sd)->flags & SD_BALANCE_NEWIDLE)
+		/* idle_stamp is the time: the visit has set it. */
+		if (domain_span(st, sd)->flags & SD_BALANCE_NEWIDLE &&
+		    newidle_dice_allow(st, sd, rq->idle_stamp))
 			return walk->level;
 		fold_next_balance(st, walk, false);
 	}
@@ -641,6 +666,8 @@ static inline void newidle_balance_level_done(struct state __arena *st,
 
 	walk->cost += cost;
 	walk->pulled |= pulled;
+	if (cost)
+		newidle_dice_result(st, sd, pulled, now);
 	if (!pulled && st->profile.newidle_failure == NEWIDLE_FAILURE_GROWS)
 		cost = 3 * sd->max_newidle_lb_cost / 2;
 	update_newidle_cost(st, sd, cost, now);

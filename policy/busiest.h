@@ -8,11 +8,11 @@
  *     calculate_imbalance     how much, counted in load, utilisation or tasks
  *   find_busiest_queue        the CPU of that group to take it from
  *
- * Kernels: v5.5 on, with the profile's differences up to v6.18. Profiles that
- * name the older balancer (BALANCE_LEGACY) or its rework as first posted
- * (BALANCE_REWORK_V2) run this one with their own constants for now; the three
- * share load_balance(), and part at find_busiest_group() and
- * calculate_imbalance().
+ * Kernels: v5.5 on, with the profile's differences, but without the cache-aware
+ * balancing of v7.3. Profiles that name the older balancer (BALANCE_LEGACY) or
+ * its rework as first posted (BALANCE_REWORK_V2) run this one with their own
+ * constants for now; the three share load_balance(), and part at
+ * find_busiest_group() and calculate_imbalance().
  *
  * Limits: no EAS, no NUMA-balancing classes; CPUs lose no capacity to other
  * classes, so reduced capacity marks no group as misfit; asym packing does not

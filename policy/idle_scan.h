@@ -327,6 +327,21 @@ static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
 	update_avg(&scan_cost_domain(st, this_cpu)->avg_scan_cost, scan_ns);
 }
 
+/* Are all siblings of @cpu idle? It may itself be busy, or about to idle. */
+verified_once bool is_core_idle(struct state __arena *st in_arena, u32 cpu)
+{
+	struct cpu __arena *core = cpu_of(st, cpu);
+	u32 i;
+
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+
+		if (sibling != cpu && !available_idle_cpu(st, sibling))
+			return false;
+	}
+	return true;
+}
+
 /*
  * For the engine, when @cpu starts to idle. has_idle_cores is optimistic: only
  * a search that finds no idle core takes it back.
@@ -334,18 +349,10 @@ static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
 static inline void update_idle_core(struct state __arena *st, u32 cpu)
 {
 	struct llc __arena *llc = cpu_llc(st, cpu);
-	struct cpu __arena *core = cpu_of(st, cpu);
-	u32 i;
 
-	if (!st->root.smt_active || llc->has_idle_cores)
-		return;
-	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
-
-		if (sibling != cpu && !available_idle_cpu(st, sibling))
-			return;
-	}
-	llc->has_idle_cores = 1;
+	if (st->root.smt_active && !llc->has_idle_cores &&
+	    is_core_idle(st, cpu))
+		llc->has_idle_cores = 1;
 }
 
 #endif

@@ -9,8 +9,11 @@
  * siblings. The short task rules of 2022 to 2024 stop it where their series
  * did; "busy" in them is SIS_UTIL's idea of it.
  *
- * Limits: CPUs of different capacity are compared as in v6.0 for every kernel,
- * without uclamp, and without the scan limit and idle-core preference of v7.3.
+ * Limits: CPUs of different capacity are compared as in v6.0 for every kernel
+ * before v7.3, and without uclamp. Where v7.3 limits their search and looks for
+ * an idle core it reads nr_idle_scan and has_idle_cores of the target's LLC; the
+ * kernel keeps them for the whole domain that shows every capacity, which is
+ * the same thing while that domain has one LLC.
  */
 #ifndef PLACEWISE_IDLE_SIBLING_H
 #define PLACEWISE_IDLE_SIBLING_H
@@ -26,15 +29,24 @@ static inline u32 search_found(const struct idle_search *search, u32 cpu,
 	return cpu;
 }
 
-/* Is @p's utilisation no more than 80 % of @cpu? Any CPU will do if all are
- * equal. */
-static inline bool asym_fits_cpu(const struct wakeup *wakeup, u32 cpu)
+/* Is the wakee's utilisation no more than 80 % of @cpu? */
+static inline bool wakee_fits(const struct wakeup *wakeup, u32 cpu)
+{
+	return fits_capacity(task_util_est(wakeup->wakee),
+			     capacity_of(wakeup->st, cpu));
+}
+
+/* On machines with unequal CPUs: may the wakee have @cpu without a search? */
+verified_once bool asym_fits_cpu(const struct wakeup *wakeup on_stack, u32 cpu)
 {
 	struct state __arena *st = wakeup->st;
 
-	return !st->root.asym_capacity ||
-	       fits_capacity(task_util_est(wakeup->wakee),
-			     capacity_of(st, cpu));
+	if (!st->root.asym_capacity)
+		return true;
+	if (st->profile.asym_wants_idle_core && st->root.smt_active &&
+	    !is_core_idle(st, cpu))
+		return false;
+	return wakee_fits(wakeup, cpu);
 }
 
 /* Without clusters all CPUs of an LLC share everything they can share. */
@@ -124,14 +136,77 @@ static inline u32 asym_capacity_level(struct state __arena *st, u32 cpu)
 	return NR_LEVELS;
 }
 
-/* The first usable CPU the wakee fits on, else the largest usable one. */
-static subprogram u32 select_idle_capacity(
-	const struct idle_search *search, const struct sched_span __arena *span)
+/*
+ * What a usable CPU is worth where CPUs are unequal: an idle core counts more
+ * than enough capacity. Kernels that do not ask for one take all cores for it.
+ */
+enum asym_fit {
+	ASYM_MISFIT,
+	ASYM_FITS,
+	ASYM_IDLE_CORE_MISFIT,
+	ASYM_IDLE_CORE_FITS,
+};
+
+static inline enum asym_fit asym_fit(const struct idle_search *search, u32 cpu)
+{
+	const struct wakeup *wakeup = search->wakeup;
+
+	if (search->has_idle_core && !is_core_idle(wakeup->st, cpu))
+		return wakee_fits(wakeup, cpu) ? ASYM_FITS : ASYM_MISFIT;
+	return wakee_fits(wakeup, cpu) ? ASYM_IDLE_CORE_FITS
+				       : ASYM_IDLE_CORE_MISFIT;
+}
+
+/* The best CPU so far of a search among unequal ones. */
+struct asym_choice {
+	u64 capacity;
+	u32 fit; /* enum asym_fit */
+	u32 cpu;
+};
+
+/* Look at a word's usable CPUs; true once nothing better can come. */
+static inline bool asym_consider_word(const struct idle_search *search,
+				      struct asym_choice *best, u32 word,
+				      u64 usable)
+{
+	for (; usable && can_loop; usable &= usable - 1) {
+		u32 cpu = word * 64 + first_bit(usable);
+		u64 capacity = capacity_of(search->wakeup->st, cpu);
+		u32 fit = asym_fit(search, cpu);
+
+		if (fit < best->fit ||
+		    (fit == best->fit && capacity <= best->capacity))
+			continue;
+		best->capacity = capacity;
+		best->fit = fit;
+		best->cpu = cpu;
+		if (fit == ASYM_IDLE_CORE_FITS)
+			return true;
+	}
+	return false;
+}
+
+/* The lowest @nr of @bits. */
+static inline u64 lowest_bits(u64 bits, u32 nr)
+{
+	u64 rest = bits;
+
+	for (; rest && nr && can_loop; nr--)
+		rest &= rest - 1;
+	return bits & ~rest;
+}
+
+/*
+ * Walk a domain with unequal CPUs within the search's limit. A walk that meets
+ * no idle core ends the belief in them.
+ */
+static subprogram u32 scan_unequal(struct idle_search *search,
+				   const struct sched_span __arena *span)
 {
 	const struct wakeup *wakeup = search->wakeup;
 	struct state __arena *st = wakeup->st;
-	u64 best_capacity = 0;
-	u32 best = search->target, left;
+	struct asym_choice best = {.cpu = search->target};
+	u32 left;
 	struct scan_set set = {
 		.cpus = &span->cpus,
 		.first_word = span->first_word,
@@ -141,24 +216,45 @@ static subprogram u32 select_idle_capacity(
 
 	for_each_scan_word(left, &set) {
 		u32 word = scan_word(&set, left);
-		u64 cpus = scan_bits(&set, left);
-		u64 usable = cpus & usable_word(wakeup, word);
+		u64 cpus = scan_bits(&set, left) &
+			   wakeup->wakee->cpus_allowed.bits[word];
 
-		st->decision.scanned += count_bits(
-			cpus & wakeup->wakee->cpus_allowed.bits[word]);
-		for (; usable && can_loop; usable &= usable - 1) {
-			u32 cpu = word * 64 + first_bit(usable);
-			u64 capacity = capacity_of(st, cpu);
-
-			if (asym_fits_cpu(wakeup, cpu))
-				return cpu;
-			if (capacity > best_capacity) {
-				best_capacity = capacity;
-				best = cpu;
-			}
+		if (search->limit != UNLIMITED) {
+			cpus = lowest_bits(cpus, search->limit);
+			search->limit -= count_bits(cpus);
 		}
+		st->decision.scanned += count_bits(cpus);
+		if (asym_consider_word(search, &best, word,
+				       cpus & usable_word(wakeup, word)))
+			return best.cpu;
 	}
-	return best;
+	if (search->has_idle_core && best.fit < ASYM_IDLE_CORE_MISFIT)
+		search->llc->has_idle_cores = 0;
+	return best.cpu;
+}
+
+/*
+ * The first usable CPU the wakee fits on, else the largest usable one. While
+ * there may be an idle core the walk for it is not limited.
+ */
+static inline u32 select_idle_capacity(struct idle_search *search,
+				       const struct sched_span __arena *span)
+{
+	struct state __arena *st = search->wakeup->st;
+
+	search->has_idle_core = st->profile.asym_wants_idle_core &&
+				st->root.smt_active &&
+				search->llc->has_idle_cores;
+	st->decision.has_idle_cores = search->has_idle_core;
+	if (st->profile.asym_scan_limited) {
+		search->limit = scan_limit(search);
+		st->decision.scan_limit = search->limit;
+		if (!search->limit)
+			return search->target;
+	}
+	if (search->has_idle_core)
+		search->limit = opaque(UNLIMITED);
+	return scan_unequal(search, span);
 }
 
 /* The first usable sibling of @cpu, which shares the target's LLC. */

@@ -24,6 +24,7 @@ struct lb_env {
 	bool all_pinned; /* no task seen could run on the destination */
 	bool some_pinned;
 	bool ignore_hint; /* wakeup hints do not hold tasks back */
+	bool serialized;  /* the attempt holds the lock of the NUMA levels */
 };
 
 /* May @cpu still take part in this attempt? */

@@ -44,9 +44,12 @@ static inline void nohz_balance_exit_idle(struct state __arena *st, u32 cpu)
 	cpu_llc(st, cpu)->nr_busy_cpus++;
 }
 
-/* The first tickless idle CPU from @start on, before @end. */
+/*
+ * The first tickless idle CPU from @start on, before @end, of a fully idle core
+ * if @whole_core.
+ */
 verified_once u32 next_tickless_cpu(const struct state __arena *st in_arena,
-				    u32 start, u32 end)
+				    u32 start, u32 end, bool whole_core)
 {
 	u64 bits = 0;
 	u32 word, cpu;
@@ -54,6 +57,8 @@ verified_once u32 next_tickless_cpu(const struct state __arena *st in_arena,
 	for (word = opaque(start / 64); word < CPUMASK_WORDS && can_loop;
 	     word++) {
 		bits = st->root.tickless.bits[word] & st->root.idle.bits[word];
+		if (whole_core)
+			bits &= st->root.idle_core.bits[word];
 		if (word == start / 64)
 			bits &= bits_from(start);
 		if (bits)
@@ -65,13 +70,25 @@ verified_once u32 next_tickless_cpu(const struct state __arena *st in_arena,
 	return cpu < end ? cpu : NO_CPU;
 }
 
+static inline u32 first_tickless_cpu(const struct state __arena *st,
+				     u32 this_cpu, bool whole_core)
+{
+	u32 cpu = next_tickless_cpu(st, 0, NR_CPUS, whole_core);
+
+	if (cpu == this_cpu)
+		cpu = next_tickless_cpu(st, this_cpu + 1, NR_CPUS, whole_core);
+	return cpu;
+}
+
 /* The tickless idle CPU that is to balance for all, or NO_CPU. */
 static inline u32 find_new_ilb(const struct state __arena *st, u32 this_cpu)
 {
-	u32 cpu = next_tickless_cpu(st, 0, NR_CPUS);
+	u32 cpu = NO_CPU;
 
-	if (cpu == this_cpu)
-		cpu = next_tickless_cpu(st, this_cpu + 1, NR_CPUS);
+	if (st->profile.nohz_wants_idle_core)
+		cpu = first_tickless_cpu(st, this_cpu, true);
+	if (cpu == NO_CPU)
+		cpu = first_tickless_cpu(st, this_cpu, false);
 	return cpu;
 }
 
@@ -210,12 +227,12 @@ static inline u32 nohz_successor(const struct state __arena *st,
 	if (walk->cpu == NO_CPU || walk->cpu > this_cpu) {
 		u32 last = walk->cpu == NO_CPU ? this_cpu : walk->cpu;
 
-		next = next_tickless_cpu(st, last + 1, NR_CPUS);
+		next = next_tickless_cpu(st, last + 1, NR_CPUS, false);
 		if (next != NO_CPU)
 			return next;
-		return next_tickless_cpu(st, 0, this_cpu + 1);
+		return next_tickless_cpu(st, 0, this_cpu + 1, false);
 	}
-	return next_tickless_cpu(st, walk->cpu + 1, this_cpu + 1);
+	return next_tickless_cpu(st, walk->cpu + 1, this_cpu + 1, false);
 }
 
 /*

@@ -127,6 +127,13 @@ enum newidle_failure {
 	NEWIDLE_FAILURE_GROWS,	 /* the old cost, and half as much again */
 };
 
+/* How often a newly-idle CPU looks at a level: newidle_random.h. */
+enum newidle_random_rule {
+	NEWIDLE_ALWAYS,
+	NEWIDLE_BY_SUCCESS, /* NI_RANDOM: as often as it pulled something */
+	NEWIDLE_BY_SUCCESS_AND_RATE, /* NI_RATE: and more often if that is seldom */
+};
+
 /* Whom a pipe wakes. */
 enum pipe_wake_rule {
 	PIPE_WAKES_ALL, /* all sleepers, at every transfer */
@@ -172,6 +179,8 @@ struct profile {
 	bool smt_scan_skips_prev;
 	bool sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
 	bool sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */
+	bool asym_scan_limited; /* scan_limit holds for the search of unequal CPUs too */
+	bool asym_wants_idle_core; /* which takes a fully idle core first */
 	enum kthread_rule kthread_stacking;
 	enum recent_used_rule recent_used;
 	bool recent_used_tests_prev; /* the affinity test looks at the new value (prev) */
@@ -193,8 +202,12 @@ struct profile {
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
+	enum newidle_random_rule newidle_random;
 	bool newidle_bails_out; /* should_we_balance refuses once work has arrived */
 	bool newidle_skips_pending; /* no newly-idle balance with a wakeup pending */
+	bool avg_idle_at_switch; /* sampled when the idle task is switched out, not at wakeups */
+	bool nohz_wants_idle_core; /* a CPU of a fully idle core balances for all, if there is one */
+	bool serialize_inside; /* the lock of NUMA levels is taken inside an attempt, not around it */
 	bool active_balance_any_type;
 	bool active_balance_backs_off; /* 5.10 and older: failed count and interval after a kick */
 	bool balance_runnable_terms; /* overload tests use runnable_avg */
@@ -210,6 +223,7 @@ struct profile {
 	bool delayed_dequeue;
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;
+	bool vprot; /* EEVDF: current's protection ends at a point of its own, not by a new deadline */
 	bool slice_floor;   /* CFS: no slice below the minimum granularity */
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
 	u32 base_slice_us;  /* EEVDF, before scaling with the number of CPUs */

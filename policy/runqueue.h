@@ -229,6 +229,29 @@ static inline void requeue_delayed(struct state __arena *st, u32 task, u64 now)
 	util_est_enqueue(cfs, p);
 }
 
+/* How long had @cpu been idle? A sample of what it may expect. */
+static inline void update_rq_avg_idle(struct state __arena *st, u32 cpu,
+				      u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	u64 limit = 2 * rq->max_idle_balance_cost;
+
+	if (!rq->idle_stamp)
+		return;
+	update_avg(&rq->avg_idle, now - rq->idle_stamp);
+	rq->avg_idle = min(rq->avg_idle, limit);
+	rq->wake_stamp = jiffies(st, now);
+	rq->wake_avg_idle = rq->avg_idle / 2;
+	rq->idle_stamp = 0;
+}
+
+/* A wakeup was enqueued on @cpu. */
+static inline void sample_avg_idle(struct state __arena *st, u32 cpu, u64 now)
+{
+	if (!st->profile.avg_idle_at_switch)
+		update_rq_avg_idle(st, cpu, now);
+}
+
 /* @task starts running on @cpu; the CPU's own number stands for its idle task. */
 static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 				 u64 now)
@@ -237,6 +260,8 @@ static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 	struct rq __arena *rq = cpu_rq(st, cpu);
 
 	if (!is_idle_task(task)) {
+		if (st->profile.avg_idle_at_switch && is_idle_task(rq->curr))
+			update_rq_avg_idle(st, cpu, now);
 		update_cfs_rq_avg(st, cpu, now);
 		update_task_avg(st, task, p, now);
 		p->exec_start = now;
@@ -271,21 +296,6 @@ static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)
 	if (!is_idle_task(curr))
 		update_task_avg(st, curr, task_of(st, curr), now);
 	update_misfit_status(st, cpu);
-}
-
-/* A wakeup was enqueued on @cpu: how long had it been idle? */
-static inline void sample_avg_idle(struct state __arena *st, u32 cpu, u64 now)
-{
-	struct rq __arena *rq = cpu_rq(st, cpu);
-	u64 limit = 2 * rq->max_idle_balance_cost;
-
-	if (!rq->idle_stamp)
-		return;
-	update_avg(&rq->avg_idle, now - rq->idle_stamp);
-	rq->avg_idle = min(rq->avg_idle, limit);
-	rq->wake_stamp = jiffies(st, now);
-	rq->wake_avg_idle = rq->avg_idle / 2;
-	rq->idle_stamp = 0;
 }
 
 /*

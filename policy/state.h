@@ -221,6 +221,11 @@ struct sched_domain {
 	u64 max_newidle_lb_cost;    /* ns */
 	u64 last_decay_max_lb_cost; /* jiffies */
 	u64 avg_scan_cost;	    /* ns; SIS_PROP */
+	u64 newidle_stamp;	    /* ns; newidle_ratio was set */
+	u32 newidle_call; /* NI_RANDOM; 0 = the domain was just built */
+	u32 newidle_success;
+	u32 newidle_ratio; /* of 1,024 newly-idle CPUs, so many look at the level */
+	u32 reserved;
 	struct domain_stats stats;
 };
 
@@ -294,6 +299,7 @@ struct root_domain {
 	u32 tick_ns;	       /* one jiffy */
 	u64 nohz_next_balance; /* jiffies */
 	u64 nohz_next_blocked; /* jiffies */
+	u64 random; /* NI_RANDOM's dice; an engine may begin with a seed of its own */
 	struct cpumask online;
 	struct cpumask idle;	   /* idle(c): see update_idle() */
 	struct cpumask idle_core;  /* all siblings idle */

@@ -1,10 +1,28 @@
 //! Kernels as data: each is the one before it with what changed.
 //!
-//! Where a kernel changed nothing that a placement decision can see, no field
-//! changes. Limits: v3.10 and v4.15 are described from the published series
-//! and general knowledge, not from their sources. Kernels before v5.10 name the
-//! balancer from before the rework, which is not modelled yet: they run the
-//! reworked one with their own constants.
+//! A kernel is named after its release, with a patch number where it stands for
+//! a stable kernel that has got changes of later ones (v6.12.117). Where a
+//! kernel changed nothing that a placement decision can see, no field changes.
+//!
+//! Limits: v3.10 and v4.15 are described from the published series and general
+//! knowledge, not from their sources. Kernels before v5.10 name the balancer
+//! from before the rework, which is not modelled yet: they run the reworked one
+//! with their own constants.
+//!
+//! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
+//!
+//! - cache-aware balancing (CONFIG_SCHED_CACHE), which gives a process a
+//!   preferred LLC: it acts in the load balancer only, so that with it threads
+//!   of a process gather in an LLC between placements; the simulated ones do not;
+//! - the flat queue, by which all tasks of a CPU compete at one level: without
+//!   task groups, which are not modelled, it is the queue of the kernels before;
+//! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
+//!   delayed task whose lag the clamp has changed (v7.1): the simulator's run
+//!   queues keep to the rules of v6.18;
+//! - misfit pulls refused by a CPU with a busy sibling (also in v6.12.117);
+//! - has_idle_cores and nr_idle_scan of a whole domain of unequal CPUs that has
+//!   more than one LLC: those of the target's LLC are read;
+//! - proxy execution.
 
 use crate::state::*;
 
@@ -26,8 +44,43 @@ const KERNELS: &[(&str, Profile)] = &[
     ("v5.19", V5_19),
     ("v6.0", V6_0),
     ("v6.12", V6_12),
+    ("v6.12.117", V6_12_117),
     ("v6.18", V6_18),
+    ("v7.3", V7_3),
 ];
+
+/// Major, minor and patch number.
+type Release = (u32, u32, u32);
+
+/// The newest kernel of [`kernel_names`] that is not newer than a running one, which says what
+/// it is by a release such as `6.18.15+deb13-cloud-amd64`. None if the release makes no sense or
+/// is older than all of them.
+///
+/// A stable kernel with a profile of its own stands for its own series only: v6.12.117 says
+/// nothing of v6.13. What a distribution has back-ported shows in no release.
+pub fn kernel_for_release(release: &str) -> Option<&'static str> {
+    let running = parse_release(release)?;
+    let known = |name: &str| parse_release(&name[1..]).expect("kernels are named after releases");
+    let stands_for = |kernel: Release| {
+        kernel <= running && (kernel.2 == 0 || (kernel.0, kernel.1) == (running.0, running.1))
+    };
+    kernel_names().into_iter().rfind(|name| stands_for(known(name)))
+}
+
+/// The numbers that a release begins with; without a third one it is 0.
+fn parse_release(release: &str) -> Option<Release> {
+    let mut parts = release.splitn(3, '.');
+    let major = parts.next().filter(|major| major.bytes().all(|b| b.is_ascii_digit()))?;
+    let major = major.parse().ok()?;
+    let minor = leading_number(parts.next()?)?;
+    let patch = parts.next().map_or(Some(0), leading_number)?;
+    Some((major, minor, patch))
+}
+
+fn leading_number(text: &str) -> Option<u32> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
 
 /// Before the smart wake-affine patch: every waker counts as affine.
 pub const V3_10: Profile = Profile {
@@ -47,6 +100,8 @@ pub const V3_10: Profile = Profile {
     smt_scan_skips_prev: false,
     sched_idle_usable: false,
     sched_idle_wakee_usable: true,
+    asym_scan_limited: false,
+    asym_wants_idle_core: false,
     kthread_stacking: KTHREAD_STACKING_NONE,
     recent_used: RECENT_USED_NONE,
     recent_used_tests_prev: false,
@@ -66,8 +121,12 @@ pub const V3_10: Profile = Profile {
     balance_smt: false,
     newidle_gate: NEWIDLE_MIGRATION_COST,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
+    newidle_random: NEWIDLE_ALWAYS,
     newidle_bails_out: false,
     newidle_skips_pending: false,
+    avg_idle_at_switch: false,
+    nohz_wants_idle_core: false,
+    serialize_inside: false,
     active_balance_any_type: true,
     active_balance_backs_off: true,
     balance_runnable_terms: false,
@@ -82,6 +141,7 @@ pub const V3_10: Profile = Profile {
     delayed_dequeue: false,
     runnable_without_delayed: false,
     util_est: UTIL_EST_NONE,
+    vprot: false,
     slice_floor: false,
     fork_preempts: true,
     base_slice_us: 0,
@@ -182,6 +242,18 @@ pub const V6_12: Profile = Profile {
     ..V6_0
 };
 
+/// The stable kernel: delayed tasks are told apart from runnable ones, newly-idle CPUs look at
+/// levels by their success, fork statistics count allowed CPUs only.
+pub const V6_12_117: Profile = Profile {
+    affine_counts_delayed: false,
+    fork_stats_allowed_only: true,
+    newidle_random: NEWIDLE_BY_SUCCESS,
+    h_nr_without_delayed: true,
+    runnable_without_delayed: true,
+    base_slice_us: 700,
+    ..V6_12
+};
+
 /// Delayed tasks are told apart from runnable ones.
 pub const V6_18: Profile = Profile {
     affine_counts_delayed: false,
@@ -189,8 +261,87 @@ pub const V6_18: Profile = Profile {
     detach_delayed_load_only: true,
     h_nr_without_delayed: true,
     runnable_without_delayed: true,
+    vprot: true,
     base_slice_us: 700,
     pipe_wakes: PIPE_WAKES_ON_FREED_SLOT,
     schedstat_version: 17,
     ..V6_12
 };
+
+/// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
+/// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success.
+pub const V7_3: Profile = Profile {
+    sched_idle_wakee_usable: false,
+    asym_scan_limited: true,
+    asym_wants_idle_core: true,
+    fork_stats_allowed_only: true,
+    newidle_failure: NEWIDLE_FAILURE_ELAPSED,
+    newidle_random: NEWIDLE_BY_SUCCESS_AND_RATE,
+    avg_idle_at_switch: true,
+    nohz_wants_idle_core: true,
+    serialize_inside: true,
+    fork_preempts: false,
+    ..V6_18
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_gets_the_newest_kernel_that_is_not_newer() {
+        for (release, kernel) in [
+            ("7.3.4", "v7.3"),
+            ("7.3-rc2", "v7.3"),
+            ("8.0", "v7.3"),
+            ("7.2.9", "v6.18"),
+            ("6.18.15+deb13-cloud-amd64", "v6.18"),
+            ("6.17.0", "v6.12"),
+            ("6.13.0-2-generic", "v6.12"),
+            ("6.12.200", "v6.12.117"),
+            ("6.12.117+deb13-amd64", "v6.12.117"),
+            ("6.12.116", "v6.12"),
+            ("6.12-amd64", "v6.12"),
+            ("6.6.30", "v6.0"),
+            ("6.1.0-28-amd64", "v6.0"),
+            ("5.10.0-28-amd64", "v5.10"),
+            ("5.4.0", "v5.3"),
+            ("3.10.0-1160.el7.x86_64", "v3.10"),
+        ] {
+            assert_eq!(kernel_for_release(release), Some(kernel), "{release}");
+        }
+    }
+
+    #[test]
+    fn a_release_that_is_none_or_too_old_gets_no_kernel() {
+        for release in [
+            "",
+            "6",
+            "6.",
+            ".6",
+            "6..1",
+            "6.x",
+            "6.1.",
+            "v6.1",
+            "-6.1",
+            "+6.1",
+            "linux",
+            "99999999999.1",
+            "6.99999999999",
+            "2.6.32",
+            "3.9.11",
+        ] {
+            assert_eq!(kernel_for_release(release), None, "{release}");
+        }
+    }
+
+    #[test]
+    fn kernels_are_named_after_releases_and_stand_in_their_order() {
+        let releases: Vec<_> =
+            kernel_names().iter().map(|name| parse_release(&name[1..]).unwrap()).collect();
+        assert!(releases.is_sorted());
+        for name in kernel_names() {
+            assert_eq!(kernel_for_release(&name[1..]), Some(name));
+        }
+    }
+}

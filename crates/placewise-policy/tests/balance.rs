@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Machine, NOW, Shape, TICK, moved};
-use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0, V6_12, V6_18};
+use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3};
 use placewise_policy::*;
 
 /// The level above the LLCs of `Shape::TWO_LLCS` and `Shape::TWO_NODES`.
@@ -737,6 +737,20 @@ fn delayed_and_ineligible_tasks_stay_where_the_profile_says_so() {
     assert_eq!(taken(V6_12, 0, 0, 0), 1);
 }
 
+#[test]
+fn delayed_tasks_are_not_runnable_where_the_profile_says_so() {
+    for (profile, runnable) in [(V6_12, true), (V6_12_117, false), (V6_18, false), (V7_3, false)] {
+        let mut m = two_llcs(profile);
+        m.queue(1, 2);
+        m.rq(1).cfs.h_nr_delayed = 2;
+        assert_eq!(m.balance(0, LLC, CPU_IDLE).balanced == 0, runnable, "no group to relieve");
+        m.rq(1).cfs.load_weight = 2048;
+        m.rq(1).cfs.avg.last_update_time = NOW;
+        m.p.update_blocked_averages(1, NOW + 320_000_000);
+        assert_eq!(m.rq(1).cfs.avg.runnable_avg > 500, runnable, "PELT");
+    }
+}
+
 /// A level that has failed `failed` times fails once more: is the running task to be pushed?
 fn pushes(profile: Profile, failed: u32, kind: u32) -> (bool, Machine) {
     let mut m = two_llcs(profile);
@@ -1022,6 +1036,40 @@ fn one_cpu_balances_numa_levels_at_a_time() {
 }
 
 #[test]
+fn since_6_19_the_lock_of_numa_levels_is_taken_inside_an_attempt() {
+    let attempt = |profile, busy| {
+        let mut m = two_nodes(profile);
+        m.queue(4, 3);
+        m.p.root.serialize_busy = busy;
+        let balanced = m.balance(0, TOP, CPU_IDLE).balanced;
+        assert_eq!(m.p.root.serialize_busy, busy, "released if it was taken");
+        assert_eq!(m.sd(0, TOP).stats.lb_balanced[CPU_IDLE as usize], balanced.into());
+        balanced
+    };
+    assert_eq!(attempt(V7_3, 0), 0);
+    assert_eq!(attempt(V7_3, 1), 1, "held elsewhere: nothing to do");
+    assert_eq!(attempt(V6_18, 1), 0, "the lock is around the attempt");
+
+    let mut m = two_nodes(V7_3);
+    m.queue(4, 3);
+    m.p.root.serialize_busy = 1;
+    assert_eq!(m.balance(0, LLC, CPU_IDLE).balanced, 1);
+    assert_eq!(m.sd(0, LLC).stats.lb_nobusyg[CPU_IDLE as usize], 1, "it looked: no NUMA level");
+    assert_eq!(due(&mut m, CPU_IDLE, at(9), true), [LLC, TOP], "the level is not passed over");
+    assert_eq!(m.sd(0, TOP).last_balance, NOW / TICK + 9);
+    assert_eq!(m.p.root.serialize_busy, 1);
+}
+
+#[test]
+fn a_cpu_that_is_not_to_balance_takes_no_lock() {
+    let mut m = two_nodes(V7_3);
+    m.queue(4, 3);
+    m.p.root.serialize_busy = 1;
+    assert_eq!(m.balance(1, TOP, CPU_IDLE).continue_balancing, 0);
+    assert_eq!(m.balance(0, TOP, CPU_IDLE).continue_balancing, 1, "even if the lock is held");
+}
+
+#[test]
 fn recorded_costs_decay_by_a_percent_a_second() {
     let mut m = two_llcs(V6_0);
     (0..2).for_each(|level| m.sd(0, level).max_newidle_lb_cost = 2_560_000);
@@ -1141,6 +1189,89 @@ fn the_recorded_cost_is_a_maximum_or_grows_with_failures() {
     assert_eq!(m.sd(0, LLC).max_newidle_lb_cost, 1500);
     newidle(&mut m, 700_000, true);
     assert_eq!(m.sd(0, LLC).max_newidle_lb_cost, 500_200, "migration cost + 200 at most");
+
+    let mut m = two_llcs(V7_3);
+    m.sd(0, LLC).newidle_ratio = 1024;
+    m.sd(0, LLC).newidle_call = 512;
+    m.sd(0, LLC).max_newidle_lb_cost = 1000;
+    newidle(&mut m, 700_000, false);
+    assert_eq!(m.sd(0, LLC).max_newidle_lb_cost, 700_000, "the elapsed time again");
+}
+
+/// How many of 1,000 newly-idle visits look at the LLC, at a ratio of 1,024.
+fn looks(profile: Profile, ratio: u32) -> usize {
+    let mut m = two_llcs(profile);
+    let mut looks = 0;
+    for _ in 0..1000 {
+        let sd = m.sd(0, LLC);
+        (sd.newidle_call, sd.newidle_ratio) = (512, ratio);
+        looks += usize::from(newidle(&mut m, 0, false).contains(&LLC));
+    }
+    looks
+}
+
+#[test]
+fn a_newly_idle_cpu_looks_at_levels_by_their_success_where_the_profile_says_so() {
+    for profile in [V6_12, V6_18] {
+        assert_eq!(looks(profile, 1), 1000);
+    }
+    for profile in [V6_12_117, V7_3] {
+        assert!((200..300).contains(&looks(profile, 255)), "a quarter");
+        assert!(looks(profile, 0) < 10);
+        assert_eq!(looks(profile, 1024), 1000);
+    }
+}
+
+#[test]
+fn a_level_that_is_not_looked_at_counts_as_a_failure_and_the_next_one_follows() {
+    let mut m = two_llcs(V7_3);
+    let lucky = (0..).find(|&seed| {
+        m.p.root.random = seed;
+        (m.sd(0, LLC).newidle_call, m.sd(0, LLC).newidle_ratio) = (600, 0);
+        m.sd(0, LLC).newidle_success = 9;
+        m.sd(0, TOP).newidle_ratio = 1024;
+        m.sd(0, TOP).newidle_call = 600;
+        newidle(&mut m, 1000, false) == [TOP]
+    });
+    assert!(lucky.is_some());
+    let sd = m.sd(0, LLC);
+    assert_eq!((sd.newidle_call, sd.newidle_success), (601, 9));
+    assert_eq!(m.sd(0, TOP).newidle_call, 601, "one that fails counts alike");
+}
+
+#[test]
+fn a_level_just_built_counts_as_pulling_every_other_time() {
+    // The first throws of these seeds are above and below a half.
+    for (seed, looks, pulled, success) in
+        [(0, false, true, 256), (3, true, false, 256), (3, true, true, 258)]
+    {
+        let mut m = two_llcs(V7_3);
+        m.p.root.random = seed;
+        assert_eq!(newidle(&mut m, 1000, pulled).contains(&LLC), looks, "seed {seed}");
+        let sd = m.sd(0, LLC);
+        assert_eq!((sd.newidle_ratio, sd.newidle_call), (512, 513));
+        assert_eq!(sd.newidle_success, success, "1,024 / 513 for each pull");
+    }
+    let mut m = two_llcs(V6_18);
+    newidle(&mut m, 1000, true);
+    assert_eq!(m.sd(0, LLC).newidle_call, 0, "nothing is counted");
+}
+
+#[test]
+fn the_success_of_a_level_is_renewed_every_512_calls() {
+    let renewed = |profile, success, age: u64, cost| {
+        let mut m = two_llcs(profile);
+        let sd = m.sd(0, LLC);
+        (sd.newidle_call, sd.newidle_success, sd.newidle_ratio) = (1023, success, 1023);
+        sd.newidle_stamp = NOW - (age << 22);
+        newidle(&mut m, cost, true);
+        let sd = m.sd(0, LLC);
+        (sd.newidle_ratio, sd.newidle_call, sd.newidle_success, sd.newidle_stamp == NOW)
+    };
+    assert_eq!(renewed(V6_12_117, 99, 10, 1), (100, 512, 50, true));
+    assert_eq!(renewed(V7_3, 99, 10, 1), (110, 512, 50, true), "one more for each 4 ms");
+    assert_eq!(renewed(V7_3, 99, 2000, 1), (1024, 512, 50, true), "always, at most");
+    assert_eq!(renewed(V7_3, 99, 10, 0), (1023, 1023, 99, false), "a look that took no time");
 }
 
 /// CPU 0 has a busy tick while some CPUs are tickless.
@@ -1217,6 +1348,23 @@ fn a_busy_tick_interrupts_a_tickless_cpu_if_balancing_helps() {
         }),
         1
     );
+}
+
+#[test]
+fn since_7_3_a_cpu_of_an_idle_core_balances_for_all() {
+    let kick = |profile, busy: &[u32]| {
+        let mut m = Machine::new(profile, Shape::SMT);
+        tickless(&mut m, &[1, 2, 3, 5, 6, 7]);
+        m.queue(0, 2);
+        busy.iter().for_each(|&cpu| drop(m.queue(cpu, 1)));
+        m.p.nohz_balancer_kick(0, NOW)
+    };
+    // CPUs 1 and 5 share a core, 2 and 6, 3 and 7.
+    assert_eq!(kick(V7_3, &[]), 1);
+    assert_eq!((kick(V6_18, &[5]), kick(V7_3, &[5])), (1, 2));
+    assert_eq!(kick(V7_3, &[5, 6]), 3);
+    assert_eq!(kick(V7_3, &[5, 6, 7]), 1, "no core is idle: the first CPU");
+    assert_eq!(kick(V7_3, &[1, 2, 3, 5, 6, 7]), NO_CPU);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Machine, NOW, Shape};
-use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0};
+use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3};
 use placewise_policy::*;
 
 fn icx(profile: Profile) -> Machine {
@@ -139,9 +139,7 @@ fn a_cpu_in_no_idle_state_competes_by_its_stamp() {
 
 #[test]
 fn a_cpu_with_sched_idle_tasks_only_beats_idle_ones() {
-    let place_with = |usable, wakee_usable, idle_policy| {
-        let profile =
-            Profile { sched_idle_usable: usable, sched_idle_wakee_usable: wakee_usable, ..V6_0 };
+    let place_in = |profile, idle_policy| {
         let mut m = other_llc(profile);
         // The level of single CPUs would go on from a busy CPU to an idle one.
         m.span(6, 0).flags &= !SD_BALANCE_FORK;
@@ -151,11 +149,18 @@ fn a_cpu_with_sched_idle_tasks_only_beats_idle_ones() {
         m.task(child).idle_policy = idle_policy;
         m.place_fork(child, 0)
     };
+    let place_with = |usable, wakee_usable, idle_policy| {
+        let profile =
+            Profile { sched_idle_usable: usable, sched_idle_wakee_usable: wakee_usable, ..V6_0 };
+        place_in(profile, idle_policy)
+    };
     assert_eq!(place_with(true, true, 0), 6);
     assert_eq!(place_with(true, true, 1), 6);
     assert_eq!(place_with(true, false, 0), 6);
     assert_eq!(place_with(true, false, 1), 4);
     assert_eq!(place_with(false, true, 0), 4);
+    assert_eq!((place_in(V6_18, 0), place_in(V6_18, 1)), (6, 6));
+    assert_eq!((place_in(V7_3, 0), place_in(V7_3, 1)), (6, 4));
 }
 
 #[test]
@@ -204,18 +209,19 @@ fn between_busy_groups_only_a_clear_difference_of_load_counts() {
 
 #[test]
 fn statistics_count_allowed_cpus_only_where_the_profile_says_so() {
-    let place_with = |allowed_only| {
-        let mut m = Machine::new(
-            Profile { fork_stats_allowed_only: allowed_only, ..V6_0 },
-            Shape::TWO_LLCS,
-        );
+    let place_in = |profile| {
+        let mut m = Machine::new(profile, Shape::TWO_LLCS);
         m.queue_each([0, 6, 7], 1);
         let child = m.new_task();
         m.allow(child, &[0, 4, 5]);
         m.place_fork(child, 0)
     };
-    assert_eq!(place_with(false), 0, "3 idle CPUs here, none of them allowed");
-    assert_eq!(place_with(true), 4);
+    for profile in [V6_0, V6_12, V6_18] {
+        assert_eq!(place_in(profile), 0, "3 idle CPUs here, none of them allowed");
+    }
+    for profile in [V6_12_117, V7_3] {
+        assert_eq!(place_in(profile), 4);
+    }
 }
 
 #[test]

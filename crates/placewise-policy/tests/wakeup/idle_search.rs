@@ -196,7 +196,7 @@ fn chance(random: &mut Pcg64, percent: u32) -> bool {
     below(random, 100) < percent
 }
 
-const KERNELS: [&str; 6] = ["v3.10", "v5.3", "v5.10", "v5.19", "v6.0", "v6.12"];
+const KERNELS: [&str; 7] = ["v3.10", "v5.3", "v5.10", "v5.19", "v6.0", "v6.12", "v7.3"];
 
 /// Sets the limit of the kernel at hand; answers with what it will be, None = no limit.
 fn set_limit(lab: &mut Lab, target: u32, random: &mut Pcg64) -> Option<u32> {

@@ -4,7 +4,7 @@
 mod idle_search;
 mod lab;
 
-use lab::{Lab, NOW, TICK, runner};
+use lab::{Lab, NOW, Seat, TICK, runner};
 use placewise_policy::kernel::profile;
 use placewise_policy::*;
 
@@ -275,8 +275,13 @@ fn sync_gated_wakers_pull_by_sync_alone() {
 }
 
 #[test]
-fn since_6_18_delayed_tasks_do_not_keep_a_sync_waker_from_pulling() {
-    for (name, expected) in [("v6.12", AFFINE_UNDECIDED), ("v6.18", AFFINE_SYNC)] {
+fn since_6_18_and_in_stable_6_12_delayed_tasks_do_not_keep_a_sync_waker_from_pulling() {
+    for (name, expected) in [
+        ("v6.12", AFFINE_UNDECIDED),
+        ("v6.12.117", AFFINE_SYNC),
+        ("v6.18", AFFINE_SYNC),
+        ("v7.3", AFFINE_SYNC),
+    ] {
         let mut lab = undecided(kernel(name));
         lab.rq(HERE).nr_running = 2;
         lab.rq(HERE).cfs.h_nr_delayed = 1;
@@ -450,22 +455,20 @@ fn a_wakee_stacks_on_a_per_cpu_kthread_that_is_alone() {
 
 #[test]
 fn a_cpu_with_sched_idle_tasks_only_is_usable_since_5_10() {
-    for (name, idle_policy, usable) in
-        [("v5.3", 0, false), ("v5.10", 0, true), ("v6.18", 0, true), ("v6.18", 1, true)]
-    {
+    for (name, idle_policy, usable) in [
+        ("v5.3", 0, false),
+        ("v5.10", 0, true),
+        ("v6.18", 0, true),
+        ("v6.18", 1, true),
+        ("v7.3", 0, true),
+        ("v7.3", 1, false),
+    ] {
         let mut lab = Lab::zen3(kernel(name));
         lab.sched_idle(HERE);
         lab.wakee().idle_policy = idle_policy;
         lab.wake(HERE, HERE);
         assert_eq!(lab.search() == SEARCH_TARGET, usable, "{name}");
     }
-    let mut lab = Lab::zen3(Profile { sched_idle_wakee_usable: false, ..kernel("v6.18") });
-    lab.sched_idle(HERE);
-    lab.wake(HERE, HERE);
-    assert_eq!(lab.search(), SEARCH_TARGET);
-    lab.wakee().idle_policy = 1;
-    lab.wake(HERE, HERE);
-    assert_ne!(lab.search(), SEARCH_TARGET);
 }
 
 // ---- the search of the LLC ----
@@ -686,6 +689,149 @@ fn a_machine_with_unequal_cpus_wants_one_that_fits() {
     lab.busy_all(16..30);
     lab.rq(31).capacity = 1000;
     assert_eq!(lab.wake(3, 3), 30);
+}
+
+/// One LLC of 4 cores with two threads (c and c + 4), of which the first two are small.
+fn unequal_cores(name: &str) -> Lab {
+    let seat = |cpu: u32| Seat { core: cpu % 4, cluster: cpu % 4, llc: 0, node: 0 };
+    let mut lab = Lab::new(kernel(name), (0..8).map(seat).collect());
+    lab.p.root.asym_capacity = 1;
+    for cpu in 0..8 {
+        let span = lab.p.domain[cpu as usize][1].span as usize;
+        lab.p.span[span].flags |= SD_ASYM_CPUCAPACITY_FULL;
+        lab.rq(cpu).capacity = if cpu % 4 < 2 { 400 } else { 1024 };
+    }
+    lab.wakee().avg.util_avg = 500;
+    lab.wakee().recent_used_cpu = 0;
+    lab.p.llc[0].has_idle_cores = 1;
+    lab.busy(0);
+    lab
+}
+
+#[test]
+fn since_7_3_unequal_cpus_are_searched_for_an_idle_core() {
+    for (name, cpu) in [("v6.18", 2), ("v7.3", 3)] {
+        let mut lab = unequal_cores(name);
+        lab.busy(6);
+        assert_eq!(lab.wake(0, 0), cpu, "{name}: the sibling of CPU 2 is busy");
+        assert_eq!(lab.p.llc[0].has_idle_cores, 1);
+    }
+    // An idle core that is too small comes before half a core that is not.
+    for (name, cpu) in [("v6.18", 2), ("v7.3", 1)] {
+        let mut lab = unequal_cores(name);
+        lab.busy_all([6, 7]);
+        assert_eq!(lab.wake(0, 0), cpu, "{name}");
+        assert_eq!(lab.p.llc[0].has_idle_cores, 1, "one was found");
+    }
+    // Without an idle core: one that fits, else the largest, and the belief ends.
+    let mut lab = unequal_cores("v7.3");
+    lab.busy_all([5, 6, 7]);
+    assert_eq!(lab.wake(0, 0), 2);
+    assert_eq!(lab.p.llc[0].has_idle_cores, 0);
+    lab.p.llc[0].has_idle_cores = 1;
+    lab.wakee().avg.util_avg = 1000;
+    lab.rq(3).capacity = 1025;
+    assert_eq!(lab.wake(0, 0), 3);
+    assert_eq!(lab.p.llc[0].has_idle_cores, 0);
+    // Not believed in, idle cores do not count.
+    let mut lab = unequal_cores("v7.3");
+    lab.p.llc[0].has_idle_cores = 0;
+    lab.busy(6);
+    assert_eq!(lab.wake(0, 0), 2);
+}
+
+#[test]
+fn since_7_3_half_a_core_does_not_fit_without_a_search() {
+    for (name, search) in [("v6.18", SEARCH_TARGET), ("v7.3", SEARCH_ASYM_CAPACITY)] {
+        let mut lab = unequal_cores(name);
+        lab.busy(7);
+        assert_eq!(lab.wake(3, 3), if search == SEARCH_TARGET { 3 } else { 6 }, "{name}");
+        assert_eq!(lab.search(), search, "{name}");
+        lab.idle(7);
+        lab.wake(3, 3);
+        assert_eq!(lab.search(), SEARCH_TARGET, "{name}");
+    }
+    // Cores do not matter without SMT, and fits do not where all CPUs are equal.
+    let mut lab = unequal_cores("v7.3");
+    lab.busy(7);
+    lab.p.root.smt_active = 0;
+    lab.wake(3, 3);
+    assert_eq!(lab.search(), SEARCH_TARGET);
+    lab.p.root.smt_active = 1;
+    lab.p.root.asym_capacity = 0;
+    lab.wake(3, 3);
+    assert_eq!(lab.search(), SEARCH_TARGET);
+}
+
+#[test]
+fn since_7_3_the_search_of_unequal_cpus_is_limited() {
+    let wake = |name, limit, allowed: &[u32]| {
+        let mut lab = unequal_cores(name);
+        lab.p.llc[0].has_idle_cores = 0;
+        lab.p.llc[0].nr_idle_scan = limit;
+        lab.allow(allowed.iter().copied());
+        let cpu = lab.wake(0, 0);
+        (cpu, lab.p.decision.scan_limit)
+    };
+    let all: Vec<u32> = (0..8).collect();
+    assert_eq!(wake("v6.18", 0, &all), (2, u32::MAX));
+    assert_eq!(wake("v7.3", 0, &all), (0, 0), "not searched at all");
+    assert_eq!(wake("v7.3", 1, &all), (0, 1), "the busy target");
+    assert_eq!(wake("v7.3", 2, &all), (1, 2), "the best so far, too small");
+    assert_eq!(wake("v7.3", 3, &all), (2, 3));
+    assert_eq!(wake("v7.3", 2, &[0, 2, 3]), (2, 2), "forbidden CPUs do not count");
+    // While an idle core is believed in, the search goes on to the end.
+    let mut lab = unequal_cores("v7.3");
+    lab.p.llc[0].nr_idle_scan = 1;
+    assert_eq!(lab.wake(0, 0), 2);
+    lab.p.llc[0].nr_idle_scan = 0;
+    assert_eq!(lab.wake(0, 0), 0);
+}
+
+#[test]
+fn the_limit_counts_unequal_cpus_in_wrap_order_over_all_words() {
+    let mut lab = Lab::zen3(kernel("v7.3"));
+    lab.p.root.asym_capacity = 1;
+    for cpu in lab.cpus() {
+        let top = usize::from(lab.p.cpu[cpu as usize].nr_domains) - 1;
+        let span = lab.p.domain[cpu as usize][top].span as usize;
+        lab.p.span[span].flags |= SD_ASYM_CPUCAPACITY_FULL;
+        lab.rq(cpu).capacity = 100;
+        lab.busy(cpu);
+    }
+    lab.wakee().avg.util_avg = 500;
+    lab.llc(100).nr_idle_scan = 200;
+    let mut found = |cpu: u32| {
+        lab.idle(cpu);
+        let found = lab.wake(100, 100);
+        lab.busy(cpu);
+        found
+    };
+    assert_eq!(found(100 + 199 - 256), 100 + 199 - 256, "the 200th");
+    assert_eq!(found(100 + 200 - 256), 100, "one too far");
+}
+
+#[test]
+fn the_idle_time_is_sampled_by_a_wakeup_or_when_the_idle_task_is_switched_out() {
+    let sampled = |name| {
+        let mut lab = Lab::plain(kernel(name));
+        lab.rq(1).idle_stamp = NOW - 800_000;
+        lab.rq(1).max_idle_balance_cost = 500_000;
+        let avg_idle = |lab: &mut Lab| (lab.rq(1).avg_idle, lab.rq(1).idle_stamp != 0);
+        lab.p.sample_avg_idle(1, NOW);
+        let at_wakeup = avg_idle(&mut lab);
+        lab.p.set_next_task(1, 1, NOW);
+        assert_eq!(avg_idle(&mut lab), at_wakeup, "{name}: the idle task goes on");
+        lab.p.set_next_task(1, Lab::WAKEE, NOW);
+        let at_switch = avg_idle(&mut lab);
+        lab.rq(1).idle_stamp = NOW;
+        lab.p.set_next_task(1, runner(1), NOW + 1_000_000);
+        assert_eq!(lab.rq(1).avg_idle, at_switch.0, "{name}: it was not idle");
+        (at_wakeup, at_switch)
+    };
+    let (before, after) = ((0, true), (100_000, false));
+    assert_eq!(sampled("v6.18"), (after, after));
+    assert_eq!(sampled("v7.3"), (before, after));
 }
 
 // ---- short tasks ----

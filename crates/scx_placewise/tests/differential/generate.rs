@@ -323,6 +323,10 @@ impl Generator {
                 sd.max_newidle_lb_cost = self.scaled(1_000_000);
                 sd.last_decay_max_lb_cost = NOW / TICK - self.scaled(500);
                 sd.avg_scan_cost = self.scaled(100_000);
+                sd.newidle_call = self.pick(&[0, 512, 1022, 1023]);
+                sd.newidle_success = self.scaled(1200) as u32;
+                sd.newidle_ratio = self.scaled(1200) as u32;
+                sd.newidle_stamp = NOW - self.scaled(1 << 34);
             }
         }
         for llc in 0..m.nr_cpus() as usize {
@@ -336,6 +340,7 @@ impl Generator {
         }
         m.p.root.overload = self.rng.random_range(0..2);
         m.p.root.serialize_busy = self.chance(8).into();
+        m.p.root.random = self.rng.random();
         m.p.root.nohz_next_balance = NOW / TICK + 4 - self.scaled(8);
         m.p.root.nohz_next_blocked = NOW / TICK + 4 - self.scaled(8);
     }

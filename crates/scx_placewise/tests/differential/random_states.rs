@@ -106,7 +106,7 @@ fn balance(seed: u128, states: u32, idle: u32) {
         balance_once(generator, drawn, idle);
         moved += drawn.m.p.balance.nr;
     });
-    assert!(moved > states / 20, "only {moved} tasks moved");
+    assert!(moved > states / 40, "only {moved} tasks moved");
 }
 
 fn balance_once(generator: &mut Generator, drawn: &mut Drawn, idle: u32) {
