@@ -31,6 +31,16 @@ pub enum Context {
     Unknown,
 }
 
+impl Context {
+    pub fn is_hard_interrupt(self) -> bool {
+        matches!(self, Context::HardInterrupt | Context::HardInterruptResched)
+    }
+
+    pub fn is_interrupt(self) -> bool {
+        self.is_hard_interrupt() || self == Context::SoftInterrupt
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// `target_cpu` is the CPU the wakee was last on.
@@ -88,7 +98,7 @@ pub enum Event<'a> {
     /// Not of the kernel: a placement was decided, and from what.
     Decision(Box<Decision>),
     /// The trace lacks events of the record's CPU here, `count` of them, 0 if it does not say how
-    /// many. The record has the time of the one before it, and no task.
+    /// many. The record has the time of the one before it (0 if there is none), and no task.
     LostEvents {
         count: u64,
     },

@@ -19,6 +19,15 @@ pub(super) struct Switch<'a> {
     pub next: Task<'a>,
 }
 
+/// Told from the other layout by their ends, since a comm comes first.
+pub(super) fn is_wakeup(fields: &str) -> bool {
+    fields.rsplit(' ').next().is_some_and(|word| word.starts_with("CPU:"))
+}
+
+pub(super) fn is_switch(fields: &str) -> bool {
+    fields.ends_with(']')
+}
+
 /// The wakee and its target CPU.
 pub(super) fn wakeup(fields: &str) -> Result<(Task<'_>, u32), Skip> {
     let mut rest = Keys(fields);

@@ -39,7 +39,7 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
 
 /// From 4.x on without, before with ` success=1` before the target CPU.
 fn wakee(fields: &str) -> Result<(Task<'_>, u32), Skip> {
-    if !fields.starts_with("comm=") {
+    if compact::is_wakeup(fields) {
         return compact::wakeup(fields);
     }
     let mut keys = Keys(fields);
@@ -50,7 +50,7 @@ fn wakee(fields: &str) -> Result<(Task<'_>, u32), Skip> {
 }
 
 fn switch(fields: &str) -> Result<Event<'_>, Skip> {
-    if !fields.starts_with("prev_comm=") {
+    if compact::is_switch(fields) {
         let compact::Switch { prev, prev_state, next } = compact::switch(fields)?;
         return Ok(Event::Switch {
             prev_comm: prev.comm,

@@ -94,8 +94,10 @@ impl Lines {
 
     /// Reads more behind the unread bytes, which move to the front; 0 at the end of the stream.
     fn fill(&mut self) -> io::Result<usize> {
-        self.buffer.copy_within(self.unread.clone(), 0);
-        self.unread = 0..self.unread.len();
+        if self.unread.start > 0 {
+            self.buffer.copy_within(self.unread.clone(), 0);
+            self.unread = 0..self.unread.len();
+        }
         loop {
             match self.source.read(&mut self.buffer[self.unread.end..]) {
                 Ok(count) => {

@@ -10,8 +10,8 @@
 //! [`Event::LostEvents`] tells the consumer where events are missing.
 //!
 //! Limits: timestamps in seconds only (the trace clocks `counter` and `x86-tsc` print none);
-//! neither the latency format of `trace-cmd report -l` nor its `-R`. The space that pads a
-//! comm in front of a line is not told from space that begins the comm.
+//! neither the latency format of `trace-cmd report -l` nor its `-R`. Where tools pad a comm or
+//! put space in front of fields, a comm that begins with spaces loses them.
 
 mod compact;
 mod error;

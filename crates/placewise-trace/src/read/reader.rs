@@ -2,15 +2,17 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::Child;
 
 use polonius_the_crab::prelude::*;
 
 use super::lines::{Found, Lines};
-use super::source::{self, Source};
+use super::source::{self, Report, Source};
 use super::{Losses, Malformed, Skip, TraceError, events, marks, prefix};
 use crate::event::{Context, Event, Record};
 use crate::header::Header;
+
+/// After so many wrong lines of a header the rest is not looked at: memory is to stay bounded.
+const MOST_PROBLEMS: usize = 100;
 
 /// Reads the records of a trace one by one.
 pub struct TraceReader {
@@ -19,7 +21,7 @@ pub struct TraceReader {
     /// The first line behind the header, found and not yet taken.
     ahead: Option<io::Result<Found>>,
     header: Header,
-    report: Option<Child>,
+    report: Option<Report>,
     losses: Losses,
     /// The time of the last record.
     time_ns: u64,
@@ -138,17 +140,8 @@ impl TraceReader {
     }
 
     fn end(&mut self) -> Result<bool, TraceError> {
-        if let Some(mut report) = self.report.take() {
-            let status = report.wait();
-            match status {
-                Ok(status) if status.success() => {}
-                Ok(status) => {
-                    return Err(TraceError::TraceCmdFailed { trace: self.trace.clone(), status });
-                }
-                Err(source) => {
-                    return Err(TraceError::TraceCmd { trace: self.trace.clone(), source });
-                }
-            }
+        if let Some(report) = self.report.take() {
+            report.finish(&self.trace)?;
         }
         if self.records == 0 {
             return Err(self.no_event());
@@ -166,7 +159,9 @@ impl TraceReader {
 }
 
 fn take_comment(comment: &str, header: &mut Header, losses: &mut Losses) {
-    header.line(comment);
+    if header.problems.len() < MOST_PROBLEMS {
+        header.line(comment);
+    }
     let overrun = marks::overwritten(comment).max(header.lost_events());
     losses.overrun = losses.overrun.max(overrun.unwrap_or(0));
 }

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 
@@ -39,8 +39,31 @@ pub(super) fn from_reader(trace: &str, mut reader: Box<dyn Read>) -> Result<Sour
 /// The text of a trace.
 pub(super) struct Source {
     pub text: Box<dyn Read>,
-    /// The `trace-cmd report` that prints it.
-    pub report: Option<Child>,
+    pub report: Option<Report>,
+}
+
+/// The `trace-cmd report` that prints the text.
+pub(super) struct Report(Child);
+
+impl Report {
+    /// To be called at the end of the text.
+    pub fn finish(mut self, trace: &str) -> Result<(), TraceError> {
+        let trace = trace.to_owned();
+        match self.0.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(TraceError::TraceCmdFailed { trace, status }),
+            Err(source) => Err(TraceError::TraceCmd { trace, source }),
+        }
+    }
+}
+
+/// Leaves no process behind when the reader goes before the end of the text.
+impl Drop for Report {
+    fn drop(&mut self) {
+        // Neither has an effect on a process that has ended and been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn magic(reader: &mut impl Read) -> io::Result<Vec<u8>> {
@@ -86,8 +109,8 @@ fn report(trace: String, path: &Path) -> Result<Source, TraceError> {
         .stderr(Stdio::null())
         .spawn();
     let mut child = spawned.map_err(|source| TraceError::TraceCmd { trace, source })?;
-    let text: ChildStdout = child.stdout.take().expect("piped");
-    Ok(Source { text: Box::new(text), report: Some(child) })
+    let text = child.stdout.take().expect("piped");
+    Ok(Source { text: Box::new(text), report: Some(Report(child)) })
 }
 
 /// Whether a decoder says that its input ends too early.
