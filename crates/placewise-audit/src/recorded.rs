@@ -90,12 +90,7 @@ fn is_idle(state: &Placement, cpu: u16) -> bool {
     state.root.idle.bits[usize::from(cpu) / 64] >> (cpu % 64) & 1 != 0
 }
 
-fn apply_wakeup(
-    decision: &Decision,
-    wakeup: &WakeupReadings,
-    state: &mut Placement,
-    tasks: Tasks,
-) {
+fn apply_wakeup(decision: &Decision, wakeup: &WakeupReadings, state: &mut Placement, tasks: Tasks) {
     let (waking, prev) = (usize::from(decision.waking_cpu), usize::from(decision.prev_cpu));
     apply_cpu(&wakeup.waking, state, waking);
     apply_cpu(&wakeup.prev, state, prev);

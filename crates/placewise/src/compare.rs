@@ -77,6 +77,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
+    /// Add to the trace what each placement decision read and answered
+    #[arg(long, requires = "trace")]
+    trace_decisions: bool,
+
     /// Add the figures that say why: wakeups by domain level, migrations, wait time, idle time
     #[arg(long)]
     stats: bool,
@@ -138,7 +142,7 @@ impl Plan {
             if traced(cell) {
                 trace_of_cell = trace.lock().expect("no cell panics with the trace").take();
             }
-            self.simulate(*cell, args.seed, trace_of_cell)
+            self.simulate(*cell, args, trace_of_cell)
         };
         parallel::map(&cells, args.jobs, simulate_cell)?.into_iter().collect()
     }
@@ -156,15 +160,14 @@ impl Plan {
     fn simulate(
         &self,
         cell: Cell,
-        seed: u64,
+        args: &CompareArgs,
         trace: Option<&mut OutputFile>,
     ) -> anyhow::Result<Outcome> {
         let (case, workload) = &self.cases[cell.case];
         let policy = &self.policies[cell.policy];
-        let scenario =
-            Scenario { machine: &self.machine, policy, workload, seed: seed + u64::from(cell.run) };
-        let nr_cpus = self.machine.cpus.len();
-        let mut writer = trace.map(|file| FtraceWriter::new(file, nr_cpus));
+        let seed = args.seed + u64::from(cell.run);
+        let scenario = Scenario { machine: &self.machine, policy, workload, seed };
+        let mut writer = trace.map(|file| self.trace_writer(file, args.trace_decisions));
         let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
         let outcome = simulate(&scenario, sink)
             .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))?;
@@ -172,6 +175,15 @@ impl Plan {
             writer.finish().context("cannot write the trace")?;
         }
         Ok(outcome)
+    }
+
+    fn trace_writer<'f>(
+        &self,
+        file: &'f mut OutputFile,
+        decisions: bool,
+    ) -> FtraceWriter<&'f mut OutputFile> {
+        let writer = FtraceWriter::new(file, self.machine.cpus.len());
+        if decisions { writer.with_decisions() } else { writer }
     }
 
     fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {

@@ -51,6 +51,36 @@ fn two_runs_and_any_number_of_jobs_give_the_same_bytes() {
     assert_eq!(first, bytes(directory.path(), "2"));
 }
 
+/// The trace of the quick comparison with its decisions.
+fn trace_with_decisions(directory: &Path, jobs: &str) -> String {
+    let trace = directory.join("decisions.txt");
+    let options = ["--trace-decisions", "--jobs", jobs, "--trace"];
+    quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
+    std::fs::read_to_string(trace).unwrap()
+}
+
+#[test]
+fn decisions_are_lines_more_and_change_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, plain) = bytes(directory.path(), "1");
+    let text = trace_with_decisions(directory.path(), "1");
+    assert_eq!(text, trace_with_decisions(directory.path(), "2"));
+    let is_decision = |line: &&str| line.contains(": placewise_select_task_rq: pid=");
+    let without: String = text.split_inclusive('\n').filter(|line| !is_decision(line)).collect();
+    assert_eq!(without.as_bytes(), plain);
+    let kind = |kind| text.lines().filter(is_decision).filter(|line| line.contains(kind)).count();
+    assert_eq!(kind(" placement=fork "), text.matches(": sched_wakeup_new: ").count());
+    assert!(kind(" placement=wakeup ") > 0);
+}
+
+#[test]
+fn decisions_need_a_trace() {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let output = command.args(QUICK).arg("--trace-decisions").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--trace <FILE>"));
+}
+
 #[test]
 fn other_seeds_give_other_figures() {
     let json = |seed| quick(&["--format", "json", "--seed", seed]);

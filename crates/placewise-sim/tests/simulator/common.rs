@@ -47,7 +47,15 @@ impl Setup {
 
     /// The outcome, and the run as ftrace text.
     pub fn traced(&self) -> (Outcome, String) {
-        let mut writer = FtraceWriter::new(Vec::new(), self.machine.cpus.len());
+        self.written_by(FtraceWriter::new(Vec::new(), self.machine.cpus.len()))
+    }
+
+    /// The run as ftrace text that tells its placement decisions too.
+    pub fn traced_with_decisions(&self) -> String {
+        self.written_by(FtraceWriter::new(Vec::new(), self.machine.cpus.len()).with_decisions()).1
+    }
+
+    fn written_by(&self, mut writer: FtraceWriter<Vec<u8>>) -> (Outcome, String) {
         let outcome = simulate(&self.scenario(), Some(&mut writer)).expect("the run ends well");
         let text = writer.finish().expect("a Vec can be written to");
         (outcome, String::from_utf8(text).expect("a trace is text"))

@@ -4,8 +4,11 @@
 
 mod balancing;
 mod common;
+mod decisions;
 mod output;
 mod placement;
 mod properties;
+#[path = "../../../placewise-audit/src/recorded.rs"]
+mod recorded;
 mod scheduling;
 mod trace;

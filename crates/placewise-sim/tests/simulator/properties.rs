@@ -10,7 +10,7 @@ use proptest::test_runner::RngSeed;
 use crate::common::{MS, Setup, benchmark, programs};
 
 /// One LLC, several, threads of cores, NUMA nodes, a single CPU.
-const MACHINES: [&str; 9] = [
+pub const MACHINES: [&str; 9] = [
     "pack:1 l3:1 core:1 pu:1",
     "pack:1 l3:1 core:2 pu:1",
     "pack:1 l3:1 core:4 pu:2",
@@ -27,7 +27,7 @@ const COMMON_CPUS: usize = 1;
 
 /// What the tasks of one part of a random workload do with each other.
 #[derive(Clone, Debug)]
-enum Pattern {
+pub enum Pattern {
     /// Two tasks pass a message to and fro.
     PingPong { bytes: u32, kind: ChannelKind },
     /// Some write to one channel, one reads.
@@ -53,7 +53,7 @@ enum Pattern {
 }
 
 #[derive(Clone, Debug)]
-struct Part {
+pub struct Part {
     pattern: Pattern,
     work_ns: u64,
     nice: i8,
@@ -86,7 +86,7 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     ]
 }
 
-fn part() -> impl Strategy<Value = Part> {
+pub fn part() -> impl Strategy<Value = Part> {
     let work = prop_oneof![Just(0_u64), 1..5_000_u64, 5_000..3_000_000_u64];
     let nice = prop_oneof![3 => Just(0_i8), 1 => -20..=19_i8];
     (pattern(), work, nice, prop::bool::weighted(0.1), prop::bool::weighted(0.15), 0..512_u32)
@@ -101,7 +101,7 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 /// Compiles parts to one workload; no part can keep another from going on.
-fn workload(parts: &[Part], ms: u64) -> Workload {
+pub fn workload(parts: &[Part], ms: u64) -> Workload {
     let mut result = programs(vec![Program::new("main", Vec::new())], ms);
     let mut main = vec![Op::Start];
     for part in parts {
@@ -218,16 +218,16 @@ fn any_of(names: Vec<String>) -> impl Strategy<Value = String> {
     prop::sample::select(names)
 }
 
-fn kernel() -> impl Strategy<Value = String> {
+pub fn kernel() -> impl Strategy<Value = String> {
     any_of(kernel_names().into_iter().map(String::from).collect())
 }
 
-fn policy() -> impl Strategy<Value = String> {
+pub fn policy() -> impl Strategy<Value = String> {
     let patches = patch_names().into_iter().map(|(name, _)| name);
     any_of(std::iter::once("baseline".to_string()).chain(patches).collect())
 }
 
-fn config(cases: u32, seed: u64) -> ProptestConfig {
+pub fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig {
         cases,
         rng_seed: RngSeed::Fixed(seed),
@@ -295,7 +295,7 @@ proptest! {
 }
 
 /// Small, and short.
-const BENCHMARKS: [(&str, &str); 8] = [
+pub const BENCHMARKS: [(&str, &str); 8] = [
     ("hackbench", "groups=1,fds=2,warmup_ms=1,window_ms=4"),
     ("hackbench", "groups=3,fds=2,warmup_ms=0,window_ms=3"),
     ("hackbench", "groups=1,fds=3,loops=20,ipc=socket,tasks=process,warmup_ms=0,window_ms=20"),
