@@ -13,6 +13,7 @@ mod machine;
 mod noise;
 mod output_file;
 mod parallel;
+mod record;
 mod report;
 mod reproduce;
 
@@ -40,6 +41,7 @@ enum Verb {
     Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
+    Record(record::RecordArgs),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Record(args) => record::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

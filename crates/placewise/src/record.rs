@@ -1,0 +1,253 @@
+//! `placewise record`: every placement decision of the running kernel, as a compressed text file
+//! that says which machine it is from.
+//!
+//! The scheduler's tracepoints go to a tracefs instance of their own, so that no other tracer is
+//! disturbed. The text is read from the instance's `trace_pipe`: there the kernel merges the CPUs
+//! by nanoseconds, while what it prints has microseconds, too few to put a waking and the switch
+//! that follows it on another CPU in order afterwards. The recorder is one thread that reads all
+//! there is, then sleeps; it does not block in the read, for then every event of an idle system
+//! would wake it, and that would be an event again.
+//!
+//! Limit: the kernel's merge costs time per CPU and event, so one reader cannot keep up with every
+//! load of a large machine. The buffers hold what it has not read yet; what they cannot hold is
+//! lost, and the trace says where and how much.
+
+mod command;
+mod environment;
+mod instance;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use placewise_trace::Header;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::output_file::OutputFile;
+use command::RunningCommand;
+use instance::{Statistics, TraceInstance, TracePipe};
+
+const EXAMPLE: &str = "\
+Examples:
+  placewise record -- hackbench -g 4
+  placewise record --duration 10s -o web.txt.zst
+
+Needs root and tracefs. The trace can be given to `placewise audit`.
+Exit status: 0 when the trace is written, even if COMMAND failed; 2 when the input is at fault,
+1 when something else went wrong, such as missing rights.";
+
+/// How long the recorder sleeps when it has read everything.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How much is read before looking whether to stop.
+const READ_AT_ONCE: u64 = 4 << 20;
+/// The fastest: the recorder shares the CPUs with what it records.
+const COMPRESSION_LEVEL: i32 = 1;
+
+/// Record the scheduler's decisions on this host
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct RecordArgs {
+    /// File to write, compressed with zstd
+    #[arg(short, long, value_name = "FILE", default_value = "placewise-trace.txt.zst")]
+    output: PathBuf,
+
+    /// Stop after a time such as 10s or 2min [default: when COMMAND ends, else at Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+
+    /// Buffer of each CPU; what does not fit before it is read is lost
+    #[arg(long, value_name = "KB", default_value_t = 16384)]
+    #[arg(value_parser = clap::value_parser!(u32).range(4..))]
+    buffer_size: u32,
+
+    /// Program to start once recording is on, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("expected more than nothing".into()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!("{error}; expected a time such as 10s or 2min")),
+    }
+}
+
+pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
+    let output = OutputFile::create(&args.output)?;
+    let stop = stop_at_signals().context("cannot handle signals")?;
+    let mut recording = Recording::prepare(args, output)?;
+    let command = recording.run(args, &stop)?;
+    let summary = recording.finish(args)?;
+    if let Some(problem) = command.and_then(RunningCommand::finish) {
+        eprintln!("placewise: {problem}; the trace is kept");
+    }
+    eprintln!("{summary}");
+    Ok(())
+}
+
+/// Ctrl-C, kill and a closed terminal end the recording, not the recorder.
+fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// From the first line of the file to the last. Fields are dropped in this order: an instance
+/// cannot be removed while its pipe is open.
+struct Recording {
+    pipe: TracePipe,
+    instance: TraceInstance,
+    out: zstd::Encoder<'static, OutputFile>,
+    duration: Duration,
+}
+
+impl Recording {
+    fn prepare(args: &RecordArgs, output: OutputFile) -> anyhow::Result<Self> {
+        let instance = TraceInstance::create(args.buffer_size)?;
+        let header = Header {
+            command: (!args.command.is_empty()).then(|| shown(&args.command)),
+            clock: Some(instance::CLOCK.to_owned()),
+            ..environment::header()?
+        };
+        let mut out = zstd::Encoder::new(output, COMPRESSION_LEVEL).context("cannot compress")?;
+        write!(out, "{header}{}", instance.column_header()?).with_context(|| writing(args))?;
+        Ok(Self { pipe: instance.pipe()?, instance, out, duration: Duration::ZERO })
+    }
+
+    /// Records until one of the reasons to stop.
+    fn run(
+        &mut self,
+        args: &RecordArgs,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<RunningCommand>> {
+        let mut progress = Progress::new(args);
+        self.instance.start()?;
+        let start = Instant::now();
+        let mut command = RunningCommand::start(&args.command)?;
+        let limit = args.duration.unwrap_or(Duration::MAX);
+        loop {
+            let emptied = self.read(READ_AT_ONCE).with_context(|| writing(args))?;
+            let ended = command.as_mut().is_some_and(RunningCommand::has_ended);
+            if ended || stop.load(Ordering::Relaxed) || start.elapsed() >= limit {
+                break;
+            }
+            progress.show(&self.instance, start)?;
+            if emptied {
+                let left = limit.saturating_sub(start.elapsed());
+                sleep(PAUSE.min(left), command.as_ref().and_then(RunningCommand::end));
+            }
+        }
+        self.instance.stop()?;
+        self.duration = start.elapsed();
+        progress.bar.finish_and_clear();
+        command.iter_mut().for_each(RunningCommand::terminate);
+        Ok(command)
+    }
+
+    /// Moves text from the kernel to the file; true when there was no more.
+    fn read(&mut self, at_most: u64) -> io::Result<bool> {
+        let mut moved = 0;
+        while moved < at_most {
+            let text = self.pipe.read()?;
+            if text.is_empty() {
+                return Ok(true);
+            }
+            moved += text.len() as u64;
+            self.out.write_all(text)?;
+        }
+        Ok(false)
+    }
+
+    /// Reads what is left, closes the file, and says in a line what is in it.
+    fn finish(mut self, args: &RecordArgs) -> anyhow::Result<String> {
+        while !self.read(READ_AT_ONCE).with_context(|| writing(args))? {}
+        let Statistics { events, lost } = self.instance.statistics()?;
+        let nr_lost = lost.values().sum();
+        let footer = Header { overrun: Some(nr_lost), lost, ..Header::default() };
+        write!(self.out, "{footer}").with_context(|| writing(args))?;
+        self.out.finish().with_context(|| writing(args))?.finish()?;
+
+        let file = args.output.display().to_string();
+        let seconds = self.duration.as_secs_f64();
+        let remedy = if nr_lost > 0 { " (a larger --buffer-size loses fewer)" } else { "" };
+        Ok(format!(
+            "recorded {events} events in {seconds:.1} s, {nr_lost} lost{remedy}: {file}; \
+             next: placewise audit {}",
+            shell_words::quote(&file)
+        ))
+    }
+}
+
+fn shown(command: &[OsString]) -> String {
+    shell_words::join(command.iter().map(|word| word.to_string_lossy()))
+}
+
+fn writing(args: &RecordArgs) -> String {
+    format!("cannot write {}", args.output.display())
+}
+
+/// What is recorded so far, on a terminal, unless that belongs to a command.
+struct Progress {
+    bar: ProgressBar,
+    shown_at: Option<Instant>,
+}
+
+impl Progress {
+    fn new(args: &RecordArgs) -> Self {
+        let style = ProgressStyle::with_template("{spinner} {msg}; Ctrl-C ends the recording");
+        let bar = match args.command.is_empty() {
+            true => ProgressBar::new_spinner(),
+            false => ProgressBar::hidden(),
+        };
+        let bar = bar.with_style(style.expect("the template is well formed"));
+        Self { bar, shown_at: None }
+    }
+
+    /// Once a second: the kernel is asked about every CPU.
+    fn show(&mut self, instance: &TraceInstance, start: Instant) -> anyhow::Result<()> {
+        let is_fresh = self.shown_at.is_some_and(|at| at.elapsed() < Duration::from_secs(1));
+        if self.bar.is_hidden() || is_fresh {
+            return Ok(());
+        }
+        let Statistics { events, lost } = instance.statistics()?;
+        let (seconds, lost) = (start.elapsed().as_secs(), lost.values().sum::<u64>());
+        self.bar.set_message(format!("{seconds} s, {events} events, {lost} lost"));
+        self.bar.tick();
+        self.shown_at = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// A signal or the end of the command ends the sleep.
+fn sleep(time: Duration, command_end: Option<BorrowedFd<'_>>) {
+    let mut ends: Vec<PollFd> = command_end
+        .iter()
+        .map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN))
+        .collect();
+    let time = Timespec::try_from(time).expect("PAUSE is short");
+    let _ = poll(&mut ends, Some(&time));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_times_with_a_unit() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
+        for wrong in ["10", "0s", "soon", "-1s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

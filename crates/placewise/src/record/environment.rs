@@ -1,0 +1,126 @@
+//! What a trace says about the host it is recorded on: machine, kernel settings that placement
+//! depends on, and the tasks that may not run everywhere.
+//!
+//! What the kernel does not show is left out: the tick rate without a readable configuration,
+//! sched features and base slice without debugfs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use placewise_machine::{CpuSet, MachineError, TraceTopology};
+use placewise_trace::{Header, SchedPolicy, TaskLine};
+
+/// `/proc/PID/stat`: the policy's place among the fields behind the name.
+const POLICY_FIELD: usize = 38;
+
+pub fn header() -> Result<Header, MachineError> {
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let topology = TraceTopology { hz: hz(&kernel), ..TraceTopology::of_host()? };
+    let online: CpuSet = topology.cpus.keys().copied().collect();
+    Ok(Header {
+        kernel: Some(kernel),
+        topology,
+        base_slice_ns: read("/sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
+        features: features(),
+        recorder: Some(std::process::id()),
+        tasks: tasks(&online),
+        ..Header::default()
+    })
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn features() -> Vec<String> {
+    // The second is the place before v5.13.
+    let text = read("/sys/kernel/debug/sched/features")
+        .or_else(|| read("/sys/kernel/debug/sched_features"));
+    text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn hz(kernel: &str) -> Option<u32> {
+    let config = read_gzip("/proc/config.gz").or_else(|| read(format!("/boot/config-{kernel}")));
+    hz_of(&config?)
+}
+
+fn hz_of(config: &str) -> Option<u32> {
+    config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ="))?.parse().ok()
+}
+
+fn read_gzip(path: &str) -> Option<String> {
+    let mut text = String::new();
+    GzDecoder::new(File::open(path).ok()?).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The tasks that may not run on all `online` CPUs or are not SCHED_OTHER, by thread id.
+fn tasks(online: &CpuSet) -> BTreeMap<u32, TaskLine> {
+    let processes = numbered_dirs(Path::new("/proc"));
+    let threads =
+        processes.into_iter().flat_map(|(_, dir)| numbered_dirs(Path::new(&dir.join("task"))));
+    let tasks = threads.filter_map(|(tid, dir)| {
+        // A task may end while we read.
+        let task = task(&read(dir.join("stat"))?, &read(dir.join("status"))?, online)?;
+        (task.policy != SchedPolicy::Other || task.cpus != *online).then_some((tid, task))
+    });
+    tasks.collect()
+}
+
+fn numbered_dirs(parent: &Path) -> Vec<(u32, std::path::PathBuf)> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let number =
+        |entry: fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()));
+    entries.filter_map(number).collect()
+}
+
+/// None for a task that has no online CPU, such as the helpers of an offline one.
+fn task(stat: &str, status: &str, online: &CpuSet) -> Option<TaskLine> {
+    let (_, named) = stat.split_once('(')?;
+    let (comm, fields) = named.rsplit_once(')')?;
+    let policy = fields.split_whitespace().nth(POLICY_FIELD)?.parse().ok()?;
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let cpus = CpuSet::parse_list(cpus).ok()? & *online;
+    let policy = SchedPolicy::from_number(policy)?;
+    (!cpus.is_empty()).then(|| TaskLine { comm: comm.to_owned(), policy, cpus })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread of migration/1, with a name made harder.
+    const STAT: &str = "22 (mig) (1) S 2 0 0 0 -1 69238848 0 0 0 0 0 1 0 0 -100 0 1 0 8 0 0 \
+        18446744073709551615 0 0 0 0 0 0 0 2147483647 0 0 0 0 17 1 99 1 0 0 0 0 0 0 0 0 0 0 0";
+
+    #[test]
+    fn policy_and_affinity_of_a_task() {
+        let online = CpuSet::first_n(4);
+        let found = task(STAT, "Name:\tmig\nCpus_allowed_list:\t1,4-7\n", &online).unwrap();
+        assert_eq!(found.comm, "mig) (1");
+        assert_eq!(found.policy, SchedPolicy::Fifo);
+        assert_eq!(found.cpus.to_string(), "1");
+        assert_eq!(task(STAT, "Cpus_allowed_list:\t4-7\n", &online), None);
+    }
+
+    #[test]
+    fn the_stopper_of_a_cpu_is_listed_and_the_parent_of_kernel_threads_is_not() {
+        if read("/proc/2/comm").as_deref() != Some("kthreadd") {
+            return println!("skipped: kernel threads cannot be seen here");
+        }
+        let online: CpuSet = TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
+        let tasks = tasks(&online);
+        let stopper = tasks.values().find(|task| task.comm == "migration/0").unwrap();
+        assert_eq!((stopper.policy, stopper.cpus), (SchedPolicy::Fifo, CpuSet::single(0)));
+        assert!(!tasks.contains_key(&2));
+    }
+
+    #[test]
+    fn the_tick_rate_is_not_the_choice_of_it() {
+        assert_eq!(hz_of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n"), Some(250));
+        assert_eq!(hz_of("# CONFIG_HZ is not set\n"), None);
+    }
+}

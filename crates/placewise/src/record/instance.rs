@@ -1,0 +1,217 @@
+//! A tracefs instance: ring buffers of its own, with the scheduler's placement tracepoints on.
+//!
+//! It is named after the recorder's process and goes when the recorder does. Only SIGKILL leaves
+//! one behind; the next recording removes it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rustix::fs::OFlags;
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+const PREFIX: &str = "placewise-";
+const EVENTS: [&str; 8] = [
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_migrate_task",
+    "sched_switch",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+];
+
+/// The same on all CPUs, unlike the default `local`, and what programs read as CLOCK_MONOTONIC.
+pub const CLOCK: &str = "mono";
+
+pub struct TraceInstance {
+    dir: PathBuf,
+}
+
+/// What came of the events so far.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// That have been read.
+    pub events: u64,
+    /// By CPU, where there are any.
+    pub lost: BTreeMap<usize, u64>,
+}
+
+impl TraceInstance {
+    /// Makes an instance in which tracing is still off.
+    pub fn create(buffer_size_kb: u32) -> anyhow::Result<Self> {
+        let instances = Path::new(TRACEFS).join("instances");
+        check_access()?;
+        remove_stale(&instances);
+        let dir = instances.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let instance = Self { dir };
+        instance.stop()?;
+        instance.write("buffer_size_kb", &buffer_size_kb.to_string()).with_context(|| {
+            format!("no {buffer_size_kb} KB for each CPU; try a smaller --buffer-size")
+        })?;
+        instance.write("trace_clock", CLOCK)?;
+        for event in EVENTS {
+            instance.write(&format!("events/sched/{event}/enable"), "1")?;
+        }
+        Ok(instance)
+    }
+
+    pub fn start(&self) -> anyhow::Result<()> {
+        self.write("tracing_on", "1")
+    }
+
+    pub fn stop(&self) -> anyhow::Result<()> {
+        self.write("tracing_on", "0")
+    }
+
+    /// The comment lines that explain the columns, which `trace_pipe` does not have.
+    pub fn column_header(&self) -> anyhow::Result<String> {
+        self.read("trace")
+    }
+
+    pub fn pipe(&self) -> anyhow::Result<TracePipe> {
+        let path = self.dir.join("trace_pipe");
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let file = options.open(&path).with_context(|| path.display().to_string())?;
+        Ok(TracePipe { file, buffer: vec![0; 1 << 16] })
+    }
+
+    pub fn statistics(&self) -> anyhow::Result<Statistics> {
+        let per_cpu = self.dir.join("per_cpu");
+        let mut statistics = Statistics::default();
+        for entry in fs::read_dir(&per_cpu).with_context(|| per_cpu.display().to_string())? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let Some(cpu) = name.strip_prefix("cpu").and_then(|cpu| cpu.parse().ok()) else {
+                continue;
+            };
+            statistics.add(cpu, &self.read(&format!("per_cpu/{name}/stats"))?);
+        }
+        Ok(statistics)
+    }
+
+    fn read(&self, file: &str) -> anyhow::Result<String> {
+        let path = self.dir.join(file);
+        fs::read_to_string(&path).with_context(|| path.display().to_string())
+    }
+
+    fn write(&self, file: &str, value: &str) -> anyhow::Result<()> {
+        let path = self.dir.join(file);
+        fs::write(&path, value).with_context(|| path.display().to_string())
+    }
+}
+
+impl Drop for TraceInstance {
+    fn drop(&mut self) {
+        // Without rights to remove it there were none to create it.
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+impl Statistics {
+    /// Adds the `stats` file of a CPU.
+    fn add(&mut self, cpu: usize, stats: &str) {
+        let value = |name: &str| -> u64 {
+            let fields = stats.lines().filter_map(|line| line.split_once(':'));
+            let mut named = fields.filter(|(field, _)| *field == name);
+            named.next().and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
+        };
+        self.events += value("read events");
+        let lost = value("overrun") + value("commit overrun") + value("dropped events");
+        if lost > 0 {
+            self.lost.insert(cpu, lost);
+        }
+    }
+}
+
+/// The text of an instance's events, each of which can be read once.
+pub struct TracePipe {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl TracePipe {
+    /// The next events; nothing if there are none now.
+    pub fn read(&mut self) -> io::Result<&[u8]> {
+        loop {
+            return match self.file.read(&mut self.buffer) {
+                Ok(length) => Ok(&self.buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(&[]),
+                Err(error) => Err(error),
+            };
+        }
+    }
+}
+
+fn check_access() -> anyhow::Result<()> {
+    let mounted = fs::read_dir(TRACEFS).map(|mut files| files.next().is_some());
+    match mounted {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            bail!("{TRACEFS}: no access; recording needs root, as with sudo")
+        }
+        Ok(true) if !rustix::process::geteuid().is_root() => {
+            bail!("recording needs root, as with sudo")
+        }
+        Ok(true) => Ok(()),
+        _ => bail!(
+            "{TRACEFS}: recording needs root and tracefs, which is not mounted; \
+             as root: mount -t tracefs tracefs {TRACEFS}"
+        ),
+    }
+}
+
+/// Instances of recorders that were killed. One that is in use cannot be removed anyway.
+fn remove_stale(instances: &Path) {
+    let Ok(entries) = fs::read_dir(instances) else { return };
+    for entry in entries.flatten() {
+        if is_stale(&entry.file_name().to_string_lossy()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn is_stale(name: &str) -> bool {
+    let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
+    let is_ours = |pid| pid == std::process::id();
+    pid.is_some_and(|pid| is_ours(pid) || !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATS: &str = "\
+entries: 5
+overrun: 7
+commit overrun: 1
+bytes: 320
+oldest event ts:     0.000000
+now ts: 11107.499646
+dropped events: 2
+read events: 40
+";
+
+    #[test]
+    fn every_way_to_lose_events_counts() {
+        let mut statistics = Statistics::default();
+        statistics.add(3, STATS);
+        statistics.add(4, "overrun: 0\nread events: 2\n");
+        assert_eq!(statistics, Statistics { events: 42, lost: BTreeMap::from([(3, 10)]) });
+    }
+
+    #[test]
+    fn only_instances_of_dead_recorders_are_stale() {
+        assert!(!is_stale("placewise-1"));
+        assert!(is_stale("placewise-4294967295"));
+        assert!(is_stale(&format!("placewise-{}", std::process::id())));
+        for other in ["mine", "placewise", "placewise-", "placewise-x"] {
+            assert!(!is_stale(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `placewise record` as a user runs it. The live tests need root and a kernel with tracefs, which
+//! they mount for themselves alone; elsewhere they say why they are skipped.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use placewise_machine::{from_trace, load};
+use placewise_trace::Header;
+use tempfile::TempDir;
+
+const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
+const TRACEFS: &str = "/sys/kernel/tracing";
+/// Starts ten children, and is woken by the end of each.
+const LOAD: [&str; 3] =
+    ["sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9; do /bin/true; sleep 0.01; done"];
+
+/// A shell in a mount namespace of its own, with tracefs mounted, that becomes `words`.
+fn with_tracefs(words: &[&str]) -> Command {
+    let mount = format!("mount -t tracefs tracefs {TRACEFS} 2>/dev/null; exec \"$@\"");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &mount, "sh"]).args(words);
+    command
+}
+
+/// Why nothing can be recorded here.
+fn cannot_record() -> Option<&'static str> {
+    let events = format!("{TRACEFS}/events/sched/sched_waking/enable");
+    let probe = with_tracefs(&["test", "-w", &events]).stderr(Stdio::null()).status();
+    let can = probe.is_ok_and(|status| status.success());
+    (!can).then_some("needs root, unshare, and a kernel with tracefs")
+}
+
+macro_rules! needs_tracefs {
+    () => {
+        if let Some(why) = cannot_record() {
+            return println!("skipped: {why}");
+        }
+    };
+}
+
+fn record(directory: &TempDir, args: &[&str]) -> Command {
+    let mut command = with_tracefs(&[PLACEWISE, "record", "--output", "trace.zst"]);
+    command.args(args).current_dir(directory.path());
+    command
+}
+
+/// A recorder that has ended.
+struct Ended {
+    pid: u32,
+    code: Option<i32>,
+    stderr: String,
+}
+
+fn run(mut command: Command) -> Ended {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Ended { pid, code: output.status.code(), stderr }
+}
+
+/// The header with the footer, and the lines of the events.
+fn read(directory: &TempDir) -> (Header, Vec<String>) {
+    let file = fs::File::open(directory.path().join("trace.zst")).unwrap();
+    let text = String::from_utf8_lossy(&zstd::decode_all(file).unwrap()).into_owned();
+    let mut header = Header::default();
+    let lines = text.lines().filter(|line| !header.line(line) && !line.starts_with('#'));
+    let events = lines.map(str::to_owned).collect();
+    assert_eq!(header.problems, [""; 0]);
+    (header, events)
+}
+
+fn has_event(events: &[String], name: &str) -> bool {
+    events.iter().any(|line| line.contains(&format!(": {name}: ")))
+}
+
+/// The recorder keeps the pid of the shell that becomes it.
+fn instance_of(pid: u32) -> String {
+    format!("{TRACEFS}/instances/placewise-{pid}")
+}
+
+fn has_instance(pid: u32) -> bool {
+    with_tracefs(&["test", "-e", &instance_of(pid)]).status().unwrap().success()
+}
+
+/// Waits until `child` has read its first events.
+fn wait_for_events(child: &Child) {
+    let stats = format!("{}/per_cpu/cpu*/stats", instance_of(child.id()));
+    let check = format!("grep -h 'read events' {stats} 2>/dev/null | grep -qv ': 0$'");
+    for _ in 0..600 {
+        if with_tracefs(&["sh", "-c", &check]).status().unwrap().success() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{} has read no events", child.id());
+}
+
+fn signal(child: &Child, signal: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn without_rights_one_line_says_what_is_needed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("trace.zst");
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
+    let mut command = Command::new(PLACEWISE);
+    command.args(["record", "--output"]).arg(&file);
+    if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
+        command.uid(65534).gid(65534);
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return println!("skipped: cannot run {PLACEWISE} as another user: {error}"),
+    };
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("recording needs root"), "{stderr}");
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn wrong_arguments_are_the_inputs_fault() {
+    for (args, expected) in [
+        (&["--duration", "10"][..], "expected a time such as 10s or 2min"),
+        (&["--duration", "0s"], "expected more than nothing"),
+        (&["--buffer-size", "0"], "0 is not in 4.."),
+        (&["--output", "/nonexistent/trace.zst"], "no such directory"),
+    ] {
+        let output = Command::new(PLACEWISE).arg("record").args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
+fn a_command_is_recorded_on_the_machine_it_ran_on() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let Ended { pid, code, stderr } = run(record(&directory, &[&["--"][..], &LOAD].concat()));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.ends_with("next: placewise audit trace.zst\n"), "{stderr}");
+
+    let (header, events) = read(&directory);
+    assert!(header.command.unwrap().starts_with("sh -c 'for i in"));
+    assert_eq!(header.clock.as_deref(), Some("mono"));
+    assert_eq!(header.overrun, Some(0));
+    let machine = from_trace("trace", &header.topology).unwrap();
+    assert_eq!(machine.online(), load("host").unwrap().online());
+    for event in [
+        "sched_waking",
+        "sched_wakeup_new",
+        "sched_switch",
+        "sched_process_exec",
+        "sched_process_exit",
+    ] {
+        assert!(has_event(&events, event), "{event}");
+    }
+    assert_eq!(header.recorder, Some(pid));
+    let recorder = format!(" pid={pid} ");
+    let forks = events.iter().filter(|line| line.contains("sched_process_fork"));
+    assert!(forks.filter(|line| line.contains(&recorder)).count() > 0, "no fork of the command");
+    assert!(!has_instance(pid));
+}
+
+#[test]
+fn a_failing_command_leaves_a_trace_and_a_line() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let Ended { code, stderr, .. } = run(record(&directory, &["--", "sh", "-c", "exit 3"]));
+    assert_eq!(code, Some(0), "{stderr}");
+    let line = "placewise: command `sh` failed: exit status: 3; the trace is kept";
+    assert_eq!(stderr.lines().next(), Some(line));
+    assert!(!read(&directory).1.is_empty());
+}
+
+#[test]
+fn a_command_that_cannot_be_started_leaves_nothing() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let Ended { pid, code, stderr } = run(record(&directory, &["--", "./nothing"]));
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("command `./nothing`: cannot be started"), "{stderr}");
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+    assert!(!has_instance(pid));
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_with_a_whole_trace() {
+    needs_tracefs!();
+    for interrupt in ["-INT", "-TERM"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = record(&directory, &[]).stderr(Stdio::null()).spawn().unwrap();
+        wait_for_events(&child);
+        signal(&child, interrupt);
+        assert!(child.wait().unwrap().success(), "{interrupt}");
+        let (header, events) = read(&directory);
+        assert!(header.overrun.is_some(), "the footer is missing");
+        assert!(has_event(&events, "sched_switch"));
+        assert!(!has_instance(child.id()));
+    }
+}
+
+#[test]
+fn a_command_does_not_outlive_the_duration() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let forever = ["--duration", "200ms", "--", "sh", "-c", "echo $$ > pid; exec sleep 1000"];
+    let Ended { code, stderr, .. } = run(record(&directory, &forever));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stderr.contains("failed"), "{stderr}");
+    let pid = fs::read_to_string(directory.path().join("pid")).unwrap();
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+}
+
+#[test]
+fn what_small_buffers_lose_is_counted() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    // Without a pause in between, the recorder has no time to read.
+    let burst = "i=0; while [ $i -lt 2000 ]; do /bin/true & i=$((i + 1)); done; wait";
+    let small = ["--buffer-size", "4", "--", "sh", "-c", burst];
+    let Ended { stderr, .. } = run(record(&directory, &small));
+    assert!(stderr.contains("(a larger --buffer-size loses fewer)"), "{stderr}");
+    let (header, events) = read(&directory);
+    assert!(header.overrun.unwrap() > 0);
+    assert_eq!(header.lost.values().sum::<u64>(), header.overrun.unwrap());
+    assert!(events.iter().any(|line| line.contains("LOST")), "no mark where events are lost");
+}
+
+#[test]
+fn the_instance_of_a_killed_recorder_goes_with_the_next() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = record(&directory, &[]).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_events(&child);
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert!(!directory.path().join("trace.zst").exists(), "half a trace");
+    assert_eq!(run(record(&directory, &["--", "true"])).code, Some(0));
+    assert!(!has_instance(child.id()));
+}
