@@ -1,50 +1,159 @@
 //! Which CPUs a task may run on.
+//!
+//! A trace shows no affinities, unless its header does. A thread with a CPU in
+//! its name is bound to it. Of any other task, affinity is inferred from where
+//! it was ever seen: when the policy would again and again have put it on CPUs
+//! where it never was, and the kernel never did, it may run only where it was
+//! seen. Tasks of one name are taken together until one of them has evidence of
+//! its own; a CPU where it does run is always added.
 
-use placewise_machine::Machine;
-use placewise_policy::Cpumask;
+use std::collections::BTreeMap;
 
-use crate::task::TaskId;
+use placewise_machine::{CpuSet, Machine};
 
-#[derive(Clone, Copy)]
+use crate::task::{NameId, TaskId, Tasks};
+
+/// So many answers outside of where a task was seen, in a row, and it is held to that.
+const REFUSALS: u32 = 3;
+const REFUSALS_OF_NAME: u32 = 4;
+/// A task that was held wrongly so often may run anywhere.
+const ESCAPES_MAX: u32 = 4;
+
+/// The CPUs a task may run on.
+#[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    pub cpus: Cpumask,
-    pub nr: u16,
+    pub cpus: CpuSet,
     pub per_cpu_kthread: bool,
 }
 
+/// Where something was seen, and how often it was not where the policy expected it.
+#[derive(Clone, Copy, Default)]
+struct Sightings {
+    seen: CpuSet,
+    refusals: u32,
+    escapes: u32,
+    held: bool,
+}
+
+impl Sightings {
+    /// True if this changes what follows from them.
+    fn see(&mut self, cpu: u32) -> bool {
+        self.seen.insert(cpu as usize);
+        self.refusals = 0;
+        if !self.held {
+            return false;
+        }
+        self.escapes += 1;
+        self.held = self.escapes < ESCAPES_MAX;
+        true
+    }
+
+    /// The same.
+    fn refuse(&mut self, predicted: u32, enough: u32) -> bool {
+        if self.held || self.escapes >= ESCAPES_MAX || self.seen.contains(predicted as usize) {
+            return false;
+        }
+        self.refusals += 1;
+        self.held = self.refusals >= enough;
+        self.held
+    }
+}
+
+/// What is known of affinities.
 pub struct Affinity {
-    all: Allowed,
+    online: CpuSet,
+    /// From the trace's header, by pid.
+    stated: BTreeMap<u32, CpuSet>,
+    tasks: Vec<Sightings>,
+    names: Vec<Sightings>,
+    generation: u64,
 }
 
 impl Affinity {
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &Machine, stated: BTreeMap<u32, CpuSet>) -> Self {
         let online = machine.online();
-        Affinity {
-            all: Allowed {
-                cpus: Cpumask { bits: *online.words() },
-                nr: online.len() as u16,
-                per_cpu_kthread: false,
-            },
+        Affinity { online, stated, tasks: Vec::new(), names: Vec::new(), generation: 1 }
+    }
+
+    /// Changes whenever an answer of [`of`](Self::of) may.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where `task` may run, which is on `cpu` or was last.
+    pub fn of(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) -> Allowed {
+        if let Some(cpu) = bound_to(tasks.name_of(task), cpu)
+            && self.online.contains(cpu as usize)
+        {
+            return Allowed { cpus: CpuSet::single(cpu as usize), per_cpu_kthread: true };
+        }
+        let stated = self.stated.get(&tasks.get(task).pid).map(|&cpus| cpus & self.online);
+        let cpus =
+            stated.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| self.inferred(task, tasks));
+        Allowed { cpus, per_cpu_kthread: false }
+    }
+
+    fn inferred(&mut self, task: TaskId, tasks: &Tasks) -> CpuSet {
+        let by_name = *entry(&mut self.names, tasks.get(task).name);
+        let own = *entry(&mut self.tasks, task);
+        if own.held {
+            own.seen
+        } else if by_name.held && own.escapes == 0 {
+            by_name.seen
+        } else {
+            self.online
         }
     }
 
-    pub fn of(&self, _task: TaskId, name: &str, cpu: u32) -> Allowed {
-        if bound_to(name) == Some(cpu) {
-            let mut cpus = Cpumask { bits: [0; 16] };
-            cpus.bits[cpu as usize / 64] = 1 << (cpu % 64);
-            return Allowed { cpus, nr: 1, per_cpu_kthread: true };
+    /// `task` was put on `cpu`.
+    pub fn see(&mut self, task: TaskId, name: NameId, cpu: u32) {
+        if entry(&mut self.tasks, task).seen.contains(cpu as usize) {
+            return;
         }
-        self.all
+        let changed = entry(&mut self.tasks, task).see(cpu);
+        let by_name = entry(&mut self.names, name);
+        let changed_by_name = !by_name.seen.contains(cpu as usize) && by_name.see(cpu);
+        self.generation += u64::from(changed || changed_by_name);
     }
 
-    pub fn widen(&mut self, _task: TaskId, _cpu: u32) {}
-    pub fn learn(&mut self, _task: TaskId, _predicted: u32, _actual: u32) {}
-    pub fn inherit(&mut self, _child: TaskId, _parent: TaskId) {}
+    /// The policy has answered, and so has the kernel.
+    pub fn judge(&mut self, task: TaskId, name: NameId, predicted: u32, actual: u32) {
+        if predicted == actual {
+            return;
+        }
+        let changed = entry(&mut self.tasks, task).refuse(predicted, REFUSALS);
+        let changed_by_name = entry(&mut self.names, name).refuse(predicted, REFUSALS_OF_NAME);
+        self.generation += u64::from(changed || changed_by_name);
+    }
+
+    /// A child starts with its creator's affinity.
+    pub fn inherit(&mut self, child: TaskId, parent: TaskId) {
+        let held = *entry(&mut self.tasks, parent);
+        *entry(&mut self.tasks, child) = if held.held { held } else { Sightings::default() };
+    }
+
+    pub fn forget(&mut self, task: TaskId) {
+        *entry(&mut self.tasks, task) = Sightings::default();
+    }
+
+    /// Tasks that are held to where they were seen.
+    pub fn nr_held(&self) -> usize {
+        self.tasks.iter().filter(|sightings| sightings.held).count()
+    }
 }
 
-/// The CPU in the name of a per-CPU kernel thread: `ksoftirqd/3`, `kworker/3:1H`.
-fn bound_to(name: &str) -> Option<u32> {
-    let (_, rest) = name.rsplit_once('/')?;
-    let digits = rest.split(':').next()?;
-    digits.parse().ok()
+fn entry(of: &mut Vec<Sightings>, index: u32) -> &mut Sightings {
+    let at = index as usize;
+    if of.len() <= at {
+        of.resize(at + 1, Sightings::default());
+    }
+    &mut of[at]
+}
+
+/// The CPU in the name of a per-CPU kernel thread: `kworker/3:1H`, and if it is there too,
+/// `ksoftirqd/3`.
+fn bound_to(name: &str, cpu: u32) -> Option<u32> {
+    let (kind, rest) = name.rsplit_once('/')?;
+    let named = rest.split([':', '-', '+']).next()?.parse().ok()?;
+    (kind == "kworker" || named == cpu).then_some(named)
 }

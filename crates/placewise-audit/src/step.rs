@@ -17,6 +17,8 @@ pub struct Step {
 
 #[derive(Clone, Debug)]
 pub enum Action {
+    /// The trace begins; ticks were seen this long after multiples of their period.
+    Begin { tick_phase_ns: Option<u64> },
     /// `task` runs on the step's CPU when the trace begins, or after a gap in it.
     Running { task: TaskId },
     /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.
@@ -62,6 +64,8 @@ pub enum PrevState {
     /// It wanted to run on.
     Runnable,
     Asleep,
+    /// Stopped, traced or parked: off the queue at once, whatever its share.
+    Stopped,
     Dead,
 }
 
@@ -72,7 +76,8 @@ impl PrevState {
             // A preempted task stays queued, whatever it was about to do.
             [.., b'+'] => PrevState::Runnable,
             [b'X' | b'Z', ..] => PrevState::Dead,
-            _ => PrevState::Asleep,
+            [b'S' | b'D' | b'I', ..] => PrevState::Asleep,
+            _ => PrevState::Stopped,
         }
     }
 }

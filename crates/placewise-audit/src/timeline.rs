@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use placewise_policy::{FIRST_TASK, NR_CPUS};
-use placewise_trace::{Event, Record};
+use placewise_trace::{Context, Event, Record};
 
 use crate::step::{Action, Outcome, PrevState, Step};
 use crate::task::{TaskId, Tasks};
@@ -23,6 +23,12 @@ const WINDOW: usize = 1 << 16;
 
 /// Steps that are read before the first is handed out, to see what each CPU ran.
 const LOOK_AHEAD: usize = 1 << 13;
+
+/// How finely the phase of the tick is told.
+const TICK_PARTS: u64 = 64;
+
+/// Fewer wakeups in one part of the period tell no phase.
+const TICK_WAKEUPS: u32 = 4;
 
 /// A wakeup that has begun.
 #[derive(Clone, Copy)]
@@ -51,6 +57,7 @@ pub struct Repairs {
 /// Turns records into steps.
 pub struct Timeline {
     nr_cpus: u32,
+    tick_ns: u64,
     tasks: Tasks,
     window: VecDeque<Step>,
     /// How many steps have left the window.
@@ -67,9 +74,11 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    pub fn new(nr_cpus: u32) -> Self {
+    /// For a machine with so many CPUs, and a tick of that period.
+    pub fn new(nr_cpus: u32, tick_ns: u64) -> Self {
         Timeline {
             nr_cpus: nr_cpus.min(NR_CPUS),
+            tick_ns,
             tasks: Tasks::new(),
             window: VecDeque::new(),
             handed_out: 0,
@@ -96,6 +105,9 @@ impl Timeline {
         if record.cpu >= self.nr_cpus {
             self.repairs.impossible_events += 1;
             return;
+        }
+        if let Event::LostEvents { count } = record.event {
+            return self.lost(record, count);
         }
         self.follow_current(record);
         if self.push_event(record).is_none() {
@@ -217,6 +229,9 @@ impl Timeline {
                 _ => {}
             }
         }
+        let tick_phase_ns = tick_phase(&self.window, self.tick_ns);
+        let action = Action::Begin { tick_phase_ns };
+        first.insert(0, Step { time_ns: start, cpu: 0, context: Context::Unknown, action });
         for step in first.into_iter().rev() {
             self.shift_positions();
             self.window.push_front(step);
@@ -282,6 +297,7 @@ impl Timeline {
             Event::Decision(ref decision) => {
                 self.step(record, Action::Decided(decision.clone()));
             }
+            Event::LostEvents { .. } => {}
         }
         Some(())
     }
@@ -356,4 +372,19 @@ impl Timeline {
             });
         }
     }
+}
+
+/// Soft interrupts that wake somebody mostly follow a tick: where in its period do most?
+fn tick_phase(steps: &VecDeque<Step>, tick_ns: u64) -> Option<u64> {
+    let mut counts = [0u32; TICK_PARTS as usize];
+    for step in steps {
+        if matches!(step.action, Action::Waking { .. }) && step.context == Context::SoftInterrupt {
+            counts[(step.time_ns % tick_ns * TICK_PARTS / tick_ns) as usize] += 1;
+        }
+    }
+    let total: u32 = counts.iter().sum();
+    let most = *counts.iter().max()?;
+    let part = counts.iter().position(|&count| count == most)? as u64;
+    let clear = most >= TICK_WAKEUPS && most * 4 >= total;
+    clear.then_some(part * tick_ns / TICK_PARTS)
 }

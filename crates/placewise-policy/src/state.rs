@@ -38,6 +38,20 @@ impl Placement {
     }
 }
 
+/// Starts a struct of the policy as all zeros.
+macro_rules! zero_by_default {
+    ($($name:ty),*) => {
+        $(impl Default for $name {
+            fn default() -> Self {
+                // SAFETY: it is made of integers only, for which all-zero bytes are valid.
+                unsafe { std::mem::zeroed() }
+            }
+        })*
+    };
+}
+
+zero_by_default!(SchedAvg, Task);
+
 /// Makes a method of [`Placement`] of each entry point of `native.c`.
 macro_rules! entry_points {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {

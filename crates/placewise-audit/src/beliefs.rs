@@ -1,0 +1,107 @@
+//! What a wakeup decision read and no tracepoint shows: was it sync, and had
+//! the two tasks so many wake flips from before the trace that it was wide?
+//!
+//! Both follow from who wakes whom. So for each waker's and wakee's names the
+//! outcomes of earlier wakeups tell which of the four combinations explains them
+//! best; that one is believed for the next. A decision never learns from its own
+//! outcome before it is judged.
+//!
+//! Limit: names stand for what tasks do; pairs beyond the limit are taken for
+//! neither sync nor wide.
+
+use std::collections::HashMap;
+
+use crate::task::NameId;
+
+const PAIRS_MAX: usize = 1 << 16;
+const SCORE_MAX: i8 = 8;
+/// So many of a pair's first wakeups are all tried under every hypothesis.
+const TRIALS: u32 = 16;
+/// Later ones that were explained are, one in so many.
+const SAMPLE: u32 = 16;
+
+/// What may have been the case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hypothesis {
+    pub sync: bool,
+    pub wide: bool,
+}
+
+impl Hypothesis {
+    /// In the order in which equal ones are preferred.
+    pub const ALL: [Hypothesis; 4] = [
+        Hypothesis { sync: false, wide: false },
+        Hypothesis { sync: true, wide: false },
+        Hypothesis { sync: false, wide: true },
+        Hypothesis { sync: true, wide: true },
+    ];
+}
+
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    scores: [i8; Hypothesis::ALL.len()],
+    seen: u32,
+}
+
+/// What is believed of each pair of names.
+#[derive(Default)]
+pub struct Beliefs {
+    pairs: HashMap<(NameId, NameId), Pair>,
+    pub counts: BeliefCounts,
+}
+
+/// How often something was believed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BeliefCounts {
+    pub sync: u64,
+    pub wide: u64,
+}
+
+impl Beliefs {
+    /// What is believed of a wakeup, if it may have been sync.
+    pub fn of(&mut self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
+        let scores =
+            self.pairs.get(&(waker, wakee)).map_or_else(Default::default, |pair| pair.scores);
+        let mut best = 0;
+        for at in 1..scores.len() {
+            if scores[at] > scores[best] && (may_be_sync || !Hypothesis::ALL[at].sync) {
+                best = at;
+            }
+        }
+        let belief = Hypothesis::ALL[best];
+        self.counts.sync += u64::from(belief.sync);
+        self.counts.wide += u64::from(belief.wide);
+        belief
+    }
+
+    /// Is it worth trying this wakeup under every hypothesis?
+    pub fn wants_trial(&mut self, waker: NameId, wakee: NameId, explained: bool) -> bool {
+        let full = self.pairs.len() >= PAIRS_MAX;
+        match self.pairs.get_mut(&(waker, wakee)) {
+            Some(pair) => {
+                pair.seen = pair.seen.saturating_add(1);
+                !explained || pair.seen < TRIALS || pair.seen % SAMPLE == 0
+            }
+            None if full => false,
+            None => {
+                self.pairs.insert((waker, wakee), Pair::default());
+                true
+            }
+        }
+    }
+
+    /// Which hypotheses explained a wakeup; `None` was not possible.
+    pub fn learn(&mut self, waker: NameId, wakee: NameId, explained: [Option<bool>; 4]) {
+        let Some(pair) = self.pairs.get_mut(&(waker, wakee)) else { return };
+        if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
+            return;
+        }
+        for (score, explained) in pair.scores.iter_mut().zip(explained) {
+            match explained {
+                Some(true) => *score = (*score + 1).min(SCORE_MAX),
+                Some(false) => *score = (*score - 1).max(-SCORE_MAX),
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Which wakeups and forks of a trace ran a placement, and what the policy says
+//! of each.
+//!
+//! A wakeup runs none if its wakee was still queued, was switching out on its CPU
+//! and went over that CPU's wake list, or slept delayed; if it may run on one CPU
+//! only; or if it is no fair task. If the wakee was still on its CPU and the waker
+//! waited for it, the decision is made when it has switched out.
+//!
+//! A delayed task that is woken stays where it is and is enqueued by the waker at
+//! once. An ordinary one may look the same: then the lag that the queue was
+//! rebuilt with decides which it was.
+
+use placewise_policy::*;
+use placewise_run_queue::{Dequeue, Enqueue};
+use placewise_trace::Context;
+
+use crate::beliefs::Hypothesis;
+use crate::reconstruction::{Reconstruction, Whereabouts, is_fair};
+use crate::step::{Outcome, Step};
+use crate::task::{TaskId, Tasks};
+
+/// A wakeup, as the trace tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wakeup {
+    pub waking_cpu: u32,
+    pub prev_cpu: u32,
+    pub context: Context,
+    pub outcome: Outcome,
+}
+
+/// Why a wakeup or a fork ran no placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoPlacement {
+    /// The wakee had not been switched out.
+    StillQueued,
+    /// It was switching out, and went over its CPU's wake list.
+    StillOnCpu,
+    /// It slept, but was still queued (delayed dequeue).
+    Delayed,
+    /// It may run on one CPU only.
+    Bound,
+    /// It is no fair task.
+    OtherClass,
+    /// The trace does not show how it ended.
+    NoEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Wakeup,
+    Fork,
+}
+
+/// One decision of the kernel beside that of the policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub kind: Kind,
+    pub task: TaskId,
+    pub waker: TaskId,
+    pub waking_cpu: u32,
+    pub prev_cpu: u32,
+    /// What the kernel chose.
+    pub actual: u32,
+    /// What the policy chooses.
+    pub predicted: u32,
+    /// How the policy came to it.
+    pub decision: Decision,
+    /// What it was told that the trace does not show.
+    pub believed: Hypothesis,
+}
+
+/// What a step was.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict {
+    Nothing,
+    NoPlacement(NoPlacement),
+    Placed(Placed),
+}
+
+impl Reconstruction {
+    pub(crate) fn waking(
+        &mut self,
+        step: &Step,
+        task: TaskId,
+        prev_cpu: u32,
+        outcome: Option<Outcome>,
+        tasks: &Tasks,
+    ) -> Verdict {
+        if task < FIRST_TASK {
+            return Verdict::Nothing;
+        }
+        self.meet(task, prev_cpu, tasks);
+        let Some(outcome) = outcome else {
+            return Verdict::NoPlacement(NoPlacement::NoEnd);
+        };
+        let wakeup = Wakeup { waking_cpu: step.cpu, prev_cpu, context: step.context, outcome };
+        if self.whereabouts(task) == Whereabouts::Queued && !self.is_delayed(task) {
+            return self.wake_queued(task, wakeup);
+        }
+        self.wake_sleeper(task, &wakeup, tasks)
+    }
+
+    /// The wakee is running, or waiting to run.
+    fn wake_queued(&mut self, task: TaskId, wakeup: Wakeup) -> Verdict {
+        if self.current(wakeup.prev_cpu) != task {
+            return Verdict::NoPlacement(NoPlacement::StillQueued);
+        }
+        let Outcome { migrated, woken_by, .. } = wakeup.outcome;
+        if !migrated && woken_by == wakeup.prev_cpu && woken_by != wakeup.waking_cpu {
+            return Verdict::NoPlacement(NoPlacement::StillOnCpu);
+        }
+        self.trail(task).spinning = Some(wakeup);
+        Verdict::Nothing
+    }
+
+    pub(crate) fn wake_sleeper(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {
+        if self.is_delayed(task) {
+            if stayed(wakeup) {
+                self.inferred.delayed_by_lag += 1;
+                return Verdict::NoPlacement(NoPlacement::Delayed);
+            }
+            self.take_off_queue(task, Dequeue::Sleep);
+        }
+        self.state.set_task_cpu(task, wakeup.prev_cpu);
+        self.trail(task).whereabouts = Whereabouts::Waking;
+        let verdict = match self.no_placement(task, wakeup, tasks) {
+            Some(reason) => Verdict::NoPlacement(reason),
+            None => Verdict::Placed(self.place_wakee(task, wakeup, tasks)),
+        };
+        let Outcome { cpu, migrated, woken_by, .. } = wakeup.outcome;
+        if !migrated && woken_by == cpu && cpu != wakeup.waking_cpu {
+            self.send(task, cpu);
+        }
+        verdict
+    }
+
+    fn no_placement(
+        &mut self,
+        task: TaskId,
+        wakeup: &Wakeup,
+        tasks: &Tasks,
+    ) -> Option<NoPlacement> {
+        if !is_fair(tasks.get(task).prio) {
+            return Some(NoPlacement::OtherClass);
+        }
+        if self.state.task[task as usize].nr_cpus_allowed == 1 {
+            return Some(NoPlacement::Bound);
+        }
+        if !self.must_have_been_delayed(task, wakeup) {
+            return None;
+        }
+        self.inferred.delayed_by_wake_list += 1;
+        self.queues.spend_lag(task);
+        Some(NoPlacement::Delayed)
+    }
+
+    /// The waker enqueued it at once, where an ordinary wakeup would have used the wake list.
+    fn must_have_been_delayed(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
+        self.may_have_been_delayed(task, wakeup)
+            && wakeup.waking_cpu != wakeup.prev_cpu
+            && self.state.ttwu_queue_wakelist(task, wakeup.waking_cpu, wakeup.prev_cpu, false)
+    }
+
+    fn may_have_been_delayed(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
+        self.state.profile.delayed_dequeue && self.trail(task).slept_beside_others && stayed(wakeup)
+    }
+
+    fn place_wakee(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Placed {
+        for cpu in [wakeup.waking_cpu, wakeup.prev_cpu] {
+            self.catch_up_loads(cpu);
+            self.renew_scan_limit(cpu);
+        }
+        let Wakeup { waking_cpu, prev_cpu, context, .. } = *wakeup;
+        let waker = self.current(waking_cpu);
+        let question = Question {
+            waker,
+            wakee: task,
+            waking_cpu,
+            prev_cpu,
+            interrupt: context.is_interrupt(),
+            names: (tasks.get(waker).name, tasks.get(task).name),
+            // Timers and interrupts of devices wake for themselves.
+            may_be_sync: waker >= FIRST_TASK && !context.is_hard_interrupt(),
+        };
+        let actual = wakeup.outcome.cpu;
+        let (predicted, decision, believed) = self.judge(&question, actual);
+        if predicted != actual && self.may_have_been_delayed(task, wakeup) {
+            self.inferred.perhaps_delayed += 1;
+            self.queues.spend_lag(task);
+        }
+        self.correct_scan_limit(&decision, actual);
+        self.affinity.judge(task, question.names.1, predicted, actual);
+        Placed {
+            kind: Kind::Wakeup,
+            task,
+            waker,
+            waking_cpu,
+            prev_cpu,
+            actual,
+            predicted,
+            decision,
+            believed,
+        }
+    }
+
+    /// The kernel's scan limit was not what was reckoned: it found a CPU beyond it, or none within.
+    fn correct_scan_limit(&mut self, decision: &Decision, actual: u32) {
+        let target = u32::from(decision.target_cpu);
+        let llc = usize::from(self.state.cpu[target as usize].llc);
+        if self.state.profile.scan_limit != SIS_UTIL
+            || usize::from(self.state.cpu[actual as usize].llc) != llc
+            || decision.has_idle_cores != 0 && decision.scan_limit != 0
+        {
+            return;
+        }
+        match u32::from(decision.search) {
+            SEARCH_FAILED if actual != target => {
+                self.state.llc[llc].nr_idle_scan = self.state.llc[llc].size;
+            }
+            SEARCH_IDLE_CPU if actual == target && self.state.llc[llc].nr_idle_scan > 0 => {
+                self.state.llc[llc].nr_idle_scan -= 1;
+            }
+            _ => return,
+        }
+        self.inferred.scan_limits += 1;
+    }
+
+    /// Answers under the hypothesis that is believed, then sees which would have been right.
+    fn judge(&mut self, question: &Question, actual: u32) -> (u32, Decision, Hypothesis) {
+        let (waker, wakee) = question.names;
+        let believed = self.beliefs.of(waker, wakee, question.may_be_sync);
+        let before = Memory::of(&self.state, question);
+        let predicted = self.ask(question, believed);
+        let decision = self.state.decision;
+        let after = Memory::of(&self.state, question);
+        if self.beliefs.wants_trial(waker, wakee, predicted == actual) {
+            let explained = Hypothesis::ALL.map(|hypothesis| {
+                if hypothesis == believed {
+                    return Some(predicted == actual);
+                }
+                (question.may_be_sync || !hypothesis.sync).then(|| {
+                    before.restore(&mut self.state, question);
+                    self.ask(question, hypothesis) == actual
+                })
+            });
+            self.beliefs.learn(waker, wakee, explained);
+        }
+        after.restore(&mut self.state, question);
+        self.state.decision = decision;
+        (predicted, decision, believed)
+    }
+
+    fn ask(&mut self, question: &Question, hypothesis: Hypothesis) -> u32 {
+        let own = self.state.task[question.waker as usize].wakee_flips;
+        if hypothesis.wide {
+            self.pretend_wide(question);
+        }
+        let interrupt = if question.interrupt { WF_INTERRUPT } else { 0 };
+        let sync = if hypothesis.sync { WF_SYNC } else { 0 };
+        let answer = self.state.select_task_rq(
+            question.wakee,
+            question.prev_cpu,
+            question.waking_cpu,
+            WF_TTWU | interrupt | sync,
+            self.now,
+        );
+        if hypothesis.wide {
+            self.state.task[question.waker as usize].wakee_flips = own.saturating_add(1);
+        }
+        answer
+    }
+
+    /// Gives both the fewest flips that make the wakeup wide.
+    fn pretend_wide(&mut self, question: &Question) {
+        let factor =
+            self.state.llc[usize::from(self.state.cpu[question.waking_cpu as usize].llc)].size;
+        let wakee = &mut self.state.task[question.wakee as usize];
+        wakee.wakee_flips = wakee.wakee_flips.max(factor);
+        let flips = wakee.wakee_flips.saturating_mul(factor);
+        // Whatever record_wakee() halves first.
+        let waker = &mut self.state.task[question.waker as usize];
+        waker.wakee_flips = waker.wakee_flips.max(flips.saturating_mul(2));
+    }
+
+    pub(crate) fn wakeup_new(
+        &mut self,
+        cpu: u32,
+        task: TaskId,
+        target_cpu: u32,
+        tasks: &Tasks,
+    ) -> Verdict {
+        self.meet(task, cpu, tasks);
+        for each in 0..self.state.root.nr_cpu_ids {
+            self.catch_up_loads(each);
+        }
+        let predicted = self.state.select_task_rq(task, cpu, cpu, WF_FORK, self.now);
+        let decision = self.state.decision;
+        if self.whereabouts(task) == Whereabouts::Asleep {
+            self.state.place_new_task(task, target_cpu);
+        }
+        self.put_on_queue(task, target_cpu, Enqueue::Fork, tasks);
+        if !is_fair(tasks.get(task).prio) {
+            return Verdict::NoPlacement(NoPlacement::OtherClass);
+        }
+        if self.state.task[task as usize].nr_cpus_allowed == 1 {
+            return Verdict::NoPlacement(NoPlacement::Bound);
+        }
+        self.affinity.judge(task, tasks.get(task).name, predicted, target_cpu);
+        Verdict::Placed(Placed {
+            kind: Kind::Fork,
+            task,
+            waker: decision.waker,
+            waking_cpu: cpu,
+            prev_cpu: cpu,
+            actual: target_cpu,
+            predicted,
+            decision,
+            believed: Hypothesis::default(),
+        })
+    }
+}
+
+/// The wakee did not move, and the waker enqueued it.
+fn stayed(wakeup: &Wakeup) -> bool {
+    !wakeup.outcome.migrated && wakeup.outcome.woken_by == wakeup.waking_cpu
+}
+
+/// What a wakeup asks the policy.
+struct Question {
+    waker: TaskId,
+    wakee: TaskId,
+    waking_cpu: u32,
+    prev_cpu: u32,
+    interrupt: bool,
+    may_be_sync: bool,
+    /// Of the waker and the wakee.
+    names: (u32, u32),
+}
+
+/// What a wakeup decision changes, so that it can be made again.
+struct Memory {
+    waker: (u32, u32, u64, u16),
+    wakee: (u32, u16),
+    has_idle_cores: [u32; 2],
+}
+
+impl Memory {
+    fn llcs(state: &State, question: &Question) -> [usize; 2] {
+        [question.waking_cpu, question.prev_cpu].map(|cpu| usize::from(state.cpu[cpu as usize].llc))
+    }
+
+    fn of(state: &State, question: &Question) -> Self {
+        let waker = &state.task[question.waker as usize];
+        let wakee = &state.task[question.wakee as usize];
+        Memory {
+            waker: (
+                waker.last_wakee,
+                waker.wakee_flips,
+                waker.wakee_flip_decay_ts,
+                waker.recent_used_cpu,
+            ),
+            wakee: (wakee.wakee_flips, wakee.recent_used_cpu),
+            has_idle_cores: Self::llcs(state, question).map(|llc| state.llc[llc].has_idle_cores),
+        }
+    }
+
+    fn restore(&self, state: &mut State, question: &Question) {
+        let waker = &mut state.task[question.waker as usize];
+        (waker.last_wakee, waker.wakee_flips, waker.wakee_flip_decay_ts, waker.recent_used_cpu) =
+            self.waker;
+        let wakee = &mut state.task[question.wakee as usize];
+        (wakee.wakee_flips, wakee.recent_used_cpu) = self.wakee;
+        for (llc, has_idle_cores) in
+            Self::llcs(state, question).into_iter().zip(self.has_idle_cores)
+        {
+            state.llc[llc].has_idle_cores = has_idle_cores;
+        }
+    }
+}

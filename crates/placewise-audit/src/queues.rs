@@ -1,0 +1,127 @@
+//! Virtual time on the run queues of a trace: does a task that goes to sleep
+//! stay queued?
+//!
+//! What runs next is known; what is rebuilt is how far ahead of its share a task
+//! was when it slept (delayed dequeue, v6.12 on), and when it left the queue
+//! after all. Lags are 0 when a trace begins, and slices are all the default.
+
+use placewise_machine::Machine;
+use placewise_policy::{FIRST_TASK, NR_CPUS, NR_TASKS, Profile, RUN_QUEUE_EEVDF, topology};
+use placewise_run_queue::{Dequeue, Enqueue, Entity, RunQueue, Tunables};
+
+use crate::task::TaskId;
+
+/// The run queues, for kernels where a sleeper may stay queued.
+pub struct Queues {
+    queues: Vec<RunQueue>,
+    entities: Vec<Entity>,
+}
+
+impl Queues {
+    pub fn new(machine: &Machine, profile: &Profile) -> Self {
+        let scale = topology::tunable_scale(machine);
+        let tick = 1_000_000_000 / u64::from(machine.costs.hz);
+        let tunables = Tunables::new(profile, scale, tick);
+        let nr_queues = if profile.run_queue == RUN_QUEUE_EEVDF && profile.delayed_dequeue {
+            NR_CPUS as usize
+        } else {
+            0
+        };
+        Queues {
+            queues: (0..nr_queues).map(|_| RunQueue::new(profile, tunables)).collect(),
+            entities: if nr_queues > 0 {
+                vec![Entity::default(); NR_TASKS as usize]
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    fn queue(&mut self, cpu: u32) -> Option<(&mut RunQueue, &mut [Entity])> {
+        self.queues.get_mut(cpu as usize).map(|queue| (queue, &mut self.entities[..]))
+    }
+
+    /// A task appears, with no lag.
+    pub fn meet(&mut self, task: TaskId, weight: u32) {
+        if let Some(entity) = self.entities.get_mut(task as usize) {
+            *entity = Entity { weight: u64::from(weight), ..Entity::default() };
+        }
+    }
+
+    pub fn reweight(&mut self, task: TaskId, weight: u32) {
+        if let Some(entity) = self.entities.get_mut(task as usize) {
+            entity.weight = u64::from(weight);
+        }
+    }
+
+    /// The task turns out to have stayed queued until its lag was spent.
+    pub fn spend_lag(&mut self, task: TaskId) {
+        if let Some(entity) = self.entities.get_mut(task as usize) {
+            entity.lag = 0;
+        }
+    }
+
+    /// The current task of `cpu` ran for `ns`.
+    pub fn account(&mut self, cpu: u32, current: TaskId, ns: u64) {
+        if let Some((queue, entities)) = self.queue(cpu)
+            && ns > 0
+        {
+            queue.account(entities, current, ns);
+        }
+    }
+
+    pub fn enqueue(&mut self, cpu: u32, current: TaskId, task: TaskId, why: Enqueue) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.enqueue(entities, running(current), task, why);
+        }
+    }
+
+    pub fn dequeue(&mut self, cpu: u32, current: TaskId, task: TaskId, why: Dequeue) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.dequeue(entities, running(current), task, why);
+        }
+    }
+
+    /// The current task waits again, or sleeps where it is.
+    pub fn put_back(&mut self, cpu: u32, current: TaskId) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.put_back(entities, current);
+        }
+    }
+
+    /// A task that waits becomes current.
+    pub fn take(&mut self, cpu: u32, task: TaskId) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.take(entities, task);
+        }
+    }
+
+    /// Would the current task, going to sleep, stay queued?
+    pub fn delays(&self, cpu: u32, current: TaskId) -> bool {
+        self.queues
+            .get(cpu as usize)
+            .is_some_and(|queue| !queue.is_eligible(&self.entities, Some(current), current))
+    }
+
+    /// The task that a pick on `cpu` would come upon first.
+    pub fn pick(&mut self, cpu: u32) -> Option<TaskId> {
+        let (queue, entities) = self.queue(cpu)?;
+        queue.pick(entities)
+    }
+
+    pub fn finish_delayed(&mut self, cpu: u32, task: TaskId) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.finish_delayed(entities, task);
+        }
+    }
+
+    pub fn requeue_delayed(&mut self, cpu: u32, current: TaskId, task: TaskId) {
+        if let Some((queue, entities)) = self.queue(cpu) {
+            queue.requeue_delayed(entities, running(current), task);
+        }
+    }
+}
+
+fn running(current: TaskId) -> Option<TaskId> {
+    (current >= FIRST_TASK).then_some(current)
+}
