@@ -1,0 +1,276 @@
+//! One pass over a trace: the kernel's decisions beside those of its own policy and of others.
+//!
+//! ```text
+//! reader -> Timeline -> one Reconstruction per policy -> tallies
+//! ```
+//!
+//! Memory does not grow with the length of the trace. The policies see the same steps; after each
+//! decision all of them go on from where the kernel put the task, so a difference between two of
+//! them is that of one decision, not of what followed from earlier ones.
+
+use std::collections::BTreeMap;
+
+use placewise_machine::{CpuSet, Machine, MachineError};
+use placewise_policy::{Policy, State};
+use placewise_trace::{Header, Losses, TraceError, TraceReader};
+
+use crate::agreement::Agreement;
+use crate::cost::{Cost, CostReport};
+use crate::decide::{Kind, NoPlacement, Placed, Verdict};
+use crate::distance::Distance;
+use crate::explain::Sight;
+use crate::inference::InferenceCounts;
+use crate::placements::{ByDistance, Moves, Placements};
+use crate::reconstruction::Reconstruction;
+use crate::step::{Action, Step};
+use crate::task::{TaskId, Tasks};
+use crate::timeline::{Repairs, Timeline};
+
+const NSEC_PER_SEC: u64 = 1_000_000_000;
+/// Steps between two calls of [`Observer::progress`].
+const PROGRESS_STEP: u64 = 1 << 16;
+
+/// What to audit a trace with.
+pub struct Options<'a> {
+    /// Affinities that the trace's header knows, by pid.
+    pub affinities: &'a std::collections::BTreeMap<u32, placewise_machine::CpuSet>,
+    pub machine: &'a Machine,
+    /// That of the kernel that made the trace.
+    pub kernel: &'a Policy,
+    /// What else the kernel might have done.
+    pub others: &'a [Policy],
+    /// Only tasks of this name count.
+    pub task: Option<&'a str>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
+/// Everything about a trace.
+#[derive(Debug)]
+pub struct Audit {
+    pub events: u64,
+    pub losses: Losses,
+    pub repairs: Repairs,
+    pub moves: Moves,
+    /// Most moves first.
+    pub moves_by_name: Vec<(String, Moves)>,
+    pub cost: CostReport,
+    pub agreement: Agreement,
+    /// Wakeups and forks that ran no placement, by reason.
+    pub no_placement: BTreeMap<NoPlacement, u64>,
+    /// What was inferred for the kernel's own policy.
+    pub inferred: InferenceCounts,
+    /// One for each of [`Options::others`].
+    pub others: Vec<Other>,
+}
+
+/// What a policy that is not the kernel's would have done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Other {
+    /// Decisions of the kernel's policy that it was asked to take too.
+    pub decisions: u64,
+    /// Its answer is another CPU than that of the kernel's policy.
+    pub other_cpu: u64,
+    /// Its answer is in another LLC.
+    pub other_llc: u64,
+    /// From the previous CPU to its answer.
+    pub wakeups: ByDistance,
+    pub forks: ByDistance,
+}
+
+impl Other {
+    fn record(&mut self, kernel: &Placed, answer: u32, state: &State) {
+        let llc = |cpu: u32| state.cpu[cpu as usize].llc;
+        self.decisions += 1;
+        self.other_cpu += u64::from(answer != kernel.predicted);
+        self.other_llc += u64::from(llc(answer) != llc(kernel.predicted));
+        let by_distance = match kernel.kind {
+            Kind::Wakeup => &mut self.wakeups,
+            Kind::Fork => &mut self.forks,
+        };
+        by_distance.add(Distance::of(state, kernel.prev_cpu, answer));
+    }
+}
+
+/// A decision as it is taken.
+pub struct Decided<'a> {
+    /// From 1, in the order of the trace; tasks that do not count have none.
+    pub number: u64,
+    /// As the trace has it.
+    pub time_ns: u64,
+    pub placed: &'a Placed,
+    /// What the decision saw and overwrote.
+    pub sight: &'a Sight,
+    /// Under the kernel's policy, once the decision was taken.
+    pub state: &'a State,
+    pub tasks: &'a Tasks,
+}
+
+/// Looks on while a trace is audited.
+pub trait Observer {
+    fn progress(&mut self, _events: u64) {}
+    fn decided(&mut self, _decision: &Decided<'_>) {}
+}
+
+impl Observer for () {}
+
+/// Reads the trace to its end.
+pub fn audit(
+    reader: &mut TraceReader,
+    options: &Options<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Audit, AuditError> {
+    let mut pass = Pass::new(reader.header(), options, observer)?;
+    let tick_ns = NSEC_PER_SEC / u64::from(options.machine.costs.hz);
+    let mut timeline = Timeline::new(options.machine.cpus.len() as u32, tick_ns);
+    let mut events = 0;
+    while let Some(record) = reader.next_record()? {
+        timeline.push(&record);
+        events += 1;
+        if events % PROGRESS_STEP == 0 {
+            pass.observer.progress(events);
+        }
+        pass.drain(&mut timeline);
+    }
+    timeline.end();
+    pass.drain(&mut timeline);
+    Ok(pass.finish(events, &timeline, reader))
+}
+
+struct Pass<'a, 'o> {
+    options: &'a Options<'a>,
+    observer: &'o mut dyn Observer,
+    kernel: Reconstruction,
+    others: Vec<Reconstruction>,
+    placements: Placements,
+    cost: Cost,
+    agreement: Agreement,
+    no_placement: BTreeMap<NoPlacement, u64>,
+    differences: Vec<Other>,
+    decisions: u64,
+}
+
+impl<'a, 'o> Pass<'a, 'o> {
+    fn new(
+        header: &Header,
+        options: &'a Options<'a>,
+        observer: &'o mut dyn Observer,
+    ) -> Result<Self, MachineError> {
+        let stated: BTreeMap<u32, CpuSet> =
+            header.tasks.iter().map(|(&pid, task)| (pid, task.cpus)).collect();
+        let reconstruct = |policy| Reconstruction::new(options.machine, policy, &stated);
+        let kernel = reconstruct(options.kernel)?;
+        Ok(Pass {
+            options,
+            observer,
+            cost: Cost::new(options.machine, kernel.state()),
+            kernel,
+            others: options.others.iter().map(reconstruct).collect::<Result<_, _>>()?,
+            placements: Placements::default(),
+            agreement: Agreement::default(),
+            no_placement: BTreeMap::new(),
+            differences: vec![Other::default(); options.others.len()],
+            decisions: 0,
+        })
+    }
+
+    fn drain(&mut self, timeline: &mut Timeline) {
+        while let Some(step) = timeline.pop() {
+            self.step(&step, timeline.tasks());
+        }
+    }
+
+    fn step(&mut self, step: &Step, tasks: &Tasks) {
+        let sight = Sight::before(step, self.kernel.state());
+        let verdict = self.kernel.step(step, tasks);
+        let verdict = self.counted(step, verdict, tasks);
+        self.cost.step(step, &verdict, self.kernel.state(), tasks);
+        if let Action::Migrate { task, from, to, placement: false } = step.action
+            && self.counts(task, tasks)
+        {
+            let distance = Distance::of(self.kernel.state(), from, to);
+            self.placements.balanced(distance, tasks.get(task).name);
+        }
+        let answers: Vec<Verdict> =
+            self.others.iter_mut().map(|other| other.step(step, tasks)).collect();
+        match verdict {
+            Verdict::Placed(placed) => {
+                let sight = sight.unwrap_or_else(|| Sight::of(placed.task, self.kernel.state()));
+                self.placed(step, &placed, &answers, &sight, tasks);
+            }
+            Verdict::NoPlacement(why) => *self.no_placement.entry(why).or_default() += 1,
+            Verdict::Nothing => {}
+        }
+    }
+
+    /// Nothing, if it is about a task that does not count.
+    fn counted(&self, step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
+        let about = match &verdict {
+            Verdict::Placed(placed) => Some(placed.task),
+            Verdict::NoPlacement(_) => woken(step),
+            Verdict::Nothing => None,
+        };
+        match about {
+            Some(task) if self.counts(task, tasks) => verdict,
+            _ => Verdict::Nothing,
+        }
+    }
+
+    fn counts(&self, task: TaskId, tasks: &Tasks) -> bool {
+        self.options.task.is_none_or(|name| tasks.name_of(task) == name)
+    }
+
+    fn placed(
+        &mut self,
+        step: &Step,
+        placed: &Placed,
+        answers: &[Verdict],
+        sight: &Sight,
+        tasks: &Tasks,
+    ) {
+        let state = self.kernel.state();
+        self.decisions += 1;
+        self.agreement.record(placed, state);
+        let distance = Distance::of(state, placed.prev_cpu, placed.actual);
+        self.placements.placed(placed.kind, distance, tasks.get(placed.task).name);
+        for (other, answer) in self.differences.iter_mut().zip(answers) {
+            if let Verdict::Placed(answer) = answer {
+                other.record(placed, answer.predicted, state);
+            }
+        }
+        let (number, time_ns) = (self.decisions, step.time_ns);
+        self.observer.decided(&Decided { number, time_ns, placed, sight, state, tasks });
+    }
+
+    fn finish(self, events: u64, timeline: &Timeline, reader: &TraceReader) -> Audit {
+        Audit {
+            events,
+            losses: reader.losses().clone(),
+            repairs: timeline.repairs(),
+            moves: self.placements.overall,
+            moves_by_name: self.placements.by_name(timeline.tasks()),
+            cost: self.cost.report(timeline.tasks()),
+            agreement: self.agreement,
+            no_placement: self.no_placement,
+            inferred: self.kernel.inferred(),
+            others: self.differences,
+        }
+    }
+}
+
+/// The task that a step wakes.
+fn woken(step: &Step) -> Option<TaskId> {
+    match step.action {
+        Action::Waking { task, .. }
+        | Action::Wakeup { task, .. }
+        | Action::WakeupNew { task, .. } => Some(task),
+        Action::Switch { prev, .. } => Some(prev),
+        _ => None,
+    }
+}
