@@ -261,6 +261,13 @@ fn perf_script() {
             sleeps(),
         ),
         (
+            "  1[0] 1.000000: 42 [003] 12.000034: sched:sched_wakeup: receiver:43 [120] CPU:009",
+            12_000_034_000,
+            "1[0] 1.000000:",
+            42,
+            wakeup(),
+        ),
+        (
             "  swapper 0 [003] 12.000034: sched:sched_switch: prev_comm=sender prev_pid=42 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120",
             12_000_034_000,
             "swapper",

@@ -1,8 +1,8 @@
 //! What stands before an event: `comm-pid (tgid) [cpu] flags time: ` in ftrace and
 //! `trace-cmd report`, `comm pid/tid [cpu] time: ` in `perf script`.
 //!
-//! A comm may hold any text of 15 bytes at most. No comm can hold `[000] 0.000000: `, so the
-//! leftmost place where that can be read is the right one.
+//! A comm may hold any text of 15 bytes at most: too short for `1[000] 0.000000: `, a pid, CPU and
+//! time, so the leftmost place where these can be read is the right one.
 
 use memchr::memchr_iter;
 
@@ -27,13 +27,19 @@ pub(super) fn parse(line: &str) -> Option<(Prefix<'_>, &str)> {
 }
 
 fn parse_around(line: &str, bracket: usize) -> Option<(Prefix<'_>, &str)> {
-    let (cpu, rest) = digits(&line[bracket + 1..])?;
+    let (cpu, rest) = cpu(&line[bracket + 1..])?;
     let rest = skip_spaces(rest.strip_prefix("] ")?);
     let (flags, rest) = flags(rest)?;
     let (time_ns, rest) = time(rest)?;
     let (comm, pid) = task(&line[..bracket])?;
-    let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
     Some((Prefix { comm, pid, cpu, context: context(flags), time_ns }, skip_spaces(rest)))
+}
+
+/// At least three digits; `u32::MAX` when it does not fit.
+fn cpu(text: &str) -> Option<(u32, &str)> {
+    let (cpu, rest) = digits(text)?;
+    let padded = text.len() - rest.len() >= 3;
+    padded.then_some((u32::try_from(cpu).unwrap_or(u32::MAX), rest))
 }
 
 /// Flags are optional, and never start with a digit.
