@@ -15,11 +15,12 @@ use placewise_policy::{Policy, State};
 use placewise_trace::{Header, Losses, TraceError, TraceReader};
 
 use crate::agreement::Agreement;
-use crate::cost::distance::{ByDistance, Places};
 use crate::cost::{Cost, CostReport};
 use crate::decide::{Kind, NoPlacement, Placed, Verdict};
+use crate::distance::Distance;
 use crate::explain::Sight;
 use crate::inference::InferenceCounts;
+use crate::placements::{ByDistance, Moves, Placements};
 use crate::reconstruction::Reconstruction;
 use crate::step::{Action, Step};
 use crate::task::{TaskId, Tasks};
@@ -56,6 +57,9 @@ pub struct Audit {
     pub events: u64,
     pub losses: Losses,
     pub repairs: Repairs,
+    pub moves: Moves,
+    /// Most moves first.
+    pub moves_by_name: Vec<(String, Moves)>,
     pub cost: CostReport,
     pub agreement: Agreement,
     /// Wakeups and forks that ran no placement, by reason.
@@ -76,13 +80,13 @@ pub struct Other {
     /// Its answer is in another LLC.
     pub other_llc: u64,
     /// From the previous CPU to its answer.
-    pub wakeups: ByDistance<u64>,
-    pub forks: ByDistance<u64>,
+    pub wakeups: ByDistance,
+    pub forks: ByDistance,
 }
 
 impl Other {
-    fn record(&mut self, kernel: &Placed, answer: u32, places: &Places) {
-        let llc = |cpu: u32| places.of(cpu).llc;
+    fn record(&mut self, kernel: &Placed, answer: u32, state: &State) {
+        let llc = |cpu: u32| state.cpu[cpu as usize].llc;
         self.decisions += 1;
         self.other_cpu += u64::from(answer != kernel.predicted);
         self.other_llc += u64::from(llc(answer) != llc(kernel.predicted));
@@ -90,7 +94,7 @@ impl Other {
             Kind::Wakeup => &mut self.wakeups,
             Kind::Fork => &mut self.forks,
         };
-        by_distance[places.distance(kernel.prev_cpu, answer)] += 1;
+        by_distance.add(Distance::of(state, kernel.prev_cpu, answer));
     }
 }
 
@@ -144,7 +148,7 @@ struct Pass<'a, 'o> {
     observer: &'o mut dyn Observer,
     kernel: Reconstruction,
     others: Vec<Reconstruction>,
-    places: Places,
+    placements: Placements,
     cost: Cost,
     agreement: Agreement,
     no_placement: BTreeMap<NoPlacement, u64>,
@@ -168,7 +172,7 @@ impl<'a, 'o> Pass<'a, 'o> {
             cost: Cost::new(options.machine, kernel.state()),
             kernel,
             others: options.others.iter().map(reconstruct).collect::<Result<_, _>>()?,
-            places: Places::new(options.machine),
+            placements: Placements::default(),
             agreement: Agreement::default(),
             no_placement: BTreeMap::new(),
             differences: vec![Other::default(); options.others.len()],
@@ -187,6 +191,12 @@ impl<'a, 'o> Pass<'a, 'o> {
         let verdict = self.kernel.step(step, tasks);
         let verdict = self.counted(step, verdict, tasks);
         self.cost.step(step, &verdict, self.kernel.state(), tasks);
+        if let Action::Migrate { task, from, to, placement: false } = step.action
+            && self.counts(task, tasks)
+        {
+            let distance = Distance::of(self.kernel.state(), from, to);
+            self.placements.balanced(distance, tasks.get(task).name);
+        }
         let answers: Vec<Verdict> =
             self.others.iter_mut().map(|other| other.step(step, tasks)).collect();
         match verdict {
@@ -227,9 +237,11 @@ impl<'a, 'o> Pass<'a, 'o> {
         let state = self.kernel.state();
         self.decisions += 1;
         self.agreement.record(placed, state);
+        let distance = Distance::of(state, placed.prev_cpu, placed.actual);
+        self.placements.placed(placed.kind, distance, tasks.get(placed.task).name);
         for (other, answer) in self.differences.iter_mut().zip(answers) {
             if let Verdict::Placed(answer) = answer {
-                other.record(placed, answer.predicted, &self.places);
+                other.record(placed, answer.predicted, state);
             }
         }
         let (number, time_ns) = (self.decisions, step.time_ns);
@@ -241,6 +253,8 @@ impl<'a, 'o> Pass<'a, 'o> {
             events,
             losses: reader.losses().clone(),
             repairs: timeline.repairs(),
+            moves: self.placements.overall,
+            moves_by_name: self.placements.by_name(timeline.tasks()),
             cost: self.cost.report(timeline.tasks()),
             agreement: self.agreement,
             no_placement: self.no_placement,

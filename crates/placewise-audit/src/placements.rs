@@ -1,0 +1,105 @@
+//! How far tasks go, by what moved them and by their name.
+//!
+//! Placements count staying included. Limit: a move for another reason (NUMA balancing, a changed
+//! affinity, a CPU that goes offline) looks like one of the load balancer.
+
+use crate::decide::Kind;
+use crate::distance::Distance;
+use crate::task::{NameId, Tasks};
+
+/// Counts by [`Distance`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByDistance([u64; Distance::ALL.len()]);
+
+impl ByDistance {
+    pub fn add(&mut self, distance: Distance) {
+        self.0[distance as usize] += 1;
+    }
+
+    pub fn at(&self, distance: Distance) -> u64 {
+        self.0[distance as usize]
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// To another LLC, of the same node or another.
+    pub fn left_llc(&self) -> u64 {
+        self.at(Distance::OtherLlc) + self.at(Distance::OtherNode)
+    }
+}
+
+/// From the previous CPU to the kernel's choice; of a fork from the parent's CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    pub wakeups: ByDistance,
+    pub forks: ByDistance,
+    /// By the load balancer.
+    pub balance: ByDistance,
+}
+
+impl Moves {
+    pub fn total(&self) -> u64 {
+        self.wakeups.total() + self.forks.total() + self.balance.total()
+    }
+}
+
+/// All placements of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placements {
+    pub overall: Moves,
+    by_name: Vec<Moves>,
+}
+
+impl Placements {
+    pub fn placed(&mut self, kind: Kind, distance: Distance, name: NameId) {
+        for moves in [&mut self.overall, Self::of(&mut self.by_name, name)] {
+            match kind {
+                Kind::Wakeup => moves.wakeups.add(distance),
+                Kind::Fork => moves.forks.add(distance),
+            }
+        }
+    }
+
+    pub fn balanced(&mut self, distance: Distance, name: NameId) {
+        self.overall.balance.add(distance);
+        Self::of(&mut self.by_name, name).balance.add(distance);
+    }
+
+    fn of(by_name: &mut Vec<Moves>, name: NameId) -> &mut Moves {
+        let at = name as usize;
+        if by_name.len() <= at {
+            by_name.resize(at + 1, Moves::default());
+        }
+        &mut by_name[at]
+    }
+
+    /// The names that were placed, most often first.
+    pub fn by_name(&self, tasks: &Tasks) -> Vec<(String, Moves)> {
+        let named = self.by_name.iter().enumerate().filter(|(_, moves)| moves.total() > 0);
+        let mut named: Vec<(String, Moves)> =
+            named.map(|(id, moves)| (tasks.name(id as NameId).to_owned(), *moves)).collect();
+        named.sort_by(|(a, x), (b, y)| y.total().cmp(&x.total()).then_with(|| a.cmp(b)));
+        named
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_move_has_its_counts() {
+        let mut placements = Placements::default();
+        placements.placed(Kind::Wakeup, Distance::OtherLlc, 3);
+        placements.placed(Kind::Wakeup, Distance::OtherNode, 3);
+        placements.placed(Kind::Wakeup, Distance::Smt, 5);
+        placements.placed(Kind::Fork, Distance::SameCpu, 3);
+        placements.balanced(Distance::Llc, 3);
+        let Moves { wakeups, forks, balance } = placements.overall;
+        assert_eq!((wakeups.total(), wakeups.left_llc(), wakeups.at(Distance::Smt)), (3, 2, 1));
+        assert_eq!((forks.at(Distance::SameCpu), balance.at(Distance::Llc)), (1, 1));
+        assert_eq!((placements.by_name[3].total(), placements.by_name[5].total()), (4, 1));
+    }
+}
