@@ -286,7 +286,7 @@ impl Key {
     }
 
     /// What follows the key and its `=`.
-    fn strip<'t>(self, text: &'t str) -> Option<&'t str> {
+    fn strip(self, text: &str) -> Option<&str> {
         let own = match self.within {
             "" => text,
             within => text.strip_prefix(within)?.strip_prefix('_')?,
