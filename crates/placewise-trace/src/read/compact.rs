@@ -2,6 +2,7 @@
 //! `sshd:123 [120] S ==> swapper/3:0 [120]` and `sshd:123 [120] success=1 CPU:003`.
 
 use super::keys::{self, Keys};
+use super::scan::split_last_word;
 use super::{Malformed, Skip};
 
 /// The kernel's `TASK_COMM_LEN` less the end of the string.
@@ -21,7 +22,7 @@ pub(super) struct Switch<'a> {
 
 /// Told from the other layout by their ends, since a comm comes first.
 pub(super) fn is_wakeup(fields: &str) -> bool {
-    fields.rsplit(' ').next().is_some_and(|word| word.starts_with("CPU:"))
+    split_last_word(fields).is_some_and(|(_, word)| word.starts_with("CPU:"))
 }
 
 pub(super) fn is_switch(fields: &str) -> bool {
@@ -33,7 +34,7 @@ pub(super) fn wakeup(fields: &str) -> Result<(Task<'_>, u32), Skip> {
     let mut rest = Keys(fields);
     let cpu = rest.cpu(" CPU:")?;
     let fields = rest.0;
-    let fields = match fields.rsplit_once(' ') {
+    let fields = match split_last_word(fields) {
         Some((before, word)) if word.starts_with("success=") => before,
         _ => fields,
     };
@@ -44,7 +45,7 @@ pub(super) fn wakeup(fields: &str) -> Result<(Task<'_>, u32), Skip> {
 /// the one between the tasks.
 pub(super) fn switch(fields: &str) -> Result<Switch<'_>, Skip> {
     let switch = keys::rsplits(fields, " ==> ").find_map(|(prev, next)| {
-        let (prev, prev_state) = prev.rsplit_once(' ')?;
+        let (prev, prev_state) = split_last_word(prev)?;
         let (prev, next) = (task(prev).ok()?, task(next).ok()?);
         (prev.comm.len() <= LONGEST_COMM).then_some(Switch { prev, prev_state, next })
     });
@@ -56,7 +57,8 @@ fn task(text: &str) -> Result<Task<'_>, Skip> {
     const SHAPE: &str = "comm:pid [prio]";
     let (task, prio) = text
         .strip_suffix(']')
-        .and_then(|text| text.rsplit_once(" ["))
+        .and_then(split_last_word)
+        .and_then(|(task, prio)| Some((task, prio.strip_prefix('[')?)))
         .ok_or(Malformed::Field(SHAPE))?;
     let (comm, pid) = task.rsplit_once(':').ok_or(Malformed::Field(SHAPE))?;
     Ok(Task { comm, pid: keys::number(pid, SHAPE)?, prio: keys::number(prio, SHAPE)? })

@@ -2,6 +2,7 @@
 
 use super::compact::{self, Task};
 use super::keys::{self, Keys};
+use super::scan::{skip_spaces, split_last_word, split_once};
 use super::{Malformed, Skip};
 use crate::decision::Decision;
 use crate::event::Event;
@@ -30,11 +31,8 @@ pub(super) fn parse(text: &str) -> Result<Event<'_>, Skip> {
 }
 
 fn split_name(text: &str) -> Option<(&str, &str)> {
-    let (name, fields) = text.split_once(':')?;
-    match fields.strip_prefix(' ') {
-        Some(fields) => Some((name, fields.trim_start_matches(' '))),
-        None => split_name(fields),
-    }
+    let (name, fields) = split_once(text, b':')?;
+    if fields.starts_with(' ') { Some((name, skip_spaces(fields))) } else { split_name(fields) }
 }
 
 /// From 4.x on without, before with ` success=1` before the target CPU.
@@ -76,7 +74,7 @@ fn switch(fields: &str) -> Result<Event<'_>, Skip> {
 /// that parts them, but not with a state before it.
 fn next_comm(text: &str) -> Result<(Keys<'_>, &str, &str), Skip> {
     let parts = keys::rsplits(text, " ==> next_comm=").find_map(|(prev, next_comm)| {
-        let (before, last_word) = prev.rsplit_once(' ')?;
+        let (before, last_word) = split_last_word(prev)?;
         Some((Keys(before), last_word.strip_prefix("prev_state=")?, next_comm))
     });
     parts.ok_or(Malformed::Field("prev_state=S ==> next_comm=").into())
@@ -102,7 +100,7 @@ fn fork(fields: &str) -> Result<Event<'_>, Skip> {
 /// text that parts them, but not with a pid before it.
 fn child_comm(text: &str) -> Result<(Keys<'_>, u32, &str), Skip> {
     let parts = keys::rsplits(text, " child_comm=").find_map(|(parent, child_comm)| {
-        let (before, last_word) = parent.rsplit_once(' ')?;
+        let (before, last_word) = split_last_word(parent)?;
         Some((Keys(before), last_word.strip_prefix("pid=")?.parse().ok()?, child_comm))
     });
     parts.ok_or(Malformed::Field("pid=N child_comm=").into())

@@ -8,6 +8,7 @@
 
 use memchr::memrchr_iter;
 
+use super::scan::first_word;
 use super::{Malformed, Skip};
 
 /// What is left of the fields of one event.
@@ -48,8 +49,4 @@ pub(super) fn rsplits<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     memrchr_iter(b' ', text.as_bytes())
         .filter_map(move |at| Some((&text[..at], text[at..].strip_prefix(key)?)))
-}
-
-fn first_word(text: &str) -> &str {
-    text.split(' ').next().unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Lines that are no events: marks of lost events, and what tools print around events.
 
-use super::prefix::digits;
+use super::scan::{digits, first_word};
 
 /// A place on a CPU where events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,6 @@ pub(super) fn is_no_event(line: &str) -> bool {
 
 /// `ffffffff810b1e2f schedule+0x1f ([kernel.kallsyms])`
 fn is_frame(text: &str) -> bool {
-    let address = text.split(' ').next().unwrap_or_default();
+    let address = first_word(text);
     address.len() >= 5 && address.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

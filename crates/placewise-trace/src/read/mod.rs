@@ -22,6 +22,7 @@ mod losses;
 mod marks;
 mod prefix;
 mod reader;
+mod scan;
 mod source;
 
 pub use error::TraceError;

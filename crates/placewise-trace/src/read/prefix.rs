@@ -6,6 +6,7 @@
 
 use memchr::memchr_iter;
 
+use super::scan::{digits, skip_spaces, split_once};
 use crate::event::Context;
 
 /// The column of the comm in front of ftrace's lines.
@@ -47,7 +48,7 @@ fn flags(text: &str) -> Option<(&str, &str)> {
     if text.as_bytes().first()?.is_ascii_digit() {
         return Some(("", text));
     }
-    let (flags, rest) = text.split_once(' ')?;
+    let (flags, rest) = split_once(text, b' ')?;
     Some((flags, skip_spaces(rest)))
 }
 
@@ -112,19 +113,4 @@ fn context(flags: &str) -> Context {
         _ if interrupts == b'.' && matches!(depth, b'.' | b'0') => Context::Preemptible,
         _ => Context::Task,
     }
-}
-
-/// The number at the start, `u64::MAX` when it does not fit, and what follows.
-pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
-    let mut number = 0u64;
-    let mut length = 0;
-    for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
-        number = number.saturating_mul(10).saturating_add(u64::from(digit));
-        length += 1;
-    }
-    (length > 0).then(|| (number, &text[length..]))
-}
-
-pub(super) fn skip_spaces(text: &str) -> &str {
-    text.trim_start_matches(' ')
 }

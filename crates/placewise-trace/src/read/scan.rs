@@ -1,0 +1,34 @@
+//! The first steps into a text. The standard library's search for a character is made for long
+//! texts; here it ends after a few bytes, and these loops take half of the time.
+
+/// The number at the start, `u64::MAX` when it does not fit, and what follows.
+pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
+    let mut number = 0u64;
+    let mut length = 0;
+    for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
+        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+        length += 1;
+    }
+    (length > 0).then(|| (number, &text[length..]))
+}
+
+pub(super) fn skip_spaces(text: &str) -> &str {
+    let start = text.bytes().position(|byte| byte != b' ').unwrap_or(text.len());
+    &text[start..]
+}
+
+/// What stands before and after the first such byte, which is ASCII.
+pub(super) fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == separator)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+pub(super) fn first_word(text: &str) -> &str {
+    split_once(text, b' ').map_or(text, |(word, _)| word)
+}
+
+/// What stands before the last space, and the last word.
+pub(super) fn split_last_word(text: &str) -> Option<(&str, &str)> {
+    let at = text.bytes().rposition(|byte| byte == b' ')?;
+    Some((&text[..at], &text[at + 1..]))
+}
