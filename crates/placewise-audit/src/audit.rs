@@ -32,8 +32,6 @@ const PROGRESS_STEP: u64 = 1 << 16;
 
 /// What to audit a trace with.
 pub struct Options<'a> {
-    /// Affinities that the trace's header knows, by pid.
-    pub affinities: &'a std::collections::BTreeMap<u32, placewise_machine::CpuSet>,
     pub machine: &'a Machine,
     /// That of the kernel that made the trace.
     pub kernel: &'a Policy,

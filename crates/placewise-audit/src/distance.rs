@@ -16,13 +16,8 @@ pub enum Distance {
 }
 
 impl Distance {
-    pub const ALL: [Distance; 5] = [
-        Distance::SameCpu,
-        Distance::Smt,
-        Distance::Llc,
-        Distance::OtherLlc,
-        Distance::OtherNode,
-    ];
+    pub const ALL: [Distance; 5] =
+        [Distance::SameCpu, Distance::Smt, Distance::Llc, Distance::OtherLlc, Distance::OtherNode];
 
     pub fn of(state: &State, from: u32, to: u32) -> Self {
         let (one, other) = (&state.cpu[from as usize], &state.cpu[to as usize]);
