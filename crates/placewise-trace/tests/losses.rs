@@ -65,6 +65,12 @@ fn marks_of_lost_events_come_in_their_place() {
 }
 
 #[test]
+fn comments_may_quote_events_and_marks() {
+    let quotes = format!("# {LINE}#{LINE}# CPU:3 [LOST 42 EVENTS]\n");
+    assert_eq!(read(format!("{quotes}{LINE}{quotes}")), (1, Losses::default()));
+}
+
+#[test]
 fn overwritten_events_by_either_header() {
     for (header, overrun) in [
         ("# entries-in-buffer/entries-written: 100/250   #P:16", 150),
@@ -248,6 +254,7 @@ fn inputs_without_events_are_refused() {
             "3 lines, expected text of ftrace, `perf script` or `trace-cmd report` with sched_switch and sched_wakeup; line 1: expected `task-pid",
         ),
         (vec![0, 159, 146, 150, 10, 7], "no scheduler event"),
+        (b"CPU:3 [LOST 42 EVENTS]\n".to_vec(), "no scheduler event in 1 lines"),
         (gzipped(""), "no scheduler event in 0 lines"),
         (b"\xfd7zXZ\0\0\0".to_vec(), "compressed with xz, which is not read: decompress it first"),
         (b"BZh91AY&SY".to_vec(), "compressed with bzip2"),

@@ -19,6 +19,7 @@ pub(super) fn lost(line: &str) -> Option<Lost> {
             let (cpu, rest) = digits(rest)?;
             (cpu, rest.starts_with(" buffer started").then_some(0)?)
         }
+        None if line.starts_with('#') => return None,
         None => {
             let (cpu, rest) = digits(&line[line.find("CPU:")? + "CPU:".len()..])?;
             (cpu, count(rest.trim_ascii().strip_prefix('[')?.strip_suffix(']')?)?)

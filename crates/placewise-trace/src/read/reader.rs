@@ -15,6 +15,20 @@ use crate::header::Header;
 const MOST_PROBLEMS: usize = 100;
 
 /// Reads the records of a trace one by one.
+///
+/// ```
+/// # use placewise_trace::TraceReader;
+/// let text: &[u8] = b"\
+/// bash-42 [003] d..2. 1.000100: sched_waking: comm=cat pid=43 prio=120 target_cpu=001
+/// CPU:3 [LOST 7 EVENTS]
+/// ";
+/// let mut reader = TraceReader::from_reader("trace", text)?;
+/// while let Some(record) = reader.next_record()? {
+///     println!("{} on CPU {}: {:?}", record.time_ns, record.cpu, record.event);
+/// }
+/// assert_eq!(reader.losses().lost_events, 7);
+/// # Ok::<(), placewise_trace::TraceError>(())
+/// ```
 pub struct TraceReader {
     trace: String,
     lines: Lines,
@@ -25,36 +39,31 @@ pub struct TraceReader {
     losses: Losses,
     /// The time of the last record.
     time_ns: u64,
-    records: u64,
+    events: u64,
 }
 
 impl TraceReader {
     /// Opens a file, `-` for standard input: text, plain or compressed with gzip or zstd, or a
     /// `trace.dat`, which an installed `trace-cmd report` turns into text.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let trace = if path == Path::new("-") {
-            "standard input".to_owned()
-        } else {
-            path.display().to_string()
-        };
-        Ok(Self::new(trace, source::open(path)?))
+        Ok(Self::new(source::open(path)?))
     }
 
     /// Reads text, plain or compressed with gzip or zstd; errors call it `name`.
     pub fn from_reader(name: &str, reader: impl Read + 'static) -> Result<Self, TraceError> {
-        Ok(Self::new(name.to_owned(), source::from_reader(name, Box::new(reader))?))
+        Ok(Self::new(source::from_reader(name, Box::new(reader))?))
     }
 
-    fn new(trace: String, source: Source) -> Self {
+    fn new(Source { trace, text, report }: Source) -> Self {
         let mut reader = TraceReader {
             trace,
-            lines: Lines::new(source.text),
+            lines: Lines::new(text),
             ahead: None,
             header: Header::default(),
-            report: source.report,
+            report,
             losses: Losses::default(),
             time_ns: 0,
-            records: 0,
+            events: 0,
         };
         reader.read_header();
         reader
@@ -85,11 +94,11 @@ impl TraceReader {
                     if record.time_ns < this.time_ns {
                         this.losses.clock_step(this.time_ns - record.time_ns);
                     }
-                    if let Event::LostEvents { count } = record.event {
-                        this.losses.gap(count);
+                    match record.event {
+                        Event::LostEvents { count } => this.losses.gap(count),
+                        _ => this.events += 1,
                     }
                     this.time_ns = record.time_ns;
-                    this.records += 1;
                     polonius_return!(Ok(Some(record)));
                 }
                 Err(Skip::Comment) => {
@@ -143,7 +152,7 @@ impl TraceReader {
         if let Some(report) = self.report.take() {
             report.finish(&self.trace)?;
         }
-        if self.records == 0 {
+        if self.events == 0 {
             return Err(self.no_event());
         }
         Ok(false)
@@ -168,7 +177,9 @@ fn take_comment(comment: &str, header: &mut Header, losses: &mut Losses) {
 
 /// The record of a line; marks of lost events are given the time of the record before.
 fn parse(line: &str, time_ns: u64) -> Result<Record<'_>, Skip> {
-    let record = match prefix::parse(line) {
+    // A comment may quote a line of a trace.
+    let prefix = if line.starts_with('#') { None } else { prefix::parse(line) };
+    let record = match prefix {
         Some((prefix, text)) => {
             let event = match marks::perf_lost(text) {
                 Some(count) => Event::LostEvents { count },

@@ -38,6 +38,8 @@ pub(super) fn from_reader(trace: &str, mut reader: Box<dyn Read>) -> Result<Sour
 
 /// The text of a trace.
 pub(super) struct Source {
+    /// What errors call it.
+    pub trace: String,
     pub text: Box<dyn Read>,
     pub report: Option<Report>,
 }
@@ -93,7 +95,7 @@ fn decompress(trace: &str, magic: Vec<u8>, reader: Box<dyn Read>) -> Result<Sour
         }
         _ => Box::new(whole),
     };
-    Ok(Source { text, report: None })
+    Ok(Source { trace, text, report: None })
 }
 
 fn is_trace_dat(magic: &[u8]) -> bool {
@@ -108,9 +110,10 @@ fn report(trace: String, path: &Path) -> Result<Source, TraceError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let mut child = spawned.map_err(|source| TraceError::TraceCmd { trace, source })?;
+    let mut child =
+        spawned.map_err(|source| TraceError::TraceCmd { trace: trace.clone(), source })?;
     let text = child.stdout.take().expect("piped");
-    Ok(Source { text: Box::new(text), report: Some(Report(child)) })
+    Ok(Source { trace, text: Box::new(text), report: Some(Report(child)) })
 }
 
 /// Whether a decoder says that its input ends too early.
