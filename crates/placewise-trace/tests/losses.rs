@@ -89,6 +89,7 @@ fn malformed_lines_are_counted_and_the_first_is_named() {
     let prefix = "<idle>-0 [003] d..2. 12.000034: ";
     for (line, reason) in [
         ("hello, world".into(), Malformed::Prefix),
+        ("CPU 2 is full".into(), Malformed::Prefix),
         ("<idle>-0 [003] d..2. 31601390303756: sched_waking: x".into(), Malformed::Prefix),
         ("<idle>-0 [003] d..2. 12.00: sched_waking: x".into(), Malformed::Prefix),
         (format!("<idle>-99999999999 {}", &LINE[9..91]), Malformed::Prefix),
@@ -243,6 +244,20 @@ fn lines_too_long_to_hold_are_passed_over() {
     assert!(reader.next_record().unwrap().is_some());
     assert_eq!(reader.next_record().unwrap(), None);
     assert_eq!(reader.losses(), &malformed(2, Malformed::TooLong));
+}
+
+#[test]
+fn a_last_line_too_long_to_hold_is_noticed_whatever_its_length() {
+    let expected = Losses { truncated_last_line: true, ..Losses::default() };
+    for length in [128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 256 * 1024] {
+        assert_eq!(read(format!("{LINE}{}", "x".repeat(length))), (1, expected.clone()));
+    }
+}
+
+#[test]
+fn wrong_lines_of_a_header_do_not_pile_up() {
+    let reader = reader("# hz: many\n".repeat(100_000) + LINE);
+    assert_eq!(reader.header().problems.len(), 100);
 }
 
 #[test]
