@@ -204,7 +204,7 @@ struct Progress {
 
 impl Progress {
     fn new(args: &RecordArgs) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg}; Ctrl-C ends the recording");
+        let style = ProgressStyle::with_template("{msg}; Ctrl-C ends the recording");
         let bar = match args.command.is_empty() {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),
@@ -222,7 +222,6 @@ impl Progress {
         let Statistics { events, lost } = instance.statistics()?;
         let (seconds, lost) = (start.elapsed().as_secs(), lost.values().sum::<u64>());
         self.bar.set_message(format!("{seconds} s, {events} events, {lost} lost"));
-        self.bar.tick();
         self.shown_at = Some(Instant::now());
         Ok(())
     }

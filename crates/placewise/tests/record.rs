@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use placewise_machine::{from_trace, load};
-use placewise_trace::Header;
+use placewise_trace::{Header, Losses, TraceReader};
 use tempfile::TempDir;
 
 const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
@@ -62,19 +62,31 @@ fn run(mut command: Command) -> Ended {
     Ended { pid, code: output.status.code(), stderr }
 }
 
-/// The header with the footer, and the lines of the events.
-fn read(directory: &TempDir) -> (Header, Vec<String>) {
-    let file = fs::File::open(directory.path().join("trace.zst")).unwrap();
-    let text = String::from_utf8_lossy(&zstd::decode_all(file).unwrap()).into_owned();
-    let mut header = Header::default();
-    let lines = text.lines().filter(|line| !header.line(line) && !line.starts_with('#'));
-    let events = lines.map(str::to_owned).collect();
-    assert_eq!(header.problems, [""; 0]);
-    (header, events)
+/// What `placewise audit` reads: the header with the footer, the losses, and the events.
+struct Trace {
+    header: Header,
+    losses: Losses,
+    /// In the notation of Rust, with the pid of the task that ran.
+    events: Vec<(u32, String)>,
 }
 
-fn has_event(events: &[String], name: &str) -> bool {
-    events.iter().any(|line| line.contains(&format!(": {name}: ")))
+impl Trace {
+    fn read(directory: &TempDir) -> Self {
+        let mut reader = TraceReader::open(&directory.path().join("trace.zst")).unwrap();
+        let mut events = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            events.push((record.pid, format!("{:?}", record.event)));
+        }
+        let (header, losses) = (reader.header().clone(), reader.losses().clone());
+        assert_eq!(header.problems, [""; 0]);
+        assert_eq!(losses.first_malformed, None);
+        assert_eq!((losses.clock_steps, losses.unknown_events), (0, 0));
+        Self { header, losses, events }
+    }
+
+    fn has(&self, event: &str) -> bool {
+        self.events.iter().any(|(_, text)| text.starts_with(event))
+    }
 }
 
 /// The recorder keeps the pid of the shell that becomes it.
@@ -150,25 +162,19 @@ fn a_command_is_recorded_on_the_machine_it_ran_on() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.ends_with("next: placewise audit trace.zst\n"), "{stderr}");
 
-    let (header, events) = read(&directory);
-    assert!(header.command.unwrap().starts_with("sh -c 'for i in"));
+    let trace = Trace::read(&directory);
+    let header = &trace.header;
+    assert!(header.command.as_ref().unwrap().starts_with("sh -c 'for i in"));
     assert_eq!(header.clock.as_deref(), Some("mono"));
-    assert_eq!(header.overrun, Some(0));
+    assert_eq!(header.recorder, Some(pid));
+    assert_eq!(header.lost_events(), Some(0));
     let machine = from_trace("trace", &header.topology).unwrap();
     assert_eq!(machine.online(), load("host").unwrap().online());
-    for event in [
-        "sched_waking",
-        "sched_wakeup_new",
-        "sched_switch",
-        "sched_process_exec",
-        "sched_process_exit",
-    ] {
-        assert!(has_event(&events, event), "{event}");
+    for event in ["Waking", "Wakeup ", "WakeupNew", "Switch", "Fork", "Exec", "Exit"] {
+        assert!(trace.has(event), "{event}");
     }
-    assert_eq!(header.recorder, Some(pid));
-    let recorder = format!(" pid={pid} ");
-    let forks = events.iter().filter(|line| line.contains("sched_process_fork"));
-    assert!(forks.filter(|line| line.contains(&recorder)).count() > 0, "no fork of the command");
+    let mut of_recorder = trace.events.iter().filter(|event| event.0 == pid);
+    assert!(of_recorder.any(|event| event.1.starts_with("Fork")), "no fork of the command");
     assert!(!has_instance(pid));
 }
 
@@ -180,7 +186,7 @@ fn a_failing_command_leaves_a_trace_and_a_line() {
     assert_eq!(code, Some(0), "{stderr}");
     let line = "placewise: command `sh` failed: exit status: 3; the trace is kept";
     assert_eq!(stderr.lines().next(), Some(line));
-    assert!(!read(&directory).1.is_empty());
+    assert!(Trace::read(&directory).has("Exit"));
 }
 
 #[test]
@@ -203,9 +209,9 @@ fn ctrl_c_ends_a_recording_with_a_whole_trace() {
         wait_for_events(&child);
         signal(&child, interrupt);
         assert!(child.wait().unwrap().success(), "{interrupt}");
-        let (header, events) = read(&directory);
-        assert!(header.overrun.is_some(), "the footer is missing");
-        assert!(has_event(&events, "sched_switch"));
+        let trace = Trace::read(&directory);
+        assert!(trace.header.overrun.is_some(), "the footer is missing");
+        assert!(trace.has("Switch"));
         assert!(!has_instance(child.id()));
     }
 }
@@ -231,10 +237,10 @@ fn what_small_buffers_lose_is_counted() {
     let small = ["--buffer-size", "4", "--", "sh", "-c", burst];
     let Ended { stderr, .. } = run(record(&directory, &small));
     assert!(stderr.contains("(a larger --buffer-size loses fewer)"), "{stderr}");
-    let (header, events) = read(&directory);
-    assert!(header.overrun.unwrap() > 0);
-    assert_eq!(header.lost.values().sum::<u64>(), header.overrun.unwrap());
-    assert!(events.iter().any(|line| line.contains("LOST")), "no mark where events are lost");
+    let Trace { header, losses, .. } = Trace::read(&directory);
+    assert!(losses.gaps > 0, "no mark where events are lost");
+    assert_eq!(header.overrun, Some(losses.lost_events));
+    assert_eq!(header.lost.values().sum::<u64>(), losses.lost_events);
 }
 
 #[test]

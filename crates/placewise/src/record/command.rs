@@ -1,4 +1,6 @@
 //! The program that is run for a recording, as a child without a shell in between.
+//!
+//! Limit: what it has started itself is not ended with it.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -55,22 +57,28 @@ impl RunningCommand {
         }
     }
 
-    /// Waits for the end; what the program died of, if not of us.
+    /// What the program died of, if not of us.
     pub fn finish(mut self) -> Option<String> {
+        self.end_it();
+        let status = self.status.filter(|status| !self.terminated && !status.success())?;
+        Some(format!("command `{}` failed: {status}", self.name))
+    }
+
+    fn end_it(&mut self) {
+        self.terminate();
         let asked = Instant::now();
         while !self.has_ended() && asked.elapsed() < GRACE {
             super::sleep(Duration::from_millis(20), self.end());
         }
-        let status = self.status.filter(|status| !self.terminated && !status.success())?;
-        Some(format!("command `{}` failed: {status}", self.name))
+        if !self.has_ended() {
+            let _ = self.child.kill();
+            self.status = self.child.wait().ok();
+        }
     }
 }
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        if !self.has_ended() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        self.end_it();
     }
 }
