@@ -16,11 +16,11 @@ use placewise_trace::{Header, Losses, TraceError, TraceReader};
 
 use crate::agreement::Agreement;
 use crate::cost::{Cost, CostReport};
-use crate::decide::{Kind, NoPlacement, Placed, Verdict};
+use crate::decide::{NoPlacement, Placed, Verdict};
 use crate::distance::Distance;
 use crate::explain::Sight;
 use crate::inference::InferenceCounts;
-use crate::placements::{ByDistance, Moves, Placements};
+use crate::placements::{Moves, Placements};
 use crate::reconstruction::Reconstruction;
 use crate::step::{Action, Step};
 use crate::task::{TaskId, Tasks};
@@ -64,6 +64,8 @@ pub struct Audit {
     pub no_placement: BTreeMap<NoPlacement, u64>,
     /// What was inferred for the kernel's own policy.
     pub inferred: InferenceCounts,
+    /// Where the kernel's policy would have gone.
+    pub predicted: Moves,
     /// One for each of [`Options::others`].
     pub others: Vec<Other>,
 }
@@ -78,8 +80,7 @@ pub struct Other {
     /// Its answer is in another LLC.
     pub other_llc: u64,
     /// From the previous CPU to its answer.
-    pub wakeups: ByDistance,
-    pub forks: ByDistance,
+    pub moves: Moves,
 }
 
 impl Other {
@@ -88,11 +89,7 @@ impl Other {
         self.decisions += 1;
         self.other_cpu += u64::from(answer != kernel.predicted);
         self.other_llc += u64::from(llc(answer) != llc(kernel.predicted));
-        let by_distance = match kernel.kind {
-            Kind::Wakeup => &mut self.wakeups,
-            Kind::Fork => &mut self.forks,
-        };
-        by_distance.add(Distance::of(state, kernel.prev_cpu, answer));
+        self.moves.placed(kernel.kind, Distance::of(state, kernel.prev_cpu, answer));
     }
 }
 
@@ -126,7 +123,8 @@ pub fn audit(
 ) -> Result<Audit, AuditError> {
     let mut pass = Pass::new(reader.header(), options, observer)?;
     let tick_ns = NSEC_PER_SEC / u64::from(options.machine.costs.hz);
-    let mut timeline = Timeline::new(options.machine.cpus.len() as u32, tick_ns);
+    let overwritten = reader.header().overrun.is_some_and(|cpus| cpus > 0);
+    let mut timeline = Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten);
     let mut events = 0;
     while let Some(record) = reader.next_record()? {
         timeline.push(&record);
@@ -150,6 +148,7 @@ struct Pass<'a, 'o> {
     cost: Cost,
     agreement: Agreement,
     no_placement: BTreeMap<NoPlacement, u64>,
+    predicted: Moves,
     differences: Vec<Other>,
     decisions: u64,
 }
@@ -173,6 +172,7 @@ impl<'a, 'o> Pass<'a, 'o> {
             placements: Placements::default(),
             agreement: Agreement::default(),
             no_placement: BTreeMap::new(),
+            predicted: Moves::default(),
             differences: vec![Other::default(); options.others.len()],
             decisions: 0,
         })
@@ -237,6 +237,8 @@ impl<'a, 'o> Pass<'a, 'o> {
         self.agreement.record(placed, state);
         let distance = Distance::of(state, placed.prev_cpu, placed.actual);
         self.placements.placed(placed.kind, distance, tasks.get(placed.task).name);
+        let distance = Distance::of(state, placed.prev_cpu, placed.predicted);
+        self.predicted.placed(placed.kind, distance);
         for (other, answer) in self.differences.iter_mut().zip(answers) {
             if let Verdict::Placed(answer) = answer {
                 other.record(placed, answer.predicted, state);
@@ -257,6 +259,7 @@ impl<'a, 'o> Pass<'a, 'o> {
             agreement: self.agreement,
             no_placement: self.no_placement,
             inferred: self.kernel.inferred(),
+            predicted: self.predicted,
             others: self.differences,
         }
     }

@@ -40,6 +40,13 @@ pub struct Moves {
 }
 
 impl Moves {
+    pub fn placed(&mut self, kind: Kind, distance: Distance) {
+        match kind {
+            Kind::Wakeup => self.wakeups.add(distance),
+            Kind::Fork => self.forks.add(distance),
+        }
+    }
+
     pub fn total(&self) -> u64 {
         self.wakeups.total() + self.forks.total() + self.balance.total()
     }
@@ -55,10 +62,7 @@ pub struct Placements {
 impl Placements {
     pub fn placed(&mut self, kind: Kind, distance: Distance, name: NameId) {
         for moves in [&mut self.overall, Self::of(&mut self.by_name, name)] {
-            match kind {
-                Kind::Wakeup => moves.wakeups.add(distance),
-                Kind::Fork => moves.forks.add(distance),
-            }
+            moves.placed(kind, distance);
         }
     }
 

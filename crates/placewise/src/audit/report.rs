@@ -1,0 +1,409 @@
+//! How an audit is printed: the finding first, then tables on one screen, or the figures for
+//! programs.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use placewise_audit::cost::latency::Quantiles;
+use placewise_audit::cost::missed_idle::MissedIdle;
+use serde::Serialize;
+
+use super::Format;
+use super::explanation::Explanation;
+use super::figures::{Count, Figures, Spread, percent};
+use crate::report::{align_right_from, markdown, number, table};
+
+/// Findings that are told; programs get all.
+const FINDINGS: usize = 2;
+/// Problems that are told.
+const PROBLEMS: usize = 6;
+
+const DISTANCES: [&str; 5] = ["same CPU", "SMT", "LLC", "other LLC", "other node"];
+
+pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<String> {
+    match format {
+        Format::Table => Ok(terminal(figures, top)),
+        Format::Markdown => Ok(in_markdown(figures, top)),
+        Format::Csv => csv(figures),
+        Format::Json => json(figures),
+    }
+}
+
+fn json(report: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(report)? + "\n")
+}
+
+fn terminal(figures: &Figures, top: usize) -> String {
+    let mut text = String::new();
+    for line in findings(figures) {
+        text += &format!("{line}\n");
+    }
+    for line in about(figures) {
+        text += &format!("{line}\n");
+    }
+    for (heading, table) in tables(figures, top, empty_table) {
+        text += &format!("\n{heading}\n{}\n", table::trimmed(&table));
+    }
+    text += "\n";
+    for line in remarks(figures) {
+        text += &format!("{line}\n");
+    }
+    text
+}
+
+/// Without lines, so that all fits on a screen.
+fn empty_table() -> Table {
+    let mut table = table::empty_table();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+fn in_markdown(figures: &Figures, top: usize) -> String {
+    let mut text = String::new();
+    for line in findings(figures) {
+        text += &format!("**{line}**\n\n");
+    }
+    for line in about(figures) {
+        text += &format!("- {line}\n");
+    }
+    for (heading, table) in tables(figures, top, markdown::empty_table) {
+        text += &format!("\n{heading}\n\n{table}\n");
+    }
+    text += "\n";
+    for line in remarks(figures) {
+        text += &format!("- {line}\n");
+    }
+    text
+}
+
+fn findings(figures: &Figures) -> Vec<String> {
+    let told = figures.findings.iter().take(FINDINGS);
+    let lines: Vec<String> =
+        told.map(|finding| format!("{}: {}", time(finding.cost_ns), finding.text)).collect();
+    match lines.is_empty() {
+        true => vec!["No task waited for want of a better placement.".to_owned()],
+        false => lines,
+    }
+}
+
+fn about(figures: &Figures) -> Vec<String> {
+    let trace = &figures.trace;
+    let chosen = trace.release.as_ref().map(|release| format!(" for release {release}"));
+    let mut lines = vec![
+        format!(
+            "{}: {} events in {:.3} s on {}; kernel {}{}",
+            trace.name,
+            trace.events,
+            trace.seconds,
+            trace.machine,
+            trace.kernel,
+            chosen.unwrap_or_default()
+        ),
+    ];
+    if let Some(task) = &trace.task {
+        lines.push(format!("only tasks named {task}"));
+    }
+    lines.extend(trace.problems.iter().take(PROBLEMS).map(|problem| format!("! {problem}")));
+    let more = trace.problems.len().saturating_sub(PROBLEMS);
+    if more > 0 {
+        lines.push(format!("! {more} more kinds of problems: --format json has them"));
+    }
+    lines
+}
+
+fn remarks(figures: &Figures) -> Vec<String> {
+    let waits = &figures.idle_beside;
+    let mut lines = vec![format!(
+        "waited behind others: {}, while an allowed CPU was idle: {} in the LLC, {} in the node, \
+         {} beyond",
+        time(waits.waited_ns),
+        time(waits.beside_idle_ns.same_llc),
+        time(waits.beside_idle_ns.same_node),
+        time(waits.beside_idle_ns.other_node)
+    )];
+    lines.extend(counted("no placement", &figures.no_placement));
+    lines.extend(counted("inferred", &figures.inferences));
+    lines
+}
+
+/// `inferred: believed_sync 12, delayed_by_lag 3`
+fn counted(what: &str, counts: &[Count]) -> Option<String> {
+    let told: Vec<String> = counts
+        .iter()
+        .filter(|count| count.count > 0)
+        .map(|Count { name, count }| format!("{name} {count}"))
+        .collect();
+    (!told.is_empty()).then(|| format!("{what}: {}", told.join(", ")))
+}
+
+fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(String, Table)> {
+    let kernel = &figures.trace.kernel;
+    let mut tables = vec![
+        ("by distance from the previous CPU".to_owned(), distances(figures, top, empty())),
+        (
+            "placed on a busy CPU while an allowed CPU was idle: the nearest one".to_owned(),
+            missed_idle(figures, top, empty()),
+        ),
+    ];
+    if !figures.bouncing.tasks.is_empty() || !figures.bouncing.pairs.is_empty() {
+        let bouncing = &figures.bouncing;
+        let heading = format!(
+            "bouncing: {} changes of LLC, {} wakeups by tasks across LLCs",
+            bouncing.llc_changes,
+            part(bouncing.across_llcs, bouncing.wakeups_by_tasks)
+        );
+        tables.push((heading, bouncing_table(figures, top, empty())));
+    }
+    if !figures.policies.is_empty() {
+        let heading = format!("decisions that differ from those of {kernel}");
+        tables.push((heading, policies(figures, empty())));
+    }
+    let heading = format!("agreement of the kernel with {kernel}, %");
+    tables.push((heading, agreement(figures, empty())));
+    if figures.agreement.reasons.iter().any(|reason| reason.disagreed > 0) {
+        let heading = format!("where they disagree: how {kernel} decided, where the kernel went");
+        tables.push((heading, reasons(figures, top, empty())));
+    }
+    tables
+}
+
+/// How far tasks went, and how long they then waited to run.
+fn distances(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["", "placements"].into_iter().chain(DISTANCES));
+    align_right_from(&mut table, 1);
+    add_spreads(figures, top, &mut table);
+    add_latencies(figures, &mut table);
+    table
+}
+
+fn add_spreads(figures: &Figures, top: usize, table: &mut Table) {
+    let mut add = |name: &str, spread: &Spread| {
+        let total = spread.total();
+        let shares = spread.counts().map(|count| pct(percent(count, total)));
+        table.add_row([format!("{name}, %"), total.to_string()].into_iter().chain(shares));
+    };
+    let overall = &figures.by_distance;
+    add("wakeups", &overall.wakeups);
+    add("forks", &overall.forks);
+    add("balance moves", &overall.balance);
+    let woken = figures.by_task.iter().filter(|of| of.distances.wakeups.total() > 0);
+    for of_task in woken.take(top) {
+        add(&format!("wakeups of {}", of_task.name), &of_task.distances.wakeups);
+    }
+    if !figures.policies.is_empty() {
+        let kernel = format!("wakeups under {}", figures.trace.kernel);
+        add(&kernel, &figures.predicted_by_distance.wakeups);
+    }
+    for policy in &figures.policies {
+        add(&format!("wakeups under {}", policy.policy), &policy.by_distance.wakeups);
+    }
+}
+
+fn add_latencies(figures: &Figures, table: &mut Table) {
+    let (wakeups, forks) = (&figures.latency.wakeups, &figures.latency.forks);
+    let mut add = |name: &str, waits: [Quantiles; 5], ns: fn(&Quantiles) -> u64| {
+        let count: u64 = waits.iter().map(|waits| waits.count).sum();
+        let cells = waits.map(|waits| if waits.count == 0 { String::new() } else { micros(ns(&waits)) });
+        table.add_row([format!("{name}, us"), count.to_string()].into_iter().chain(cells));
+    };
+    let to_run = wakeups.map(|waits| waits.wakeup_to_run);
+    add("wakeup to run p50", to_run, |waits| waits.p50_ns);
+    add("wakeup to run p99", to_run, |waits| waits.p99_ns);
+    add("wakeup to run max", to_run, |waits| waits.max_ns);
+    add("behind another p99", wakeups.map(|waits| waits.behind_another), |waits| waits.p99_ns);
+    add("fork to run p99", forks.map(|waits| waits.wakeup_to_run), |waits| waits.p99_ns);
+}
+
+fn policies(figures: &Figures, mut table: Table) -> Table {
+    table.set_header(["", "decisions", "another CPU", "another LLC"]);
+    align_right_from(&mut table, 1);
+    for policy in &figures.policies {
+        table.add_row([
+            policy.policy.clone(),
+            policy.decisions.to_string(),
+            part(policy.other_cpu, policy.decisions),
+            part(policy.other_llc, policy.decisions),
+        ]);
+    }
+    table
+}
+
+fn missed_idle(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["", "on a busy CPU", "in the LLC", "in the node", "beyond", "waited"]);
+    align_right_from(&mut table, 1);
+    let missed = &figures.missed_idle.of;
+    let mut add = |name: String, count: &MissedIdle| {
+        table.add_row([
+            name,
+            count.on_busy_cpu.to_string(),
+            part(count.missed.same_llc, count.placements),
+            part(count.missed.same_node, count.placements),
+            part(count.missed.other_node, count.placements),
+            time(count.waited_ns.total()),
+        ]);
+    };
+    add("wakeups".into(), &missed.wakeups);
+    add("forks".into(), &missed.forks);
+    for of_name in missed.by_name.iter().take(top) {
+        add(of_name.name.clone(), &of_name.missed_idle);
+    }
+    table
+}
+
+/// `123 (4.1 %)`
+fn part(part: u64, whole: u64) -> String {
+    match percent(part, whole) {
+        Some(share) if part > 0 => format!("{part} ({share:.1} %)"),
+        _ => part.to_string(),
+    }
+}
+
+fn bouncing_table(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["task", "changes", "per s", "waker, wakee", "wakeups", "across LLCs"]);
+    for column in [1, 2, 4, 5] {
+        let column = table.column_mut(column).expect("the header has six columns");
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+    }
+    let (tasks, pairs) = (&figures.bouncing.tasks, &figures.bouncing.pairs);
+    for row in 0..tasks.len().max(pairs.len()).min(top) {
+        let task = tasks.get(row).map(|task| {
+            let changes = number::figure(task.llc_changes_per_second);
+            [format!("{}-{}", task.name, task.pid), task.llc_changes.to_string(), changes]
+        });
+        let pair = pairs.get(row).map(|pair| {
+            let across = part(pair.across_llcs, pair.wakeups);
+            [format!("{}, {}", pair.waker, pair.wakee), pair.wakeups.to_string(), across]
+        });
+        table.add_row(task.unwrap_or_default().into_iter().chain(pair.unwrap_or_default()));
+    }
+    table
+}
+
+fn agreement(figures: &Figures, mut table: Table) -> Table {
+    table.set_header(["", "decisions", "exact CPU", "same LLC"]);
+    align_right_from(&mut table, 1);
+    let of = &figures.agreement;
+    for (name, decisions, exact, same_llc) in [
+        ("wakeups", of.wakeups, of.exact_cpu_pct, of.same_llc_pct),
+        ("  always the previous CPU", of.wakeups, of.prev_cpu_exact_pct, of.prev_cpu_same_llc_pct),
+        ("forks", of.forks, of.forks_exact_cpu_pct, of.forks_same_llc_pct),
+        (
+            "  always the parent's CPU",
+            of.forks,
+            of.forks_prev_cpu_exact_pct,
+            of.forks_prev_cpu_same_llc_pct,
+        ),
+    ] {
+        table.add_row([name.to_owned(), decisions.to_string(), pct(exact), pct(same_llc)]);
+    }
+    table
+}
+
+fn reasons(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["target by", "search ended", "decisions", "disagreed", "the kernel went to"]);
+    for column in [2, 3] {
+        let column = table.column_mut(column).expect("the header has five columns");
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+    }
+    let disagreed = figures.agreement.reasons.iter().filter(|reason| reason.disagreed > 0);
+    for reason in disagreed.take(top) {
+        let went: Vec<String> =
+            reason.went.iter().take(3).map(|Count { name, count }| format!("{name} {count}")).collect();
+        table.add_row([
+            reason.target.to_owned(),
+            reason.search.to_owned(),
+            reason.decisions.to_string(),
+            part(reason.disagreed, reason.decisions),
+            went.join(", "),
+        ]);
+    }
+    table
+}
+
+fn pct(value: Option<f64>) -> String {
+    value.map(|value| format!("{value:.1}")).unwrap_or_default()
+}
+
+fn micros(ns: u64) -> String {
+    number::figure(ns as f64 / 1e3)
+}
+
+/// `12.34 ms`
+fn time(ns: u64) -> String {
+    match ns as f64 {
+        0.0 => "0".to_owned(),
+        ns if ns < 1e6 => format!("{} us", number::figure(ns / 1e3)),
+        ns if ns < 1e9 => format!("{} ms", number::figure(ns / 1e6)),
+        ns => format!("{} s", number::figure(ns / 1e9)),
+    }
+}
+
+/// One row per figure: the path of the JSON report, and the value.
+fn csv(figures: &Figures) -> anyhow::Result<String> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    writer.write_record(["figure", "value"])?;
+    let mut rows = Vec::new();
+    flatten(String::new(), &serde_json::to_value(figures)?, &mut rows);
+    for row in rows {
+        writer.write_record(row)?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+/// `agreement.reasons.0.target`
+fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>) {
+    use serde_json::Value;
+
+    let within = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| flatten(within(key), value, rows));
+        }
+        Value::Array(values) => {
+            let values = values.iter().enumerate();
+            values.for_each(|(at, value)| flatten(within(&at.to_string()), value, rows));
+        }
+        Value::Null => rows.push([path, String::new()]),
+        Value::String(text) => rows.push([path, text.clone()]),
+        value => rows.push([path, value.to_string()]),
+    }
+}
+
+/// Decisions step by step.
+pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result<String> {
+    match format {
+        Format::Table => Ok(step_by_step(explained, empty_table, |table| table::trimmed(table))),
+        Format::Markdown => {
+            Ok(step_by_step(explained, markdown::empty_table, |table| format!("\n{table}")))
+        }
+        Format::Csv => explanations_csv(explained),
+        Format::Json => json(&explained),
+    }
+}
+
+fn step_by_step(
+    explained: &[Explanation],
+    empty: impl Fn() -> Table,
+    text_of: impl Fn(&Table) -> String,
+) -> String {
+    let texts = explained.iter().map(|explanation| {
+        let mut table = empty();
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["rule", "saw", "answer"]);
+        for rule in &explanation.rules {
+            table.add_row([rule.rule, &rule.saw, &rule.answer]);
+        }
+        format!("{}\n{}\n", explanation.heading(), text_of(&table))
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn explanations_csv(explained: &[Explanation]) -> anyhow::Result<String> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    writer.write_record(["decision", "rule", "saw", "answer"])?;
+    for explanation in explained {
+        for rule in &explanation.rules {
+            let number = explanation.number.to_string();
+            writer.write_record([&number, rule.rule, &rule.saw, &rule.answer])?;
+        }
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
