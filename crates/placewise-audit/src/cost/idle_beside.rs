@@ -1,0 +1,275 @@
+//! How long tasks waited while a CPU that they may use was idle.
+//!
+//! The integral over time of the number of tasks that wait behind another task
+//! (queued, while another task runs on their CPU) and whose affinity holds an
+//! idle CPU. Each such task counts in full, even if one idle CPU is all there is
+//! for many of them, and at every moment for the place where its nearest idle CPU
+//! is then. Placement, balancing and everything that keeps a run queue from being
+//! work-conserving add to it.
+//!
+//! It is kept up to date rather than summed up: an [`Audience`] is the waiting
+//! tasks of one affinity with their counts per LLC and node, so that a task that
+//! begins or ends to wait and a CPU that becomes idle or busy change a few sums.
+//! Nearly always there is one audience, that of tasks which may run anywhere.
+
+use serde::Serialize;
+
+use super::places::{ByNearest, Mask, Place, Places, contains};
+
+/// Time that tasks spent waiting behind others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct IdleBeside {
+    /// Waiting behind another task, summed over all tasks, idle CPU or not.
+    pub waited_ns: u64,
+    /// The part of it in which an allowed CPU was idle, by the nearest one.
+    pub beside_idle_ns: ByNearest<u64>,
+    /// Time in which at least one task waited so, however many did.
+    pub elapsed_ns: u64,
+}
+
+/// The tasks that wait with one affinity, and the idle CPUs in it.
+struct Audience {
+    allowed: Mask,
+    nr_waiting: u64,
+    /// Idle CPUs, and waiting tasks, by LLC.
+    idle_of_llc: Vec<u32>,
+    waiting_of_llc: Vec<u32>,
+    idle_of_node: Vec<u32>,
+    nr_idle: u32,
+    /// Tasks that wait on an LLC without an idle CPU, by node.
+    no_idle_llc_of_node: Vec<u32>,
+    /// The same of all nodes.
+    no_idle_llc: u64,
+    /// Tasks that wait on a node without an idle CPU.
+    no_idle_node: u64,
+}
+
+impl Audience {
+    fn new(allowed: Mask, places: &Places, idle: &Mask) -> Self {
+        let mut audience = Audience {
+            allowed,
+            nr_waiting: 0,
+            idle_of_llc: vec![0; places.nr_llcs()],
+            waiting_of_llc: vec![0; places.nr_llcs()],
+            idle_of_node: vec![0; places.nr_nodes()],
+            nr_idle: 0,
+            no_idle_llc_of_node: vec![0; places.nr_nodes()],
+            no_idle_llc: 0,
+            no_idle_node: 0,
+        };
+        for cpu in 0..places.nr_cpus() as u32 {
+            if contains(&places.online, cpu) && contains(idle, cpu) {
+                audience.idle(cpu, places.of(cpu));
+            }
+        }
+        audience
+    }
+
+    fn idle(&mut self, cpu: u32, place: Place) {
+        if !contains(&self.allowed, cpu) {
+            return;
+        }
+        let (llc, node) = (usize::from(place.llc), usize::from(place.node));
+        if self.idle_of_node[node] == 0 {
+            self.no_idle_node -= u64::from(self.no_idle_llc_of_node[node]);
+        }
+        if self.idle_of_llc[llc] == 0 {
+            self.no_idle_llc_of_node[node] -= self.waiting_of_llc[llc];
+            self.no_idle_llc -= u64::from(self.waiting_of_llc[llc]);
+        }
+        self.idle_of_llc[llc] += 1;
+        self.idle_of_node[node] += 1;
+        self.nr_idle += 1;
+    }
+
+    fn busy(&mut self, cpu: u32, place: Place) {
+        if !contains(&self.allowed, cpu) {
+            return;
+        }
+        let (llc, node) = (usize::from(place.llc), usize::from(place.node));
+        self.idle_of_llc[llc] -= 1;
+        self.idle_of_node[node] -= 1;
+        self.nr_idle -= 1;
+        if self.idle_of_llc[llc] == 0 {
+            self.no_idle_llc_of_node[node] += self.waiting_of_llc[llc];
+            self.no_idle_llc += u64::from(self.waiting_of_llc[llc]);
+        }
+        if self.idle_of_node[node] == 0 {
+            self.no_idle_node += u64::from(self.no_idle_llc_of_node[node]);
+        }
+    }
+
+    fn wait(&mut self, place: Place) {
+        let (llc, node) = (usize::from(place.llc), usize::from(place.node));
+        self.nr_waiting += 1;
+        self.waiting_of_llc[llc] += 1;
+        if self.idle_of_llc[llc] == 0 {
+            self.no_idle_llc_of_node[node] += 1;
+            self.no_idle_llc += 1;
+            self.no_idle_node += u64::from(self.idle_of_node[node] == 0);
+        }
+    }
+
+    fn end_wait(&mut self, place: Place) {
+        let (llc, node) = (usize::from(place.llc), usize::from(place.node));
+        self.nr_waiting -= 1;
+        self.waiting_of_llc[llc] -= 1;
+        if self.idle_of_llc[llc] == 0 {
+            self.no_idle_llc_of_node[node] -= 1;
+            self.no_idle_llc -= 1;
+            self.no_idle_node -= u64::from(self.idle_of_node[node] == 0);
+        }
+    }
+
+    /// Tasks that wait beside an idle CPU.
+    fn beside_idle(&self) -> ByNearest<u64> {
+        ByNearest {
+            same_llc: self.nr_waiting - self.no_idle_llc,
+            same_node: self.no_idle_llc - self.no_idle_node,
+            other_node: if self.nr_idle > 0 { self.no_idle_node } else { 0 },
+        }
+    }
+}
+
+/// Which [`Audience`] a waiting task is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AudienceId(usize);
+
+const EVERYWHERE: AudienceId = AudienceId(0);
+
+/// Integrates [`IdleBeside`].
+pub struct IdleBesideMeter {
+    idle: Mask,
+    words: usize,
+    /// The first may run everywhere. Others that nobody waits in are out of date.
+    audiences: Vec<Audience>,
+    nr_waiting: u64,
+    /// Tasks that wait beside an idle CPU.
+    beside_idle: ByNearest<u64>,
+    /// `beside_idle` has to be summed up again.
+    changed: bool,
+    now: u64,
+    sum: IdleBeside,
+}
+
+impl IdleBesideMeter {
+    pub fn new(places: &Places, idle: &Mask) -> Self {
+        IdleBesideMeter {
+            idle: *idle,
+            words: places.nr_cpus().div_ceil(64),
+            audiences: vec![Audience::new(places.online, places, idle)],
+            nr_waiting: 0,
+            beside_idle: ByNearest::default(),
+            changed: false,
+            now: 0,
+            sum: IdleBeside::default(),
+        }
+    }
+
+    /// The idle CPUs of the last step.
+    pub fn idle(&self) -> &Mask {
+        &self.idle
+    }
+
+    /// Goes on to `now`, up to which nothing has changed.
+    pub fn advance(&mut self, now: u64) {
+        let ns = now - self.now;
+        self.now = now;
+        if ns == 0 || self.nr_waiting == 0 {
+            return;
+        }
+        if std::mem::take(&mut self.changed) {
+            self.sum_up();
+        }
+        self.sum.waited_ns += ns * self.nr_waiting;
+        self.sum.beside_idle_ns.same_llc += ns * self.beside_idle.same_llc;
+        self.sum.beside_idle_ns.same_node += ns * self.beside_idle.same_node;
+        self.sum.beside_idle_ns.other_node += ns * self.beside_idle.other_node;
+        self.sum.elapsed_ns += if self.beside_idle.total() > 0 { ns } else { 0 };
+    }
+
+    fn sum_up(&mut self) {
+        self.beside_idle = ByNearest::default();
+        for audience in self.audiences.iter().filter(|audience| audience.nr_waiting > 0) {
+            let beside_idle = audience.beside_idle();
+            self.beside_idle.same_llc += beside_idle.same_llc;
+            self.beside_idle.same_node += beside_idle.same_node;
+            self.beside_idle.other_node += beside_idle.other_node;
+        }
+    }
+
+    /// These CPUs are idle now.
+    pub fn set_idle(&mut self, idle: &Mask, places: &Places) {
+        for word in 0..self.words {
+            let mut changed = (self.idle[word] ^ idle[word]) & places.online[word];
+            self.idle[word] = idle[word];
+            while changed != 0 {
+                let cpu = word as u32 * 64 + changed.trailing_zeros();
+                changed &= changed - 1;
+                self.toggle(cpu, contains(idle, cpu), places.of(cpu));
+            }
+        }
+    }
+
+    fn toggle(&mut self, cpu: u32, idle: bool, place: Place) {
+        self.changed = true;
+        for (id, audience) in self.audiences.iter_mut().enumerate() {
+            if id != EVERYWHERE.0 && audience.nr_waiting == 0 {
+                continue;
+            }
+            match idle {
+                true => audience.idle(cpu, place),
+                false => audience.busy(cpu, place),
+            }
+        }
+    }
+
+    /// A task begins to wait behind another on a CPU at `place`.
+    pub fn wait(
+        &mut self,
+        place: Place,
+        allowed: &Mask,
+        nr_allowed: u16,
+        places: &Places,
+    ) -> AudienceId {
+        let id = match nr_allowed >= places.nr_online {
+            true => EVERYWHERE,
+            false => self.audience_of(allowed, places),
+        };
+        self.audiences[id.0].wait(place);
+        self.nr_waiting += 1;
+        self.changed = true;
+        id
+    }
+
+    pub fn end_wait(&mut self, id: AudienceId, place: Place) {
+        self.audiences[id.0].end_wait(place);
+        self.nr_waiting -= 1;
+        self.changed = true;
+    }
+
+    /// The audience with this affinity, or one that nobody waits in, given it.
+    fn audience_of(&mut self, allowed: &Mask, places: &Places) -> AudienceId {
+        let others = || self.audiences.iter().enumerate().skip(1);
+        let same = |a: &&Audience| a.nr_waiting > 0 && a.allowed == *allowed;
+        if let Some((id, _)) = others().find(|(_, audience)| same(audience)) {
+            return AudienceId(id);
+        }
+        let free = others().find(|(_, audience)| audience.nr_waiting == 0).map(|(id, _)| id);
+        let audience = Audience::new(*allowed, places, &self.idle);
+        match free {
+            Some(id) => {
+                self.audiences[id] = audience;
+                AudienceId(id)
+            }
+            None => {
+                self.audiences.push(audience);
+                AudienceId(self.audiences.len() - 1)
+            }
+        }
+    }
+
+    pub fn report(&self) -> IdleBeside {
+        self.sum
+    }
+}

@@ -1,0 +1,208 @@
+//! Who waits on which CPU, and how long behind another task.
+//!
+//! A mirror of the reconstructed run queues: a task waits if it is queued, not
+//! asleep there (delayed dequeue), and not current. It waits *behind another* as
+//! long as its CPU runs another task; on an idle CPU it waits for the switch only.
+//! After each step the tasks and CPUs that the step touched are looked at again,
+//! so the mirror follows whatever the reconstruction makes of a trace with gaps.
+//!
+//! Limit: the affinity of a wait is that at its beginning.
+
+use placewise_policy::{FIRST_TASK, NO_TASK, NR_CPUS, State};
+
+use super::by_task::ByTask;
+use super::idle_beside::{AudienceId, IdleBesideMeter};
+use super::places::Places;
+use crate::step::{Action, Step};
+use crate::task::TaskId;
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    /// The CPU it runs, waits or last was on; any before the first look.
+    cpu: u16,
+    waits: bool,
+    /// Its neighbours in the queue of its CPU.
+    before: TaskId,
+    after: TaskId,
+    /// It waits behind another task since then.
+    behind: Option<(u64, AudienceId)>,
+    /// What it has waited behind others since it last ran.
+    behind_ns: u64,
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        Waiter { cpu: 0, waits: false, before: NO_TASK, after: NO_TASK, behind: None, behind_ns: 0 }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Queue {
+    current: TaskId,
+    first_waiter: TaskId,
+}
+
+/// The waiting tasks of all CPUs.
+pub struct Waiting {
+    tasks: ByTask<Waiter>,
+    queues: Vec<Queue>,
+    idle_beside: IdleBesideMeter,
+    now: u64,
+}
+
+/// What a look at the run queues needs.
+#[derive(Clone, Copy)]
+struct Sight<'a> {
+    state: &'a State,
+    places: &'a Places,
+}
+
+impl Waiting {
+    pub fn new(places: &Places, state: &State) -> Self {
+        let queue = |cpu: usize| Queue { current: state.rq[cpu].curr, first_waiter: NO_TASK };
+        Waiting {
+            tasks: ByTask::default(),
+            queues: (0..NR_CPUS as usize).map(queue).collect(),
+            idle_beside: IdleBesideMeter::new(places, &state.root.idle.bits),
+            now: 0,
+        }
+    }
+
+    pub fn idle_beside(&self) -> &IdleBesideMeter {
+        &self.idle_beside
+    }
+
+    /// Follows a step to the state that it led to.
+    pub fn step(&mut self, now: u64, step: &Step, state: &State, places: &Places) {
+        self.now = now;
+        self.idle_beside.advance(now);
+        self.idle_beside.set_idle(&state.root.idle.bits, places);
+        let sight = Sight { state, places };
+        self.look_at_cpu(step.cpu, sight);
+        match step.action {
+            Action::Running { task }
+            | Action::Waking { task, .. }
+            | Action::Wakeup { task, .. }
+            | Action::WakeupNew { task, .. }
+            | Action::Migrate { task, .. }
+            | Action::Exec { task }
+            | Action::Exit { task }
+            | Action::Forgotten { task } => self.look_at_task(task, sight),
+            Action::Fork { parent, child } => {
+                self.look_at_task(parent, sight);
+                self.look_at_task(child, sight);
+            }
+            Action::Switch { prev, next, .. } => {
+                self.look_at_task(prev, sight);
+                self.look_at_task(next, sight);
+            }
+            Action::Decided(_) | Action::Lost { .. } | Action::Begin { .. } => {}
+        }
+    }
+
+    /// How long the task waited behind others since it last ran; it runs now.
+    pub fn take_behind_ns(&mut self, task: TaskId) -> u64 {
+        std::mem::take(&mut self.tasks.of(task).behind_ns)
+    }
+
+    fn look_at_task(&mut self, task: TaskId, sight: Sight) {
+        if task < FIRST_TASK {
+            return;
+        }
+        self.look_at_cpu(sight.state.task[task as usize].cpu.into(), sight);
+        self.requeue(task, sight);
+    }
+
+    fn look_at_cpu(&mut self, cpu: u32, sight: Sight) {
+        let current = sight.state.rq[cpu as usize].curr;
+        let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
+        if before == current {
+            return;
+        }
+        let (was_busy, is_busy) = (before >= FIRST_TASK, current >= FIRST_TASK);
+        if was_busy != is_busy {
+            self.current_came_or_went(cpu, sight);
+        }
+        for task in [before, current] {
+            if task >= FIRST_TASK {
+                self.requeue(task, sight);
+            }
+        }
+    }
+
+    fn current_came_or_went(&mut self, cpu: u32, sight: Sight) {
+        let busy = self.queues[cpu as usize].current >= FIRST_TASK;
+        let mut task = self.queues[cpu as usize].first_waiter;
+        while task != NO_TASK {
+            match busy {
+                true => self.begin_behind(task, cpu, sight),
+                false => self.end_behind(task, sight.places),
+            }
+            task = self.tasks.of(task).after;
+        }
+    }
+
+    /// Puts the task where the state has it.
+    fn requeue(&mut self, task: TaskId, sight: Sight) {
+        let entry = &sight.state.task[task as usize];
+        let cpu = entry.cpu;
+        let current = sight.state.rq[usize::from(cpu)].curr == task;
+        let waits = entry.on_rq != 0 && entry.delayed == 0 && !current;
+        let waiter = *self.tasks.of(task);
+        if waiter.waits && !(waits && waiter.cpu == cpu) {
+            self.leave(task, sight.places);
+        }
+        let came_from = std::mem::replace(&mut self.tasks.of(task).cpu, cpu);
+        if waits && !self.tasks.of(task).waits {
+            self.join(task, cpu.into(), sight);
+        }
+        // It may have been current there, and the step does not say that it is no longer.
+        if came_from != cpu {
+            self.look_at_cpu(came_from.into(), sight);
+        }
+    }
+
+    fn join(&mut self, task: TaskId, cpu: u32, sight: Sight) {
+        let queue = &mut self.queues[cpu as usize];
+        let after = std::mem::replace(&mut queue.first_waiter, task);
+        let busy = queue.current >= FIRST_TASK;
+        if after != NO_TASK {
+            self.tasks.of(after).before = task;
+        }
+        let waiter = self.tasks.of(task);
+        (waiter.waits, waiter.before, waiter.after) = (true, NO_TASK, after);
+        if busy {
+            self.begin_behind(task, cpu, sight);
+        }
+    }
+
+    fn leave(&mut self, task: TaskId, places: &Places) {
+        self.end_behind(task, places);
+        let waiter = self.tasks.of(task);
+        waiter.waits = false;
+        let Waiter { cpu, before, after, .. } = *waiter;
+        match before {
+            NO_TASK => self.queues[usize::from(cpu)].first_waiter = after,
+            before => self.tasks.of(before).after = after,
+        }
+        if after != NO_TASK {
+            self.tasks.of(after).before = before;
+        }
+    }
+
+    fn begin_behind(&mut self, task: TaskId, cpu: u32, sight: Sight) {
+        let entry = &sight.state.task[task as usize];
+        let (allowed, nr_allowed) = (&entry.cpus_allowed.bits, entry.nr_cpus_allowed);
+        let place = sight.places.of(cpu);
+        let audience = self.idle_beside.wait(place, allowed, nr_allowed, sight.places);
+        self.tasks.of(task).behind = Some((self.now, audience));
+    }
+
+    fn end_behind(&mut self, task: TaskId, places: &Places) {
+        let waiter = self.tasks.of(task);
+        if let Some((since, audience)) = waiter.behind.take() {
+            waiter.behind_ns += self.now - since;
+            self.idle_beside.end_wait(audience, places.of(waiter.cpu.into()));
+        }
+    }
+}

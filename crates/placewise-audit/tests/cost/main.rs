@@ -1,0 +1,6 @@
+//! What placements cost, on traces written by hand and on random ones.
+
+mod bouncing;
+mod integral;
+mod waits;
+mod world;
