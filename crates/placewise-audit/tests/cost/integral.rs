@@ -214,6 +214,8 @@ proptest! {
     fn the_integral_is_exact(
         affinities in prop::collection::vec(1..u16::MAX, NR_TASKS / 2),
         shared in 1..u16::MAX,
+        // One that takes sleepers off their queue, and one that may leave them there.
+        kernel in prop::sample::select(vec!["v6.0", "v6.12"]),
         moves in prop::collection::vec((a_move(), 0..5_u64), 1..300),
     ) {
         // Half of the tasks may run everywhere, some have affinities of their own, some share one.
@@ -225,7 +227,7 @@ proptest! {
                 (1_000 + at as u32, (0..16).filter(|cpu| mask >> cpu & 1 != 0).collect())
             })
             .collect();
-        let mut world = World::with_affinities(&restricted);
+        let mut world = World::of_kernel(kernel, &restricted);
         let tasks: Vec<TaskId> =
             (0..NR_TASKS).map(|at| world.task(1_000 + at as u32, "worker")).collect();
         let mut expected = IdleBeside::default();

@@ -95,6 +95,28 @@ fn a_second_wakeup_of_an_idle_cpu_waits_behind_the_first_once_that_runs() {
     assert_eq!(latency.behind_another.total_ns, 5_000);
 }
 
+/// Its waker waits for it to be switched out, and only then the kernel decides.
+#[test]
+fn a_wakee_that_was_still_on_its_cpu_waits_from_waking_on() {
+    let mut world = World::with_affinities(&[(2, vec![1, 2])]);
+    world.running(1, "waker", 0);
+    let wakee = world.running(2, "wakee", 1);
+    let other = world.task(3, "other");
+    world.at(1_000).wake(0, other, 1, 1);
+    assert!(matches!(world.at(2_000).waking(0, wakee, 1, 1), Verdict::Nothing));
+    world.at(3_000).switch(1, PrevState::Asleep, other);
+    world.at(4_000).wakeup(0, wakee, 1);
+    world.at(9_000).switch(1, PrevState::Asleep, wakee);
+    let latency = wakeup(&world, Distance::SameCpu);
+    assert_eq!(latency.wakeup_to_run.count, 2);
+    assert_eq!(latency.wakeup_to_run.total_ns, 2_000 + 7_000);
+    assert_eq!(latency.behind_another.total_ns, 2_000 + 5_000);
+    let count = world.report().missed_idle.by_name;
+    let wakee = count.iter().find(|count| count.name == "wakee").unwrap();
+    assert_eq!((wakee.missed_idle.on_busy_cpu, wakee.missed_idle.missed.same_llc), (1, 1));
+    assert_eq!(wakee.missed_idle.waited_ns.same_llc, 7_000);
+}
+
 #[test]
 fn a_preempted_task_begins_no_wakeup() {
     let mut world = World::new();

@@ -24,8 +24,12 @@ impl World {
 
     /// Some pids may run on some CPUs only.
     pub fn with_affinities(affinities: &[(u32, Vec<usize>)]) -> Self {
+        Self::of_kernel("v6.0", affinities)
+    }
+
+    pub fn of_kernel(kernel: &str, affinities: &[(u32, Vec<usize>)]) -> Self {
         let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
-        let policy = Policy::parse("v6.0", "baseline").unwrap();
+        let policy = Policy::parse(kernel, "baseline").unwrap();
         let affinities: BTreeMap<u32, CpuSet> =
             affinities.iter().map(|(pid, cpus)| (*pid, cpus.iter().copied().collect())).collect();
         let reconstruction = Reconstruction::new(&machine, &policy, &affinities).unwrap();
