@@ -320,6 +320,14 @@ static inline void copy_task(struct state __arena *st, u32 child, u32 parent,
 	p->eligible = true;
 }
 
+/* @p has ended and was switched out: it leaves no blocked load behind. */
+static inline void task_dead(struct state __arena *st, u32 task)
+{
+	struct task __arena *p = task_of(st, task);
+
+	remove_task_avg(p, &cpu_rq(st, p->cpu)->cfs);
+}
+
 /* A new task whose CPU has been chosen, before its first enqueue. */
 static inline void place_new_task(struct state __arena *st, u32 child, u32 cpu)
 {

@@ -12,6 +12,6 @@ mod state;
 pub mod topology;
 pub mod weight;
 
-pub use kernel::kernel_names;
+pub use kernel::{kernel_for_release, kernel_names};
 pub use patch::{Policy, PolicyError, patch_names};
 pub use state::*;

@@ -74,6 +74,11 @@ void placewise_copy_task(struct state *st, u32 child, u32 parent, u32 cpu)
 	copy_task(st, child, parent, cpu);
 }
 
+void placewise_task_dead(struct state *st, u32 task)
+{
+	task_dead(st, task);
+}
+
 void placewise_place_new_task(struct state *st, u32 child, u32 cpu)
 {
 	place_new_task(st, child, cpu);

@@ -50,7 +50,7 @@ macro_rules! zero_by_default {
     };
 }
 
-zero_by_default!(SchedAvg, Task);
+zero_by_default!(SchedAvg, Task, BalanceWalk, NohzWalk);
 
 /// Makes a method of [`Placement`] of each entry point of `native.c`.
 macro_rules! entry_points {
@@ -103,6 +103,8 @@ entry_points! {
     fn sample_avg_idle(cpu: u32, now: u64);
     /// Makes a new task a copy of its creator, which runs on `cpu`.
     fn copy_task(child: u32, parent: u32, cpu: u32);
+    /// Takes the averages of a task that has ended off its CPU.
+    fn task_dead(task: u32);
     /// Gives a new task its first utilisation on the CPU that was chosen.
     fn place_new_task(child: u32, cpu: u32);
     /// Answers with the CPU for a task that last ran on `prev` and is woken, created or exec'ing

@@ -84,7 +84,7 @@ impl Tunables {
             slice_floor: profile.slice_floor,
             base_slice: u64::from(profile.base_slice_us) * 1_000 * scale,
             tick,
-            protect_by_slice: profile.h_nr_without_delayed,
+            protect_by_slice: profile.vprot,
         }
     }
 }
@@ -125,6 +125,10 @@ impl RunQueue {
     /// Tasks that wait.
     pub fn len(&self) -> usize {
         either!(self, queue => queue.waiting.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The tasks that wait, in no order.

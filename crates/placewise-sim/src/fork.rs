@@ -55,8 +55,14 @@ impl Engine<'_> {
             prio,
             target_cpu: target,
         });
-        if self.policy.profile.fork_preempts || target != cpu {
+        if self.policy.profile.fork_preempts || self.gives_way_to_all(target) {
             self.check_preempt(target, child, cpu);
         }
+    }
+
+    /// Nothing runs on `cpu`, or a SCHED_IDLE task does.
+    fn gives_way_to_all(&self, cpu: u32) -> bool {
+        let idle_policy = |current: u32| self.policy.task[current as usize].idle_policy != 0;
+        self.running(cpu).is_none_or(idle_policy)
     }
 }

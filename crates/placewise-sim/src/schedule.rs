@@ -174,6 +174,9 @@ impl Engine<'_> {
             // It slept delayed, and may have been moved, woken and picked meanwhile.
             let home = u32::from(self.policy.task[prev as usize].cpu);
             self.tasks[prev as usize].on_cpu = self.current(home) == prev;
+            if self.tasks[prev as usize].state == TaskState::Exited {
+                self.policy.task_dead(prev);
+            }
             self.resume_spinner(prev);
         }
         match self.running(cpu) {

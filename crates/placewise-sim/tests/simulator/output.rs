@@ -18,8 +18,8 @@ fn schedstat_has_the_layout_of_its_kernel() {
     for kernel in kernel_names() {
         let text = hackbench(kernel).run().statistics.schedstat;
         let (version, fields) = match kernel {
-            "v6.12" => ("16", 36),
-            "v6.18" => ("17", 45),
+            "v6.12" | "v6.12.117" => ("16", 36),
+            "v6.18" | "v7.3" => ("17", 45),
             _ => ("15", 36),
         };
         let mut lines = text.lines();

@@ -249,7 +249,10 @@ fn queues_change_alike() {
         match generator.pick(&[0, 1, 2]) {
             0 => p.delay_dequeue(task, later),
             1 => p.dequeue_task(task, DEQUEUE_SLEEP, later),
-            _ => p.dequeue_task(task, 0, later),
+            _ => {
+                p.dequeue_task(task, 0, later);
+                p.task_dead(task);
+            }
         }
         p.set_next_task(cpu, cpu, later);
     });

@@ -177,6 +177,7 @@ twins! {
     fn task_tick(cpu: u32, now: u64);
     fn sample_avg_idle(cpu: u32, now: u64);
     fn copy_task(child: u32, parent: u32, cpu: u32);
+    fn task_dead(task: u32);
     fn place_new_task(child: u32, cpu: u32);
     fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
     fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
