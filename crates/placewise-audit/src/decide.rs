@@ -43,6 +43,8 @@ pub enum NoPlacement {
     OtherClass,
     /// The trace does not show how it ended.
     NoEnd,
+    /// It may have run one, but the events of other CPUs from then were overwritten.
+    BeforeComplete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,22 +209,42 @@ impl Reconstruction {
     fn correct_scan_limit(&mut self, decision: &Decision, actual: u32) {
         let target = u32::from(decision.target_cpu);
         let llc = usize::from(self.state.cpu[target as usize].llc);
-        if self.state.profile.scan_limit != SIS_UTIL
-            || usize::from(self.state.cpu[actual as usize].llc) != llc
+        if usize::from(self.state.cpu[actual as usize].llc) != llc
             || decision.has_idle_cores != 0 && decision.scan_limit != 0
         {
             return;
         }
         match u32::from(decision.search) {
-            SEARCH_FAILED if actual != target => {
-                self.state.llc[llc].nr_idle_scan = self.state.llc[llc].size;
-            }
-            SEARCH_IDLE_CPU if actual == target && self.state.llc[llc].nr_idle_scan > 0 => {
-                self.state.llc[llc].nr_idle_scan -= 1;
-            }
+            SEARCH_FAILED if actual != target => self.raise_scan_limit(decision, llc),
+            SEARCH_IDLE_CPU if actual == target => self.lower_scan_limit(decision, llc),
             _ => return,
         }
         self.inferred.scan_limits += 1;
+    }
+
+    fn raise_scan_limit(&mut self, decision: &Decision, llc: usize) {
+        if self.state.profile.scan_limit == SIS_UTIL {
+            self.state.llc[llc].nr_idle_scan = self.state.llc[llc].size;
+        } else if let Some(cost) = self.avg_scan_cost(decision.waking_cpu) {
+            *cost /= 2;
+        }
+    }
+
+    fn lower_scan_limit(&mut self, decision: &Decision, llc: usize) {
+        if self.state.profile.scan_limit == SIS_UTIL {
+            let limit = &mut self.state.llc[llc].nr_idle_scan;
+            *limit = limit.saturating_sub(1);
+        } else if let Some(cost) = self.avg_scan_cost(decision.waking_cpu) {
+            let excess = u64::from(decision.scan_limit / decision.scanned.max(1)).max(2);
+            *cost = (*cost + 1).saturating_mul(excess);
+        }
+    }
+
+    /// What SIS_PROP reckons with.
+    fn avg_scan_cost(&mut self, waking_cpu: u16) -> Option<&mut u64> {
+        let cpu = usize::from(waking_cpu);
+        let level = self.state.llc[usize::from(self.state.cpu[cpu].llc)].domain_level as usize;
+        self.state.domain[cpu].get_mut(level).map(|domain| &mut domain.avg_scan_cost)
     }
 
     /// Answers under the hypothesis that is believed, then sees which would have been right.

@@ -11,6 +11,10 @@ use placewise_run_queue::{Dequeue, Enqueue, Entity, RunQueue, Tunables};
 
 use crate::task::TaskId;
 
+/// A run time in the trace may be wrong by so much: its clock tells microseconds, and the kernel
+/// accounts some way before it prints the switch.
+const CLOCK_RESOLUTION_NS: i64 = 4_000;
+
 /// The run queues, for kernels where a sleeper may stay queued.
 pub struct Queues {
     queues: Vec<RunQueue>,
@@ -96,11 +100,15 @@ impl Queues {
         }
     }
 
-    /// Would the current task, going to sleep, stay queued?
-    pub fn delays(&self, cpu: u32, current: TaskId) -> bool {
-        self.queues
-            .get(cpu as usize)
-            .is_some_and(|queue| !queue.is_eligible(&self.entities, Some(current), current))
+    /// Would the current task, going to sleep, stay queued? Where the lag is too small for the
+    /// trace's clock to tell, yes: a wakeup that moves it will show otherwise.
+    pub fn delays(&mut self, cpu: u32, current: TaskId) -> bool {
+        let Some((queue, entities)) = self.queue(cpu) else { return false };
+        let vruntime = entities[current as usize].vruntime;
+        entities[current as usize].vruntime += CLOCK_RESOLUTION_NS;
+        let eligible = queue.is_eligible(entities, Some(current), current);
+        entities[current as usize].vruntime = vruntime;
+        !eligible && !queue.is_empty()
     }
 
     /// The task that a pick on `cpu` would come upon first.

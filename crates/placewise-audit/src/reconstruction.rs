@@ -70,6 +70,8 @@ pub(crate) struct Trail {
 /// The state that a trace has led to, under one policy.
 pub struct Reconstruction {
     pub(crate) state: Placement,
+    /// Of every task: no trace shows hints.
+    hint: u8,
     pub(crate) queues: Queues,
     pub(crate) affinity: Affinity,
     pub(crate) beliefs: Beliefs,
@@ -77,6 +79,8 @@ pub struct Reconstruction {
     /// The policy's clock: that of the trace, moved so that ticks fall on its multiples.
     pub(crate) now: u64,
     clock_offset: u64,
+    /// Before, the events of some CPUs are missing.
+    complete_from: u64,
     trails: Vec<Trail>,
     /// Wakeups on their way over each CPU's wake list.
     pending: Vec<u32>,
@@ -101,8 +105,10 @@ impl Reconstruction {
             beliefs: Beliefs::default(),
             inferred: InferenceCounts::default(),
             state,
+            hint: policy.hint,
             now: topology::BOOT,
             clock_offset: topology::BOOT,
+            complete_from: 0,
             trails: Vec::new(),
             pending: vec![0; NR_CPUS as usize],
             scan_limit_due: vec![0; NR_CPUS as usize],
@@ -125,9 +131,20 @@ impl Reconstruction {
 
     /// Takes the next step of the trace.
     pub fn step(&mut self, step: &Step, tasks: &Tasks) -> Verdict {
+        match self.follow(step, tasks) {
+            Verdict::Placed(_) if self.now < self.complete_from => {
+                Verdict::NoPlacement(NoPlacement::BeforeComplete)
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn follow(&mut self, step: &Step, tasks: &Tasks) -> Verdict {
         self.now = self.now.max(step.time_ns + self.clock_offset);
         match step.action {
-            Action::Begin { tick_phase_ns } => self.begin(tick_phase_ns),
+            Action::Begin { tick_phase_ns, complete_from_ns } => {
+                self.begin(tick_phase_ns, complete_from_ns);
+            }
             Action::Running { task } => self.runs(step.cpu, task, tasks),
             Action::Waking { task, prev_cpu, outcome } => {
                 return self.waking(step, task, prev_cpu, outcome, tasks);
@@ -150,9 +167,10 @@ impl Reconstruction {
         Verdict::Nothing
     }
 
-    fn begin(&mut self, tick_phase_ns: Option<u64>) {
+    fn begin(&mut self, tick_phase_ns: Option<u64>, complete_from_ns: u64) {
         let tick_ns = u64::from(self.state.root.tick_ns);
         self.clock_offset = topology::BOOT + tick_ns - tick_phase_ns.unwrap_or(0) % tick_ns;
+        self.complete_from = complete_from_ns + self.clock_offset;
         self.inferred.tick_phase_ns = tick_phase_ns;
     }
 
@@ -183,7 +201,7 @@ impl Reconstruction {
         }
         if self.whereabouts(task) == Whereabouts::Unseen {
             let weight = weight_of_prio(tasks.get(task).prio);
-            self.state.task[task as usize] = new_task(weight, cpu);
+            self.state.task[task as usize] = self.new_task(weight, cpu);
             // It has slept for long, as far as one can tell.
             self.state.task[task as usize].avg.load_avg = 0;
             self.queues.meet(task, weight);
@@ -202,6 +220,22 @@ impl Reconstruction {
             entry.avg.load_avg = entry.avg.load_avg * u64::from(weight) / u64::from(entry.weight);
             entry.weight = weight;
             self.queues.reweight(task, weight);
+        }
+    }
+
+    /// A task without a past.
+    fn new_task(&self, weight: u32, cpu: u32) -> Task {
+        Task {
+            avg: SchedAvg { load_avg: u64::from(weight), ..SchedAvg::default() },
+            weight,
+            hint: self.hint,
+            last_wakee: NO_TASK,
+            recent_used_cpu: cpu as u16,
+            cpu: cpu as u16,
+            mru_prev: NO_TASK,
+            mru_next: NO_TASK,
+            eligible: 1,
+            ..Task::default()
         }
     }
 
@@ -330,6 +364,7 @@ impl Reconstruction {
             return Verdict::Nothing;
         }
         if prev_state == PrevState::Dead {
+            self.state.task_dead(prev);
             self.trail(prev).whereabouts = Whereabouts::Unseen;
         }
         match self.trail(prev).spinning.take() {
@@ -397,7 +432,7 @@ impl Reconstruction {
         self.meet(parent, cpu, tasks);
         self.forget(child);
         let weight = weight_of_prio(tasks.get(parent).prio);
-        self.state.task[child as usize] = new_task(weight, cpu);
+        self.state.task[child as usize] = self.new_task(weight, cpu);
         if parent >= FIRST_TASK {
             self.state.copy_task(child, parent, cpu);
         }
@@ -510,19 +545,4 @@ fn weight_of_prio(prio: i32) -> u32 {
         return 1;
     }
     weight_of((prio - DEFAULT_PRIO).clamp(-20, 19) as i8, false)
-}
-
-/// A task without a past.
-fn new_task(weight: u32, cpu: u32) -> Task {
-    Task {
-        avg: SchedAvg { load_avg: u64::from(weight), ..SchedAvg::default() },
-        weight,
-        last_wakee: NO_TASK,
-        recent_used_cpu: cpu as u16,
-        cpu: cpu as u16,
-        mru_prev: NO_TASK,
-        mru_next: NO_TASK,
-        eligible: 1,
-        ..Task::default()
-    }
 }

@@ -1,17 +1,22 @@
-//! Takes a recorded decision again.
+//! Takes recorded decisions again.
 //!
 //! A decision event carries what the decision read and no other event shows.
 //! [`apply`] puts these readings into a state of the same machine and policy, in
 //! place of what the state holds; [`select`] asks the policy. Whatever else the
 //! state knows does not matter to the answer, but what it knew is lost where a
-//! reading stands now.
+//! reading stands now. So [`RecordedDecisions`] has a state of its own, and
+//! counts how often the answer is what the trace shows to have happened: it must
+//! be always.
 
-use placewise_machine::CpuSet;
+use placewise_machine::{CpuSet, Machine};
 use placewise_policy::*;
 use placewise_trace::{
     CpuReadings, Decision, Readings, RunQueueReadings, SlowPathReadings, TaskReadings,
     WakeupReadings,
 };
+
+use crate::step::{Action, Step};
+use crate::task::{self as trace_task, TaskId};
 
 /// The numbers that the state has for the tasks of a decision.
 #[derive(Clone, Copy, Debug)]
@@ -192,4 +197,97 @@ fn apply_run_queue(readings: &RunQueueReadings, rq: &mut Rq) {
     rq.cfs.util_est = readings.util_est;
     rq.idle_stamp = readings.idle_stamp;
     rq.idle_exit_latency = readings.idle_exit_latency.unwrap_or(LATENCY_UNKNOWN);
+}
+
+/// Recorded decisions of one kind, and how many of them the policy takes alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordedTally {
+    pub decisions: u64,
+    pub agreed: u64,
+}
+
+impl RecordedTally {
+    fn record(&mut self, agrees: bool) {
+        self.decisions += 1;
+        self.agreed += u64::from(agrees);
+    }
+}
+
+/// The decisions that a trace has recorded, taken again under one policy.
+pub struct RecordedDecisions {
+    /// Made with the first decision: most traces have none.
+    state: Option<Placement>,
+    boot: Box<dyn Fn() -> Placement>,
+    /// By task: where its wakeup put it, or where the policy would put the child.
+    cpus: Vec<u32>,
+    pub wakeups: RecordedTally,
+    pub forks: RecordedTally,
+}
+
+impl RecordedDecisions {
+    pub fn new(machine: &Machine, policy: &Policy) -> Self {
+        let (machine, profile) = (machine.clone(), policy.profile);
+        let boot = move || {
+            let booted = topology::boot(&machine, &profile);
+            booted.expect("the reconstruction has booted the same machine").0
+        };
+        RecordedDecisions {
+            state: None,
+            boot: Box::new(boot),
+            cpus: Vec::new(),
+            wakeups: RecordedTally::default(),
+            forks: RecordedTally::default(),
+        }
+    }
+
+    pub fn step(&mut self, step: &Step, tasks: &trace_task::Tasks) {
+        match &step.action {
+            Action::Waking { task, outcome, .. } => {
+                *self.cpu_of(*task) = outcome.map_or(NO_CPU, |outcome| outcome.cpu);
+            }
+            Action::WakeupNew { task, target_cpu } => {
+                let answer = std::mem::replace(self.cpu_of(*task), NO_CPU);
+                if answer != NO_CPU {
+                    self.forks.record(answer == *target_cpu);
+                }
+            }
+            Action::Fork { child, .. } => *self.cpu_of(*child) = NO_CPU,
+            Action::Decided(decision) => self.decide(decision, tasks),
+            _ => {}
+        }
+    }
+
+    fn cpu_of(&mut self, task: TaskId) -> &mut u32 {
+        let at = task as usize;
+        if self.cpus.len() <= at {
+            self.cpus.resize(at + 1, NO_CPU);
+        }
+        &mut self.cpus[at]
+    }
+
+    fn decide(&mut self, decision: &Decision, tasks: &trace_task::Tasks) {
+        let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { tasks.find(pid) };
+        let prev_curr_pid = match &decision.placement {
+            Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
+            Readings::Fork(_) | Readings::Exec(_) => 0,
+        };
+        let (Some(placed), Some(waker)) =
+            (tasks.find(decision.pid), find(decision.waker_pid, decision.waking_cpu))
+        else {
+            return;
+        };
+        let prev_curr = find(prev_curr_pid, decision.prev_cpu);
+        let prev_curr = prev_curr.unwrap_or(decision.prev_cpu.into());
+        let state = self.state.get_or_insert_with(&self.boot);
+        let answer = select(decision, state, Tasks { placed, waker, prev_curr });
+        match &decision.placement {
+            Readings::Wakeup(_) => {
+                let shown = *self.cpu_of(placed);
+                let shown = if shown == NO_CPU { decision.result_cpu.into() } else { shown };
+                self.wakeups.record(answer == shown);
+            }
+            Readings::Fork(_) => *self.cpu_of(placed) = answer,
+            Readings::Exec(_) => {}
+        }
+    }
 }

@@ -17,8 +17,9 @@ pub struct Step {
 
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// The trace begins; ticks were seen this long after multiples of their period.
-    Begin { tick_phase_ns: Option<u64> },
+    /// The trace begins. Ticks were seen `tick_phase_ns` after multiples of their period; before
+    /// `complete_from_ns` the events of some CPUs are missing.
+    Begin { tick_phase_ns: Option<u64>, complete_from_ns: u64 },
     /// `task` runs on the step's CPU when the trace begins, or after a gap in it.
     Running { task: TaskId },
     /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.

@@ -58,6 +58,7 @@ pub struct Repairs {
 pub struct Timeline {
     nr_cpus: u32,
     tick_ns: u64,
+    overwritten: bool,
     tasks: Tasks,
     window: VecDeque<Step>,
     /// How many steps have left the window.
@@ -74,11 +75,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// For a machine with so many CPUs, and a tick of that period.
-    pub fn new(nr_cpus: u32, tick_ns: u64) -> Self {
+    /// For a machine with so many CPUs, and a tick of that period. `overwritten`: the oldest events
+    /// of some CPUs were.
+    pub fn new(nr_cpus: u32, tick_ns: u64, overwritten: bool) -> Self {
         Timeline {
             nr_cpus: nr_cpus.min(NR_CPUS),
             tick_ns,
+            overwritten,
             tasks: Tasks::new(),
             window: VecDeque::new(),
             handed_out: 0,
@@ -230,7 +233,8 @@ impl Timeline {
             }
         }
         let tick_phase_ns = tick_phase(&self.window, self.tick_ns);
-        let action = Action::Begin { tick_phase_ns };
+        let complete_from_ns = if self.overwritten { last_to_begin(&self.window) } else { start };
+        let action = Action::Begin { tick_phase_ns, complete_from_ns };
         first.insert(0, Step { time_ns: start, cpu: 0, context: Context::Unknown, action });
         for step in first.into_iter().rev() {
             self.shift_positions();
@@ -372,6 +376,13 @@ impl Timeline {
             });
         }
     }
+}
+
+/// When the last CPU, of those that are seen, had its first event.
+fn last_to_begin(steps: &VecDeque<Step>) -> u64 {
+    let mut seen = [false; NR_CPUS as usize];
+    let first = steps.iter().filter(|step| !std::mem::replace(&mut seen[step.cpu as usize], true));
+    first.map(|step| step.time_ns).max().unwrap_or(0)
 }
 
 /// Soft interrupts that wake somebody mostly follow a tick: where in its period do most?
