@@ -255,9 +255,12 @@ impl View<'_> {
     fn weight(&self) -> Rule {
         let side = |load: i64| load as f64 / (100.0 * f64::from(SCHED_CAPACITY_SCALE));
         let (waking, prev) = (self.decision().waker_load, self.decision().prev_load);
-        let saw = match (waking, prev) {
-            (0, 0) => "the sync waker is all the load of its CPU".to_owned(),
-            _ => format!("load: waking CPU {:.0}, previous CPU {:.0}", side(waking), side(prev)),
+        let sync_waker_only = self.decision().sync != 0 && (waking, prev) == (0, 0);
+        let saw = match sync_waker_only {
+            true => "the sync waker is all the load of its CPU".to_owned(),
+            false => {
+                format!("load: waking CPU {:.0}, previous CPU {:.0}", side(waking), side(prev))
+            }
         };
         let holds = u32::from(self.decision().affine) == AFFINE_WEIGHT;
         rule("wake_affine: weight", saw, if holds { "the waking CPU" } else { "the previous CPU" })

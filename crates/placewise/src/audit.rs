@@ -101,7 +101,7 @@ enum Format {
 
 pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let mut reader = TraceReader::open(&args.trace).map_err(|error| bad_trace(&error))?;
-    let machine = machine(args, reader.header())?;
+    let machine = machine(args, &mut reader)?;
     if args.annotate {
         return annotate::run(&mut reader, &machine);
     }
@@ -146,15 +146,18 @@ fn trace_name(path: &Path) -> String {
     }
 }
 
-fn machine(args: &AuditArgs, header: &Header) -> anyhow::Result<Machine> {
+fn machine(args: &AuditArgs, reader: &mut TraceReader) -> anyhow::Result<Machine> {
     let trace = trace_name(&args.trace);
+    let topology = &reader.header().topology;
     match &args.machine {
         Some(machine) => Ok(placewise_machine::load(machine)?),
-        None if header.topology.cpus.is_empty() => {
+        None if topology.cpus.is_empty() => {
+            // It may be no trace at all.
+            reader.next_record().map_err(|error| bad_trace(&error))?;
             let problem = "its header does not describe the machine; name it with --machine";
             Err(InputError(format!("{trace}: {problem}")).into())
         }
-        None => Ok(placewise_machine::from_trace(&trace, &header.topology)?),
+        None => Ok(placewise_machine::from_trace(&trace, topology)?),
     }
 }
 

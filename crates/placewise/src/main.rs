@@ -4,6 +4,7 @@
 //! into one line and an exit status: 2 where the input is at fault, 1 where Placewise or the
 //! system is.
 
+mod audit;
 mod bench;
 mod compare;
 mod comparison;
@@ -41,6 +42,7 @@ enum Verb {
     Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
+    Audit(audit::AuditArgs),
     Record(record::RecordArgs),
 }
 
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),
     };
     match done {

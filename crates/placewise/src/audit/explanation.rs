@@ -129,6 +129,9 @@ impl Explanations {
         }
         let trace = trace_name(&args.trace);
         Err(InputError(match self.wanted {
+            Wanted::Number(number) if decisions == 0 => {
+                format!("--explain {number}: {trace} has no placement decision")
+            }
             Wanted::Number(number) => format!(
                 "--explain {number}: {trace} has {decisions} placement decisions; \
                  name one from 1 to {decisions}"

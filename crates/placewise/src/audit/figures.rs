@@ -267,18 +267,23 @@ fn trace(
         name: trace_name(&args.trace),
         kernel: kernel.name.clone(),
         release: kernel.release.clone(),
-        machine: format!(
-            "{} CPUs, {} LLCs, {} NUMA nodes",
-            machine.online().len(),
-            machine.nr_llcs(),
-            machine.nr_nodes()
-        ),
+        machine: [
+            counted(machine.online().len(), "CPU"),
+            counted(machine.nr_llcs(), "LLC"),
+            counted(machine.nr_nodes(), "NUMA node"),
+        ]
+        .join(", "),
         task: args.task.clone(),
         events: audit.events,
         lost: lost(audit),
         seconds: audit.cost.duration_ns as f64 / 1e9,
         problems: problems(header, audit),
     }
+}
+
+/// `1 LLC`, `2 LLCs`
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Marks within the trace, and what its header says, tell of the same events.
@@ -303,12 +308,18 @@ fn problems(header: &Header, audit: &Audit) -> Vec<String> {
     say(u64::from(losses.truncated_file), "compressed file ends too early");
     say(losses.clock_steps, "times lie before the one in front of them");
     say(losses.cpus_out_of_range, "events name a CPU beyond those that the policies have room for");
-    say(repairs.impossible_events, "events name a CPU that the machine lacks, or a pid that cannot be");
+    say(
+        repairs.impossible_events,
+        "events name a CPU that the machine lacks, or a pid that cannot be",
+    );
     say(repairs.missing_switches, "switches are missing");
     say(repairs.wakeups_without_end, "wakeups have no end");
     say(repairs.forgotten_tasks, "tasks were forgotten for want of room");
     if let Some(first) = header.problems.first() {
-        say(header.problems.len() as u64, &format!("lines of the header cannot be read, first {first}"));
+        say(
+            header.problems.len() as u64,
+            &format!("lines of the header cannot be read, first {first}"),
+        );
     }
     problems
 }

@@ -66,7 +66,7 @@ fn left_llc(audit: &Audit) -> Option<Finding> {
     let mean = |wanted: fn(Distance) -> bool| mean_latency(waits, wanted);
     let away = mean(leaves_llc)?;
     let home = mean(|distance| !leaves_llc(distance))?;
-    let longer = (away > home).then(|| away - home)?;
+    let longer = (away > home).then_some(away - home)?;
     let left: u64 = of_distance(waits, leaves_llc).map(|wait| wait.wakeup_to_run.count).sum();
     let (name, wakeups) = left_most(audit)?;
     let share = percent(wakeups.left_llc(), wakeups.total())?;

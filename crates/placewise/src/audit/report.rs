@@ -87,17 +87,15 @@ fn findings(figures: &Figures) -> Vec<String> {
 fn about(figures: &Figures) -> Vec<String> {
     let trace = &figures.trace;
     let chosen = trace.release.as_ref().map(|release| format!(" for release {release}"));
-    let mut lines = vec![
-        format!(
-            "{}: {} events in {:.3} s on {}; kernel {}{}",
-            trace.name,
-            trace.events,
-            trace.seconds,
-            trace.machine,
-            trace.kernel,
-            chosen.unwrap_or_default()
-        ),
-    ];
+    let mut lines = vec![format!(
+        "{}: {} events in {:.3} s on {}; kernel {}{}",
+        trace.name,
+        trace.events,
+        trace.seconds,
+        trace.machine,
+        trace.kernel,
+        chosen.unwrap_or_default()
+    )];
     if let Some(task) = &trace.task {
         lines.push(format!("only tasks named {task}"));
     }
@@ -201,7 +199,8 @@ fn add_latencies(figures: &Figures, table: &mut Table) {
     let (wakeups, forks) = (&figures.latency.wakeups, &figures.latency.forks);
     let mut add = |name: &str, waits: [Quantiles; 5], ns: fn(&Quantiles) -> u64| {
         let count: u64 = waits.iter().map(|waits| waits.count).sum();
-        let cells = waits.map(|waits| if waits.count == 0 { String::new() } else { micros(ns(&waits)) });
+        let cells =
+            waits.map(|waits| if waits.count == 0 { String::new() } else { micros(ns(&waits)) });
         table.add_row([format!("{name}, us"), count.to_string()].into_iter().chain(cells));
     };
     let to_run = wakeups.map(|waits| waits.wakeup_to_run);
@@ -305,8 +304,12 @@ fn reasons(figures: &Figures, top: usize, mut table: Table) -> Table {
     }
     let disagreed = figures.agreement.reasons.iter().filter(|reason| reason.disagreed > 0);
     for reason in disagreed.take(top) {
-        let went: Vec<String> =
-            reason.went.iter().take(3).map(|Count { name, count }| format!("{name} {count}")).collect();
+        let went: Vec<String> = reason
+            .went
+            .iter()
+            .take(3)
+            .map(|Count { name, count }| format!("{name} {count}"))
+            .collect();
         table.add_row([
             reason.target.to_owned(),
             reason.search.to_owned(),
@@ -370,7 +373,7 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>)
 /// Decisions step by step.
 pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result<String> {
     match format {
-        Format::Table => Ok(step_by_step(explained, empty_table, |table| table::trimmed(table))),
+        Format::Table => Ok(step_by_step(explained, empty_table, table::trimmed)),
         Format::Markdown => {
             Ok(step_by_step(explained, markdown::empty_table, |table| format!("\n{table}")))
         }
