@@ -5,9 +5,9 @@
 //! gets a CPU outside the LLC of the waking CPU; those by tasks are told by the
 //! names of waker and wakee, those from interrupts and idle CPUs have no waker.
 //!
-//! Bounded: the tasks listed are the [`LISTED`] with the most changes, which is
-//! exact; pairs of names are counted apart up to [`PAIRS_MAX`], first come, and
-//! wakeups of further pairs are told in one sum.
+//! Bounded: the tasks listed are the 32 with the most changes, which is exact;
+//! pairs of names are counted apart up to 65,536, first come, and wakeups of
+//! further pairs are told in one sum.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -7,7 +7,7 @@
 //! is then. Placement, balancing and everything that keeps a run queue from being
 //! work-conserving add to it.
 //!
-//! It is kept up to date rather than summed up: an [`Audience`] is the waiting
+//! It is kept up to date rather than summed up: an `Audience` is the waiting
 //! tasks of one affinity with their counts per LLC and node, so that a task that
 //! begins or ends to wait and a CPU that becomes idle or busy change a few sums.
 //! Nearly always there is one audience, that of tasks which may run anywhere.
@@ -140,7 +140,6 @@ const EVERYWHERE: AudienceId = AudienceId(0);
 /// Integrates [`IdleBeside`].
 pub struct IdleBesideMeter {
     idle: Mask,
-    words: usize,
     /// The first may run everywhere. Others that nobody waits in are out of date.
     audiences: Vec<Audience>,
     nr_waiting: u64,
@@ -156,7 +155,6 @@ impl IdleBesideMeter {
     pub fn new(places: &Places, idle: &Mask) -> Self {
         IdleBesideMeter {
             idle: *idle,
-            words: places.nr_cpus().div_ceil(64),
             audiences: vec![Audience::new(places.online, places, idle)],
             nr_waiting: 0,
             beside_idle: ByNearest::default(),
@@ -200,7 +198,7 @@ impl IdleBesideMeter {
 
     /// These CPUs are idle now.
     pub fn set_idle(&mut self, idle: &Mask, places: &Places) {
-        for word in 0..self.words {
+        for word in 0..places.nr_words() {
             let mut changed = (self.idle[word] ^ idle[word]) & places.online[word];
             self.idle[word] = idle[word];
             while changed != 0 {

@@ -9,10 +9,8 @@ use placewise_machine::{Cpu, Machine};
 use placewise_policy::NR_CPUS;
 use serde::Serialize;
 
-pub const WORDS: usize = NR_CPUS as usize / 64;
-
 /// A set of CPUs, as the policy's state has it.
-pub type Mask = [u64; WORDS];
+pub type Mask = [u64; NR_CPUS as usize / 64];
 
 /// Where the nearest idle CPU is that a task could have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -102,6 +100,11 @@ impl Places {
         self.cpus.len()
     }
 
+    /// The words of a mask that may hold a CPU.
+    pub fn nr_words(&self) -> usize {
+        self.nr_cpus().div_ceil(64)
+    }
+
     pub fn nr_llcs(&self) -> usize {
         self.llcs.len()
     }
@@ -112,8 +115,8 @@ impl Places {
 
     /// Where, seen from `cpu`, the nearest CPU is that is in both masks.
     pub fn nearest(&self, cpu: u32, idle: &Mask, allowed: &Mask) -> Option<Nearest> {
-        let within =
-            |cpus: &Mask| (0..WORDS).any(|word| idle[word] & allowed[word] & cpus[word] != 0);
+        let words = 0..self.nr_words();
+        let within = |cpus: &Mask| words.clone().any(|at| idle[at] & allowed[at] & cpus[at] != 0);
         let place = self.of(cpu);
         if within(&self.llcs[usize::from(place.llc)]) {
             Some(Nearest::SameLlc)

@@ -52,7 +52,7 @@ pub struct Waiting {
 
 /// What a look at the run queues needs.
 #[derive(Clone, Copy)]
-struct Sight<'a> {
+struct View<'a> {
     state: &'a State,
     places: &'a Places,
 }
@@ -77,8 +77,8 @@ impl Waiting {
         self.now = now;
         self.idle_beside.advance(now);
         self.idle_beside.set_idle(&state.root.idle.bits, places);
-        let sight = Sight { state, places };
-        self.look_at_cpu(step.cpu, sight);
+        let view = View { state, places };
+        self.look_at_cpu(step.cpu, view);
         match step.action {
             Action::Running { task }
             | Action::Waking { task, .. }
@@ -87,14 +87,14 @@ impl Waiting {
             | Action::Migrate { task, .. }
             | Action::Exec { task }
             | Action::Exit { task }
-            | Action::Forgotten { task } => self.look_at_task(task, sight),
+            | Action::Forgotten { task } => self.look_at_task(task, view),
             Action::Fork { parent, child } => {
-                self.look_at_task(parent, sight);
-                self.look_at_task(child, sight);
+                self.look_at_task(parent, view);
+                self.look_at_task(child, view);
             }
             Action::Switch { prev, next, .. } => {
-                self.look_at_task(prev, sight);
-                self.look_at_task(next, sight);
+                self.look_at_task(prev, view);
+                self.look_at_task(next, view);
             }
             Action::Decided(_) | Action::Lost { .. } | Action::Begin { .. } => {}
         }
@@ -105,64 +105,64 @@ impl Waiting {
         std::mem::take(&mut self.tasks.of(task).behind_ns)
     }
 
-    fn look_at_task(&mut self, task: TaskId, sight: Sight) {
+    fn look_at_task(&mut self, task: TaskId, view: View) {
         if task < FIRST_TASK {
             return;
         }
-        self.look_at_cpu(sight.state.task[task as usize].cpu.into(), sight);
-        self.requeue(task, sight);
+        self.look_at_cpu(view.state.task[task as usize].cpu.into(), view);
+        self.requeue(task, view);
     }
 
-    fn look_at_cpu(&mut self, cpu: u32, sight: Sight) {
-        let current = sight.state.rq[cpu as usize].curr;
+    fn look_at_cpu(&mut self, cpu: u32, view: View) {
+        let current = view.state.rq[cpu as usize].curr;
         let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
         if before == current {
             return;
         }
         let (was_busy, is_busy) = (before >= FIRST_TASK, current >= FIRST_TASK);
         if was_busy != is_busy {
-            self.current_came_or_went(cpu, sight);
+            self.current_came_or_went(cpu, view);
         }
         for task in [before, current] {
             if task >= FIRST_TASK {
-                self.requeue(task, sight);
+                self.requeue(task, view);
             }
         }
     }
 
-    fn current_came_or_went(&mut self, cpu: u32, sight: Sight) {
+    fn current_came_or_went(&mut self, cpu: u32, view: View) {
         let busy = self.queues[cpu as usize].current >= FIRST_TASK;
         let mut task = self.queues[cpu as usize].first_waiter;
         while task != NO_TASK {
             match busy {
-                true => self.begin_behind(task, cpu, sight),
-                false => self.end_behind(task, sight.places),
+                true => self.begin_behind(task, cpu, view),
+                false => self.end_behind(task, view.places),
             }
             task = self.tasks.of(task).after;
         }
     }
 
     /// Puts the task where the state has it.
-    fn requeue(&mut self, task: TaskId, sight: Sight) {
-        let entry = &sight.state.task[task as usize];
+    fn requeue(&mut self, task: TaskId, view: View) {
+        let entry = &view.state.task[task as usize];
         let cpu = entry.cpu;
-        let current = sight.state.rq[usize::from(cpu)].curr == task;
+        let current = view.state.rq[usize::from(cpu)].curr == task;
         let waits = entry.on_rq != 0 && entry.delayed == 0 && !current;
         let waiter = *self.tasks.of(task);
         if waiter.waits && !(waits && waiter.cpu == cpu) {
-            self.leave(task, sight.places);
+            self.leave(task, view.places);
         }
         let came_from = std::mem::replace(&mut self.tasks.of(task).cpu, cpu);
         if waits && !self.tasks.of(task).waits {
-            self.join(task, cpu.into(), sight);
+            self.join(task, cpu.into(), view);
         }
         // It may have been current there, and the step does not say that it is no longer.
         if came_from != cpu {
-            self.look_at_cpu(came_from.into(), sight);
+            self.look_at_cpu(came_from.into(), view);
         }
     }
 
-    fn join(&mut self, task: TaskId, cpu: u32, sight: Sight) {
+    fn join(&mut self, task: TaskId, cpu: u32, view: View) {
         let queue = &mut self.queues[cpu as usize];
         let after = std::mem::replace(&mut queue.first_waiter, task);
         let busy = queue.current >= FIRST_TASK;
@@ -172,7 +172,7 @@ impl Waiting {
         let waiter = self.tasks.of(task);
         (waiter.waits, waiter.before, waiter.after) = (true, NO_TASK, after);
         if busy {
-            self.begin_behind(task, cpu, sight);
+            self.begin_behind(task, cpu, view);
         }
     }
 
@@ -190,11 +190,11 @@ impl Waiting {
         }
     }
 
-    fn begin_behind(&mut self, task: TaskId, cpu: u32, sight: Sight) {
-        let entry = &sight.state.task[task as usize];
+    fn begin_behind(&mut self, task: TaskId, cpu: u32, view: View) {
+        let entry = &view.state.task[task as usize];
         let (allowed, nr_allowed) = (&entry.cpus_allowed.bits, entry.nr_cpus_allowed);
-        let place = sight.places.of(cpu);
-        let audience = self.idle_beside.wait(place, allowed, nr_allowed, sight.places);
+        let place = view.places.of(cpu);
+        let audience = self.idle_beside.wait(place, allowed, nr_allowed, view.places);
         self.tasks.of(task).behind = Some((self.now, audience));
     }
 

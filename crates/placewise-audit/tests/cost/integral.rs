@@ -174,7 +174,7 @@ fn perform(world: &mut World, tasks: &[TaskId], step: &Move) {
         }
         Move::Wake { from, task, .. } => {
             let cpu = cpu_of(state, task);
-            let outcome = Outcome { cpu, migrated: false, woken_by: from, delay_ns: 0 };
+            let outcome = Outcome { cpu, migrated: false, woken_by: Some(from) };
             let (task, outcome) = (tasks[task], Some(outcome));
             world.step(from, Action::Waking { task, prev_cpu: cpu, outcome });
         }

@@ -86,7 +86,7 @@ impl World {
         target: u32,
     ) -> Verdict {
         let migrated = prev_cpu != target;
-        let outcome = Some(Outcome { cpu: target, migrated, woken_by: cpu, delay_ns: 0 });
+        let outcome = Some(Outcome { cpu: target, migrated, woken_by: Some(cpu) });
         let verdict = self.step_in(context, cpu, Action::Waking { task, prev_cpu, outcome });
         if migrated {
             self.step(cpu, Action::Migrate { task, from: prev_cpu, to: target, placement: true });
