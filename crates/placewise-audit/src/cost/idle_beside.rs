@@ -131,7 +131,7 @@ impl Audience {
     }
 }
 
-/// Which [`Audience`] a waiting task is in.
+/// Which `Audience` a waiting task is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudienceId(usize);
 
