@@ -27,6 +27,8 @@ use crate::task::{TaskId, Tasks};
 use crate::timeline::{Repairs, Timeline};
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
+/// Later times, of some hundred years, are no clock's: room to reckon with those before.
+const LATEST_NS: u64 = 1 << 62;
 /// Steps between two calls of [`Observer::progress`].
 const PROGRESS_STEP: u64 = 1 << 16;
 
@@ -47,6 +49,8 @@ pub enum AuditError {
     Trace(#[from] TraceError),
     #[error(transparent)]
     Machine(#[from] MachineError),
+    #[error("an event at {seconds} s: expected a clock that counts from boot, such as `mono`")]
+    Clock { seconds: u64 },
 }
 
 /// Everything about a trace.
@@ -127,6 +131,9 @@ pub fn audit(
     let mut timeline = Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten);
     let mut events = 0;
     while let Some(record) = reader.next_record()? {
+        if record.time_ns > LATEST_NS {
+            return Err(AuditError::Clock { seconds: record.time_ns / NSEC_PER_SEC });
+        }
         timeline.push(&record);
         events += 1;
         if events % PROGRESS_STEP == 0 {

@@ -119,6 +119,9 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let audit = audit.map_err(|error| match error {
         AuditError::Trace(error) => bad_trace(&error).into(),
         AuditError::Machine(error) => anyhow::Error::new(error),
+        error @ AuditError::Clock { .. } => {
+            InputError(format!("{}: {error}", trace_name(&args.trace))).into()
+        }
     })?;
     let text = match watch.explanations {
         Some(explanations) => {

@@ -231,6 +231,7 @@ fn bad_input_is_one_line() {
     refused("", &[], &["no scheduler event"]);
     refused(MACHINE, &[], &["no scheduler event"]);
     refused("\u{0}\u{1}\u{2}\n", &[], &["no scheduler event"]);
+    refused(&trace.replace(" 1.00", " 18446744073.00"), &[], &["an event at 18446744073 s"]);
     refused(&trace, &["--explain", "5"], &["--explain 5", "4 placement decisions"]);
     refused(&trace, &["--explain", "0"], &["--explain"]);
     refused(&trace, &["--at", "2"], &["--at", "no placement decision"]);
