@@ -22,6 +22,7 @@ use crate::explain::Sight;
 use crate::inference::InferenceCounts;
 use crate::placements::{Moves, Placements};
 use crate::reconstruction::Reconstruction;
+use crate::recorded::RecordedDecisions;
 use crate::step::{Action, Step};
 use crate::task::{TaskId, Tasks};
 use crate::timeline::{Repairs, Timeline};
@@ -63,7 +64,10 @@ pub struct Audit {
     /// Most moves first.
     pub moves_by_name: Vec<(String, Moves)>,
     pub cost: CostReport,
+    /// With what decisions read, where the trace has recorded it.
     pub agreement: Agreement,
+    /// Without, if it has.
+    pub plain: Option<Agreement>,
     /// Wakeups and forks that ran no placement, by reason.
     pub no_placement: BTreeMap<NoPlacement, u64>,
     /// What was inferred for the kernel's own policy.
@@ -156,6 +160,8 @@ struct Pass<'a, 'o> {
     agreement: Agreement,
     no_placement: BTreeMap<NoPlacement, u64>,
     predicted: Moves,
+    recorded: RecordedDecisions,
+    from_recorded: Agreement,
     differences: Vec<Other>,
     decisions: u64,
 }
@@ -179,6 +185,8 @@ impl<'a, 'o> Pass<'a, 'o> {
             placements: Placements::default(),
             agreement: Agreement::default(),
             no_placement: BTreeMap::new(),
+            recorded: RecordedDecisions::new(options.machine, options.kernel),
+            from_recorded: Agreement::default(),
             predicted: Moves::default(),
             differences: vec![Other::default(); options.others.len()],
             decisions: 0,
@@ -195,6 +203,11 @@ impl<'a, 'o> Pass<'a, 'o> {
         let sight = Sight::before(step, self.kernel.state());
         let verdict = self.kernel.step(step, tasks);
         let verdict = self.counted(step, verdict, tasks);
+        if let Some(placed) = self.recorded.step(step, tasks)
+            && self.counts(placed.task, tasks)
+        {
+            self.from_recorded.record(&placed, self.kernel.state());
+        }
         self.cost.step(step, &verdict, self.kernel.state(), tasks);
         if let Action::Migrate { task, from, to, placement: false } = step.action
             && self.counts(task, tasks)
@@ -256,6 +269,11 @@ impl<'a, 'o> Pass<'a, 'o> {
     }
 
     fn finish(self, events: u64, timeline: &Timeline, reader: &TraceReader) -> Audit {
+        let (agreement, plain) = if self.from_recorded == Agreement::default() {
+            (self.agreement, None)
+        } else {
+            (self.from_recorded, Some(self.agreement))
+        };
         Audit {
             events,
             losses: reader.losses().clone(),
@@ -263,7 +281,8 @@ impl<'a, 'o> Pass<'a, 'o> {
             moves: self.placements.overall,
             moves_by_name: self.placements.by_name(timeline.tasks()),
             cost: self.cost.report(timeline.tasks()),
-            agreement: self.agreement,
+            agreement,
+            plain,
             no_placement: self.no_placement,
             inferred: self.kernel.inferred(),
             predicted: self.predicted,

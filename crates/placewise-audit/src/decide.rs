@@ -108,7 +108,8 @@ impl Reconstruction {
             return Verdict::NoPlacement(NoPlacement::StillQueued);
         }
         let Outcome { migrated, woken_by, .. } = wakeup.outcome;
-        if !migrated && woken_by == wakeup.prev_cpu && woken_by != wakeup.waking_cpu {
+        let by_prev = woken_by == Some(wakeup.prev_cpu) && wakeup.prev_cpu != wakeup.waking_cpu;
+        if !migrated && by_prev {
             return Verdict::NoPlacement(NoPlacement::StillOnCpu);
         }
         self.trail(task).spinning = Some(wakeup);
@@ -129,11 +130,19 @@ impl Reconstruction {
             Some(reason) => Verdict::NoPlacement(reason),
             None => Verdict::Placed(self.place_wakee(task, wakeup, tasks)),
         };
-        let Outcome { cpu, migrated, woken_by, .. } = wakeup.outcome;
-        if !migrated && woken_by == cpu && cpu != wakeup.waking_cpu {
-            self.send(task, cpu);
-        }
+        self.set_off(task, wakeup, tasks);
         verdict
+    }
+
+    /// The wakee goes to its CPU; one that moves, at its migration.
+    fn set_off(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) {
+        let Outcome { cpu, migrated, woken_by } = wakeup.outcome;
+        match woken_by {
+            None if migrated => self.trail(task).arrives_unseen = true,
+            None => self.put_on_queue(task, cpu, Enqueue::Wakeup, tasks),
+            Some(by) if !migrated && by == cpu && cpu != wakeup.waking_cpu => self.send(task, cpu),
+            Some(_) => {}
+        }
     }
 
     fn no_placement(
@@ -159,6 +168,7 @@ impl Reconstruction {
     /// The waker enqueued it at once, where an ordinary wakeup would have used the wake list.
     fn must_have_been_delayed(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
         self.may_have_been_delayed(task, wakeup)
+            && wakeup.outcome.woken_by.is_some()
             && wakeup.waking_cpu != wakeup.prev_cpu
             && self.state.ttwu_queue_wakelist(task, wakeup.waking_cpu, wakeup.prev_cpu, false)
     }
@@ -342,9 +352,10 @@ impl Reconstruction {
     }
 }
 
-/// The wakee did not move, and the waker enqueued it.
+/// The wakee did not move, and nobody but the waker can have enqueued it.
 fn stayed(wakeup: &Wakeup) -> bool {
-    !wakeup.outcome.migrated && wakeup.outcome.woken_by == wakeup.waking_cpu
+    let Outcome { migrated, woken_by, .. } = wakeup.outcome;
+    !migrated && woken_by.is_none_or(|by| by == wakeup.waking_cpu)
 }
 
 /// What a wakeup asks the policy.

@@ -59,6 +59,8 @@ pub(crate) struct Trail {
     pub whereabouts: Whereabouts,
     /// The CPU on whose wake list it is.
     pub pending_on: Option<u32>,
+    /// The trace has no sched_wakeup of it: it is taken to arrive when it leaves.
+    pub arrives_unseen: bool,
     /// A wakeup that found it on its CPU still.
     pub spinning: Option<Wakeup>,
     /// It went to sleep while others were queued on its CPU: it may have stayed there (delayed).
@@ -457,6 +459,10 @@ impl Reconstruction {
         self.meet(task, from, tasks);
         if self.whereabouts(task) == Whereabouts::Queued {
             self.put_on_queue(task, to, Enqueue::Balance, tasks);
+            return;
+        }
+        if std::mem::take(&mut self.trail(task).arrives_unseen) {
+            self.put_on_queue(task, to, Enqueue::Wakeup, tasks);
             return;
         }
         let over_wake_list = placement && self.state.ttwu_queue_wakelist(task, cpu, to, false);

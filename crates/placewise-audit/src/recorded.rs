@@ -4,9 +4,8 @@
 //! [`apply`] puts these readings into a state of the same machine and policy, in
 //! place of what the state holds; [`select`] asks the policy. Whatever else the
 //! state knows does not matter to the answer, but what it knew is lost where a
-//! reading stands now. So [`RecordedDecisions`] has a state of its own, and
-//! counts how often the answer is what the trace shows to have happened: it must
-//! be always.
+//! reading stands now. So [`RecordedDecisions`] has a state of its own. The
+//! answer must always be what the trace shows to have happened.
 
 use placewise_machine::{CpuSet, Machine};
 use placewise_policy::*;
@@ -15,6 +14,8 @@ use placewise_trace::{
     WakeupReadings,
 };
 
+use crate::beliefs::Hypothesis;
+use crate::decide::{Kind, Placed};
 use crate::step::{Action, Step};
 use crate::task::{self as trace_task, TaskId};
 
@@ -199,29 +200,21 @@ fn apply_run_queue(readings: &RunQueueReadings, rq: &mut Rq) {
     rq.idle_exit_latency = readings.idle_exit_latency.unwrap_or(LATENCY_UNKNOWN);
 }
 
-/// Recorded decisions of one kind, and how many of them the policy takes alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecordedTally {
-    pub decisions: u64,
-    pub agreed: u64,
-}
-
-impl RecordedTally {
-    fn record(&mut self, agrees: bool) {
-        self.decisions += 1;
-        self.agreed += u64::from(agrees);
-    }
-}
-
 /// The decisions that a trace has recorded, taken again under one policy.
 pub struct RecordedDecisions {
     /// Made with the first decision: most traces have none.
     state: Option<Placement>,
     boot: Box<dyn Fn() -> Placement>,
-    /// By task: where its wakeup put it, or where the policy would put the child.
-    cpus: Vec<u32>,
-    pub wakeups: RecordedTally,
-    pub forks: RecordedTally,
+    trails: Vec<Trail>,
+}
+
+/// What is known of a task's placement before all of it is.
+#[derive(Clone, Copy, Default)]
+struct Trail {
+    /// Where its wakeup puts it.
+    woken_on: Option<u32>,
+    /// A fork that has been decided, but not carried out.
+    fork: Option<Placed>,
 }
 
 impl RecordedDecisions {
@@ -231,63 +224,74 @@ impl RecordedDecisions {
             let booted = topology::boot(&machine, &profile);
             booted.expect("the reconstruction has booted the same machine").0
         };
-        RecordedDecisions {
-            state: None,
-            boot: Box::new(boot),
-            cpus: Vec::new(),
-            wakeups: RecordedTally::default(),
-            forks: RecordedTally::default(),
-        }
+        RecordedDecisions { state: None, boot: Box::new(boot), trails: Vec::new() }
     }
 
-    pub fn step(&mut self, step: &Step, tasks: &trace_task::Tasks) {
+    /// A decision of which it is now known what came of it, beside the policy's answer.
+    pub fn step(&mut self, step: &Step, tasks: &trace_task::Tasks) -> Option<Placed> {
         match &step.action {
             Action::Waking { task, outcome, .. } => {
-                *self.cpu_of(*task) = outcome.map_or(NO_CPU, |outcome| outcome.cpu);
+                self.trail(*task).woken_on = outcome.map(|outcome| outcome.cpu);
+                None
+            }
+            Action::Fork { child, .. } => {
+                *self.trail(*child) = Trail::default();
+                None
             }
             Action::WakeupNew { task, target_cpu } => {
-                let answer = std::mem::replace(self.cpu_of(*task), NO_CPU);
-                if answer != NO_CPU {
-                    self.forks.record(answer == *target_cpu);
-                }
+                let placed = self.trail(*task).fork.take()?;
+                Some(Placed { actual: *target_cpu, ..placed })
             }
-            Action::Fork { child, .. } => *self.cpu_of(*child) = NO_CPU,
             Action::Decided(decision) => self.decide(decision, tasks),
-            _ => {}
+            _ => None,
         }
     }
 
-    fn cpu_of(&mut self, task: TaskId) -> &mut u32 {
+    fn trail(&mut self, task: TaskId) -> &mut Trail {
         let at = task as usize;
-        if self.cpus.len() <= at {
-            self.cpus.resize(at + 1, NO_CPU);
+        if self.trails.len() <= at {
+            self.trails.resize(at + 1, Trail::default());
         }
-        &mut self.cpus[at]
+        &mut self.trails[at]
     }
 
-    fn decide(&mut self, decision: &Decision, tasks: &trace_task::Tasks) {
+    fn decide(&mut self, decision: &Decision, tasks: &trace_task::Tasks) -> Option<Placed> {
         let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { tasks.find(pid) };
-        let prev_curr_pid = match &decision.placement {
-            Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
-            Readings::Fork(_) | Readings::Exec(_) => 0,
+        let (prev_curr_pid, sync) = match &decision.placement {
+            Readings::Wakeup(wakeup) => (wakeup.prev_curr_pid, wakeup.sync),
+            Readings::Fork(_) => (0, false),
+            Readings::Exec(_) => return None,
         };
-        let (Some(placed), Some(waker)) =
-            (tasks.find(decision.pid), find(decision.waker_pid, decision.waking_cpu))
-        else {
-            return;
-        };
-        let prev_curr = find(prev_curr_pid, decision.prev_cpu);
-        let prev_curr = prev_curr.unwrap_or(decision.prev_cpu.into());
-        let state = self.state.get_or_insert_with(&self.boot);
-        let answer = select(decision, state, Tasks { placed, waker, prev_curr });
-        match &decision.placement {
-            Readings::Wakeup(_) => {
-                let shown = *self.cpu_of(placed);
-                let shown = if shown == NO_CPU { decision.result_cpu.into() } else { shown };
-                self.wakeups.record(answer == shown);
-            }
-            Readings::Fork(_) => *self.cpu_of(placed) = answer,
-            Readings::Exec(_) => {}
+        let task = tasks.find(decision.pid)?;
+        let waker = find(decision.waker_pid, decision.waking_cpu)?;
+        let prev_curr = find(prev_curr_pid, decision.prev_cpu).unwrap_or(decision.prev_cpu.into());
+        // A task that may run on one CPU is not placed.
+        if decision.allowed.len() == 1 {
+            return None;
         }
+        let state = self.state.get_or_insert_with(&self.boot);
+        let predicted = select(decision, state, Tasks { placed: task, waker, prev_curr });
+        let taken = state.decision;
+        let trail = self.trail(task);
+        let placed = Placed {
+            kind: if is_wakeup(decision) { Kind::Wakeup } else { Kind::Fork },
+            task,
+            waker,
+            waking_cpu: decision.waking_cpu.into(),
+            prev_cpu: decision.prev_cpu.into(),
+            actual: trail.woken_on.unwrap_or(decision.result_cpu.into()),
+            predicted,
+            decision: taken,
+            believed: Hypothesis { sync, wide: false },
+        };
+        if placed.kind == Kind::Fork {
+            trail.fork = Some(placed);
+            return None;
+        }
+        Some(placed)
     }
+}
+
+fn is_wakeup(decision: &Decision) -> bool {
+    matches!(decision.placement, Readings::Wakeup(_))
 }

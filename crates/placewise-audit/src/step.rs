@@ -53,10 +53,9 @@ pub struct Outcome {
     pub cpu: u32,
     /// Whether a sched_migrate_task said so.
     pub migrated: bool,
-    /// The CPU that printed sched_wakeup: the target's where the wake list was used.
-    pub woken_by: u32,
-    /// From sched_waking to sched_wakeup.
-    pub delay_ns: u64,
+    /// The CPU that printed sched_wakeup: the target's where the wake list was used. `None`: the
+    /// trace has no sched_wakeup, and the wakee was next seen running.
+    pub woken_by: Option<u32>,
 }
 
 /// In what state a task was switched out.

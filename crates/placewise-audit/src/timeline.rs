@@ -35,7 +35,6 @@ const TICK_WAKEUPS: u32 = 4;
 struct Begun {
     /// Where its step is, counted from the start of the trace.
     position: u64,
-    time_ns: u64,
     waking_cpu: u32,
     prev_cpu: u32,
     moved_to: Option<u32>,
@@ -254,6 +253,14 @@ impl Timeline {
         self.step(record, Action::Lost { count });
     }
 
+    /// A wakee runs whose sched_wakeup is not in the trace: some tools do not record it.
+    fn end_wakeup_unseen(&mut self, task: TaskId) {
+        if let Some(Some(begun)) = self.begun.get(task as usize) {
+            let target_cpu = begun.moved_to.unwrap_or(begun.prev_cpu);
+            self.end_wakeup(task, target_cpu, None);
+        }
+    }
+
     /// `None`: the event names a CPU or a pid that cannot be.
     fn push_event(&mut self, record: &Record<'_>) -> Option<()> {
         match record.event {
@@ -266,7 +273,7 @@ impl Timeline {
             Event::Wakeup { comm, pid, prio, target_cpu } => {
                 let target_cpu = self.known_cpu(target_cpu)?;
                 let task = self.task(record, pid, comm, Some(prio), target_cpu)?;
-                self.end_wakeup(record, task, target_cpu);
+                self.end_wakeup(task, target_cpu, Some(record.cpu));
                 self.step(record, Action::Wakeup { task, target_cpu });
             }
             Event::WakeupNew { comm, pid, prio, target_cpu } => {
@@ -322,6 +329,7 @@ impl Timeline {
         let prev = self.task(record, prev_pid, prev_comm, Some(prev_prio), record.cpu)?;
         let next = self.task(record, next_pid, next_comm, Some(next_prio), record.cpu)?;
         let prev_state = PrevState::parse(prev_state);
+        self.end_wakeup_unseen(next);
         self.step(record, Action::Switch { prev, prev_state, next });
         self.current[record.cpu as usize] = Some(next);
         if prev_state == PrevState::Dead {
@@ -338,7 +346,6 @@ impl Timeline {
         }
         self.begun[at] = Some(Begun {
             position: self.position_of_next(),
-            time_ns: record.time_ns,
             waking_cpu: record.cpu,
             prev_cpu,
             moved_to: None,
@@ -362,7 +369,7 @@ impl Timeline {
         }
     }
 
-    fn end_wakeup(&mut self, record: &Record<'_>, task: TaskId, target_cpu: u32) {
+    fn end_wakeup(&mut self, task: TaskId, target_cpu: u32, woken_by: Option<u32>) {
         let Some(begun) = self.begun.get_mut(task as usize).and_then(Option::take) else { return };
         let Some(at) = begun.position.checked_sub(self.handed_out) else { return };
         if let Some(Action::Waking { outcome, .. }) =
@@ -371,8 +378,7 @@ impl Timeline {
             *outcome = Some(Outcome {
                 cpu: target_cpu,
                 migrated: begun.moved_to.is_some() || target_cpu != begun.prev_cpu,
-                woken_by: record.cpu,
-                delay_ns: record.time_ns.saturating_sub(begun.time_ns),
+                woken_by,
             });
         }
     }

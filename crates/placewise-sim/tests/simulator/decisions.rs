@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::common::{Setup, benchmark};
 use crate::properties::{BENCHMARKS, MACHINES, config, kernel, part, policy, workload};
-use crate::recorded::{Tasks, apply, select, wrong_idle_cpus};
+use placewise_audit::recorded::{Tasks, apply, select, wrong_idle_cpus};
 
 /// Beside the small ones: cores of two kinds, clusters, more LLCs than a word has CPUs.
 const MORE_MACHINES: [&str; 5] = ["arm64-8", "x86-12", "arm64-224", "zen3-2s-nps4", "xeon-4n80"];

@@ -8,7 +8,5 @@ mod decisions;
 mod output;
 mod placement;
 mod properties;
-#[path = "../../../placewise-audit/src/recorded.rs"]
-mod recorded;
 mod scheduling;
 mod trace;

@@ -155,6 +155,16 @@ impl Missed {
 /// Percentages of no decisions are null.
 #[derive(Serialize)]
 pub struct AgreementFigures {
+    #[serde(flatten)]
+    pub shares: Shares,
+    /// What a plain trace would have shown, if this one has recorded what decisions read.
+    pub plain: Option<Shares>,
+    /// The one that disagrees most often first.
+    pub reasons: Vec<ReasonFigures>,
+}
+
+#[derive(Serialize)]
+pub struct Shares {
     pub wakeups: u64,
     pub exact_cpu_pct: Option<f64>,
     pub same_llc_pct: Option<f64>,
@@ -166,8 +176,6 @@ pub struct AgreementFigures {
     pub forks_same_llc_pct: Option<f64>,
     pub forks_prev_cpu_exact_pct: Option<f64>,
     pub forks_prev_cpu_same_llc_pct: Option<f64>,
-    /// The one that disagrees most often first.
-    pub reasons: Vec<ReasonFigures>,
 }
 
 /// How the policy came to its answers, and where the kernel went then.
@@ -238,7 +246,7 @@ impl Figures {
             missed_idle: Missed::new(&cost.missed_idle),
             idle_beside: cost.idle_beside,
             bouncing: bouncing(cost, args.task.as_deref()),
-            agreement: agreement_figures(agreement),
+            agreement: agreement_figures(agreement, audit.plain.as_ref()),
             no_placement: audit
                 .no_placement
                 .iter()
@@ -334,9 +342,17 @@ fn bouncing(cost: &CostReport, task: Option<&str>) -> BouncingReport {
     bouncing
 }
 
-fn agreement_figures(agreement: &Agreement) -> AgreementFigures {
-    let (wakeups, forks) = (agreement.wakeups, agreement.forks);
+fn agreement_figures(agreement: &Agreement, plain: Option<&Agreement>) -> AgreementFigures {
     AgreementFigures {
+        shares: shares(agreement),
+        plain: plain.map(shares),
+        reasons: agreement.reasons().iter().map(reason_figures).collect(),
+    }
+}
+
+fn shares(agreement: &Agreement) -> Shares {
+    let (wakeups, forks) = (agreement.wakeups, agreement.forks);
+    Shares {
         wakeups: wakeups.decisions,
         exact_cpu_pct: percent(wakeups.exact, wakeups.decisions),
         same_llc_pct: percent(wakeups.same_llc, wakeups.decisions),
@@ -347,7 +363,6 @@ fn agreement_figures(agreement: &Agreement) -> AgreementFigures {
         forks_same_llc_pct: percent(forks.same_llc, forks.decisions),
         forks_prev_cpu_exact_pct: percent(forks.prev_exact, forks.decisions),
         forks_prev_cpu_same_llc_pct: percent(forks.prev_same_llc, forks.decisions),
-        reasons: agreement.reasons().iter().map(reason_figures).collect(),
     }
 }
 

@@ -279,19 +279,20 @@ fn bouncing_table(figures: &Figures, top: usize, mut table: Table) -> Table {
 fn agreement(figures: &Figures, mut table: Table) -> Table {
     table.set_header(["", "decisions", "exact CPU", "same LLC"]);
     align_right_from(&mut table, 1);
-    let of = &figures.agreement;
-    for (name, decisions, exact, same_llc) in [
-        ("wakeups", of.wakeups, of.exact_cpu_pct, of.same_llc_pct),
-        ("  always the previous CPU", of.wakeups, of.prev_cpu_exact_pct, of.prev_cpu_same_llc_pct),
-        ("forks", of.forks, of.forks_exact_cpu_pct, of.forks_same_llc_pct),
-        (
-            "  always the parent's CPU",
-            of.forks,
-            of.forks_prev_cpu_exact_pct,
-            of.forks_prev_cpu_same_llc_pct,
-        ),
-    ] {
+    let mut add = |name: &str, decisions: u64, exact, same_llc| {
         table.add_row([name.to_owned(), decisions.to_string(), pct(exact), pct(same_llc)]);
+    };
+    let of = &figures.agreement.shares;
+    add("wakeups", of.wakeups, of.exact_cpu_pct, of.same_llc_pct);
+    let (exact, same_llc) = (of.prev_cpu_exact_pct, of.prev_cpu_same_llc_pct);
+    add("  always the previous CPU", of.wakeups, exact, same_llc);
+    add("forks", of.forks, of.forks_exact_cpu_pct, of.forks_same_llc_pct);
+    let (exact, same_llc) = (of.forks_prev_cpu_exact_pct, of.forks_prev_cpu_same_llc_pct);
+    add("  always the parent's CPU", of.forks, exact, same_llc);
+    if let Some(of) = &figures.agreement.plain {
+        add("wakeups, had nothing been recorded", of.wakeups, of.exact_cpu_pct, of.same_llc_pct);
+        let (exact, same_llc) = (of.forks_exact_cpu_pct, of.forks_same_llc_pct);
+        add("forks, had nothing been recorded", of.forks, exact, same_llc);
     }
     table
 }
