@@ -212,7 +212,6 @@ mod tests {
     use placewise_policy::{Placement, Policy, topology};
 
     use super::*;
-    use crate::beliefs::Hypothesis;
 
     /// Four LLCs of four CPUs.
     fn state() -> Placement {
