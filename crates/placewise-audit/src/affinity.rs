@@ -24,6 +24,8 @@ const ESCAPES_MAX: u32 = 4;
 pub struct Allowed {
     pub cpus: CpuSet,
     pub per_cpu_kthread: bool,
+    /// Only because it was never seen elsewhere.
+    pub inferred: bool,
 }
 
 /// Where something was seen, and how often it was not where the policy expected it.
@@ -85,12 +87,14 @@ impl Affinity {
         if let Some(cpu) = bound_to(tasks.name_of(task), cpu)
             && self.online.contains(cpu as usize)
         {
-            return Allowed { cpus: CpuSet::single(cpu as usize), per_cpu_kthread: true };
+            let cpus = CpuSet::single(cpu as usize);
+            return Allowed { cpus, per_cpu_kthread: true, inferred: false };
         }
         let stated = self.stated.get(&tasks.get(task).pid).map(|&cpus| cpus & self.online);
-        let cpus =
-            stated.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| self.inferred(task, tasks));
-        Allowed { cpus, per_cpu_kthread: false }
+        if let Some(cpus) = stated.filter(|cpus| !cpus.is_empty()) {
+            return Allowed { cpus, per_cpu_kthread: false, inferred: false };
+        }
+        Allowed { cpus: self.inferred(task, tasks), per_cpu_kthread: false, inferred: true }
     }
 
     fn inferred(&mut self, task: TaskId, tasks: &Tasks) -> CpuSet {

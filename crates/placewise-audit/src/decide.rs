@@ -19,6 +19,9 @@ use crate::reconstruction::{Reconstruction, Whereabouts, is_fair};
 use crate::step::{Outcome, Step};
 use crate::task::{TaskId, Tasks};
 
+/// From sched_switch until the task is off its CPU, at most.
+const SWITCH_NS: u64 = 2_000;
+
 /// A wakeup, as the trace tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup {
@@ -154,8 +157,12 @@ impl Reconstruction {
         if !is_fair(tasks.get(task).prio) {
             return Some(NoPlacement::OtherClass);
         }
-        if self.state.task[task as usize].nr_cpus_allowed == 1 {
+        if self.trail(task).bound {
             return Some(NoPlacement::Bound);
+        }
+        if self.may_be_switching_out(task, wakeup) {
+            self.inferred.still_switching_out += 1;
+            return Some(NoPlacement::StillOnCpu);
         }
         if !self.must_have_been_delayed(task, wakeup) {
             return None;
@@ -163,6 +170,16 @@ impl Reconstruction {
         self.inferred.delayed_by_wake_list += 1;
         self.queues.spend_lag(task);
         Some(NoPlacement::Delayed)
+    }
+
+    /// sched_switch is printed before the task is off its CPU: a wakeup right behind it may have
+    /// found it there, and gone over that CPU's wake list.
+    fn may_be_switching_out(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
+        let Outcome { migrated, woken_by, .. } = wakeup.outcome;
+        !migrated
+            && woken_by == Some(wakeup.prev_cpu)
+            && wakeup.prev_cpu != wakeup.waking_cpu
+            && self.now - self.trail(task).switched_out_at <= SWITCH_NS
     }
 
     /// The waker enqueued it at once, where an ordinary wakeup would have used the wake list.
@@ -334,7 +351,7 @@ impl Reconstruction {
         if !is_fair(tasks.get(task).prio) {
             return Verdict::NoPlacement(NoPlacement::OtherClass);
         }
-        if self.state.task[task as usize].nr_cpus_allowed == 1 {
+        if self.trail(task).bound {
             return Verdict::NoPlacement(NoPlacement::Bound);
         }
         self.affinity.judge(task, tasks.get(task).name, predicted, target_cpu);

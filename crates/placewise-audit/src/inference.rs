@@ -11,6 +11,8 @@ pub struct InferenceCounts {
     pub delayed_by_lag: u64,
     /// Wakees that must have: the waker enqueued them where a wake list was due.
     pub delayed_by_wake_list: u64,
+    /// Wakees that had just been switched out, and were taken to be on their CPU still.
+    pub still_switching_out: u64,
     /// Wakees that stayed where the policy would have moved them, and may have been delayed. They
     /// count as disagreements.
     pub perhaps_delayed: u64,

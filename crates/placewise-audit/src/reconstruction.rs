@@ -63,8 +63,12 @@ pub(crate) struct Trail {
     pub arrives_unseen: bool,
     /// A wakeup that found it on its CPU still.
     pub spinning: Option<Wakeup>,
+    /// When it was switched out last.
+    pub switched_out_at: u64,
     /// It went to sleep while others were queued on its CPU: it may have stayed there (delayed).
     pub slept_beside_others: bool,
+    /// It may run on one CPU only, which is more than inferred.
+    pub bound: bool,
     /// The state of the affinities when its own was looked up.
     affinity_generation: u64,
 }
@@ -244,6 +248,7 @@ impl Reconstruction {
     fn look_up_affinity(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
         self.trail(task).affinity_generation = self.affinity.generation();
         let allowed = self.affinity.of(task, cpu, tasks);
+        self.trail(task).bound = allowed.cpus.len() == 1 && !allowed.inferred;
         let entry = &mut self.state.task[task as usize];
         entry.cpus_allowed = Cpumask { bits: *allowed.cpus.words() };
         entry.nr_cpus_allowed = allowed.cpus.len() as u16;
@@ -385,6 +390,7 @@ impl Reconstruction {
 
     fn fall_asleep(&mut self, cpu: u32, task: TaskId, state: PrevState) {
         self.state.task[task as usize].nvcsw += 1;
+        self.trail(task).switched_out_at = self.now;
         self.trail(task).slept_beside_others = self.state.rq[cpu as usize].nr_running > 1;
         if state == PrevState::Asleep && self.queues.delays(cpu, task) {
             self.state.delay_dequeue(task, self.now);

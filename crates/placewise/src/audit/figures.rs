@@ -402,6 +402,7 @@ fn inferences(audit: &Audit) -> Vec<Count> {
         count("believed_wide", inferred.believed_wide),
         count("delayed_by_lag", inferred.delayed_by_lag),
         count("delayed_by_wake_list", inferred.delayed_by_wake_list),
+        count("still_switching_out", inferred.still_switching_out),
         count("perhaps_delayed", inferred.perhaps_delayed),
         count("held_to_seen_cpus", inferred.held_to_seen_cpus as u64),
         count("scan_limits", inferred.scan_limits),
