@@ -22,7 +22,7 @@
 #ifndef PLACEWISE_GROUP_H
 #define PLACEWISE_GROUP_H
 
-#include "load.h"
+#include "pelt.h"
 
 #define NO_GROUP U32_MAX
 
@@ -164,18 +164,82 @@ static inline u32 cpu_h_nr_running(const struct state __arena *st,
 	return rq->cfs.h_nr_queued;
 }
 
+/*
+ * Load of the tasks queued on @cpu, without what sleepers left behind. What is in
+ * a task group is added up in its runnable_load; only the root's is answered.
+ */
+static inline u64 sum_task_loads(struct state __arena *st, u32 cpu)
+{
+	u64 load = 0;
+	u32 task = cpu_rq(st, cpu)->mru_head;
+	u32 i;
+
+	for (i = opaque(0); task != NO_TASK && i < NR_TASKS && can_loop; i++) {
+		const struct task __arena *p = task_of(st, task);
+
+		if (p->task_group == ROOT_TASK_GROUP)
+			load += p->avg.load_avg;
+		else
+			group_rq_of(st, p->task_group, cpu)->runnable_load +=
+				p->avg.load_avg;
+		task = p->mru_next;
+	}
+	return load;
+}
+
+/*
+ * What a queued entity of a task group counts for: its load, at a weight that
+ * leaves out the group's sleepers on this CPU.
+ */
+static inline u64 group_runnable_load(const struct group_rq __arena *rq)
+{
+	u64 queued = max(rq->runnable_load, rq->cfs.load_weight);
+	u64 all = max(rq->cfs.avg.load_avg, rq->cfs.load_weight);
+	u64 weight = rq->weight * queued / max(all, 1ULL);
+
+	weight = min(max(weight, 2ULL), (u64)rq->weight);
+	return weight * rq->avg.load_sum / pelt_divider(&rq->avg);
+}
+
+static inline void clear_runnable_loads(struct state __arena *st, u32 cpu)
+{
+	u32 group;
+
+	for (group = opaque(1); group <= st->root.nr_task_groups &&
+				group < NR_TASK_GROUPS && can_loop;
+	     group++)
+		group_rq_of(st, group, cpu)->runnable_load = 0;
+}
+
+/* Children have greater numbers than their parents, so that they come first. */
+verified_once u64 sum_group_loads(struct state __arena *st in_arena, u32 cpu)
+{
+	u64 load = 0;
+	u32 group;
+
+	for (group = st->root.nr_task_groups;
+	     group > ROOT_TASK_GROUP && can_loop; group--) {
+		struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+		u32 parent = task_group_of(st, group)->parent;
+
+		if (!rq->on_rq)
+			continue;
+		if (parent == ROOT_TASK_GROUP)
+			load += group_runnable_load(rq);
+		else
+			group_rq_of(st, parent, cpu)->runnable_load +=
+				group_runnable_load(rq);
+	}
+	return load;
+}
+
 /* Load of the entities that are queued, without what sleepers left behind. */
 verified_once u64 cpu_runnable_load(struct state __arena *st in_arena, u32 cpu)
 {
-	u64 load = 0;
-	u32 p = cpu_rq(st, cpu)->mru_head;
-	u32 i;
-
-	for (i = opaque(0); p != NO_TASK && i < NR_TASKS && can_loop; i++) {
-		load += task_h_load(task_of(st, p));
-		p = task_of(st, p)->mru_next;
-	}
-	return load;
+	if (!st->root.nr_task_groups)
+		return sum_task_loads(st, cpu);
+	clear_runnable_loads(st, cpu);
+	return sum_task_loads(st, cpu) + sum_group_loads(st, cpu);
 }
 
 static inline bool group_allows(const struct state __arena *st,

@@ -4,6 +4,11 @@
  *
  * Averages are read as last stored; nothing here refreshes them. The _without
  * readings leave out a task that is about to be placed.
+ *
+ * A task in a task group counts for its share of what the group counts for
+ * (h_load), which is computed anew at most once per jiffy. Jiffies are taken
+ * from the last update of any average: where nothing was updated since, nothing
+ * would come out different.
  */
 #ifndef PLACEWISE_LOAD_H
 #define PLACEWISE_LOAD_H
@@ -17,11 +22,58 @@ static inline u64 task_util_est(const struct task __arena *p)
 	return max(p->avg.util_avg, estimate);
 }
 
-/* The load a task adds to its CPU; with task groups, its share of the hierarchy. */
-static inline u64 task_h_load(const struct task __arena *p)
+/*
+ * What @cpu's part of a task group counts for in the CPU's load: computed from
+ * the first queue above it that is up to date, or from the root, down again.
+ */
+verified_once u64 update_cfs_rq_h_load(struct state __arena *st in_arena,
+				       u32 group, u32 cpu)
 {
-	return p->avg.load_avg;
+	u64 now = jiffies(st, st->root.clock);
+	struct cfs_rq __arena *cfs = cfs_rq_of(st, group, cpu);
+	u32 level;
+
+	for (level = opaque(0);
+	     cfs->last_h_load_update != now && group != ROOT_TASK_GROUP &&
+	     level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		u32 parent = task_group_of(st, group)->parent;
+
+		cfs = cfs_rq_of(st, parent, cpu);
+		cfs->h_load_next = group;
+		group = parent;
+	}
+	if (cfs->last_h_load_update != now) {
+		cfs->h_load = cfs->avg.load_avg;
+		cfs->last_h_load_update = now;
+	}
+	for (; level > 0 && can_loop; level--) {
+		u32 next = cfs->h_load_next;
+		struct group_rq __arena *below = group_rq_of(st, next, cpu);
+
+		below->cfs.h_load = cfs->h_load * below->avg.load_avg /
+				    (cfs->avg.load_avg + 1);
+		below->cfs.last_h_load_update = now;
+		cfs = &below->cfs;
+	}
+	return cfs->h_load;
 }
+
+/* The load a task adds to its CPU: of its task group's, what is its own part. */
+static inline u64 hierarchical_load(struct state __arena *st,
+				    const struct task __arena *p)
+{
+	u64 h_load;
+
+	if (p->task_group == ROOT_TASK_GROUP)
+		return p->avg.load_avg;
+	h_load = update_cfs_rq_h_load(st, p->task_group, p->cpu);
+	return p->avg.load_avg * h_load /
+	       (task_cfs_rq(st, p)->avg.load_avg + 1);
+}
+
+/* Where st is the state, as it is wherever loads are compared. */
+#define task_h_load(p) hierarchical_load(st, p)
 
 static inline u64 cpu_load(struct state __arena *st, u32 cpu)
 {

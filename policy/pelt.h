@@ -122,14 +122,22 @@ static inline void update_task_avg(struct state __arena *st, u32 task,
 	}
 }
 
+/* The entity above @cfs, if there is one, is to follow: task_group.h. */
+static inline void note_propagation(struct cfs_rq __arena *cfs, s64 load_sum)
+{
+	cfs->propagate = true;
+	cfs->propagate_sum += load_sum;
+}
+
 /* Blocked tasks that were migrated away take their averages with them. */
-static inline void apply_removed(struct cfs_rq __arena *cfs)
+static inline bool apply_removed(struct cfs_rq __arena *cfs)
 {
 	struct sched_avg __arena *avg = &cfs->avg;
 	u64 divider = pelt_divider(avg);
 
 	if (!cfs->removed_nr)
-		return;
+		return false;
+	note_propagation(cfs, -(s64)(cfs->removed_runnable * divider >> 10));
 	avg->load_avg = sub_positive(avg->load_avg, cfs->removed_load);
 	avg->load_sum =
 		sub_positive(avg->load_sum, cfs->removed_load * divider);
@@ -149,41 +157,62 @@ static inline void apply_removed(struct cfs_rq __arena *cfs)
 	cfs->removed_runnable = 0;
 	cfs->removed_util = 0;
 	cfs->removed_nr = 0;
+	return true;
 }
 
-static inline void update_cfs_rq_avg(struct state __arena *st, u32 cpu, u64 now)
+/* The tasks below a cfs_rq that PELT counts as runnable. */
+static inline u64 cfs_rq_runnable(const struct state __arena *st,
+				  const struct cfs_rq __arena *cfs)
 {
-	struct rq __arena *rq = cpu_rq(st, cpu);
-	struct cfs_rq __arena *cfs = &rq->cfs;
 	u64 runnable = cfs->h_nr_queued;
 
 	if (st->profile.runnable_without_delayed)
 		runnable -= cfs->h_nr_delayed;
-	apply_removed(cfs);
-	if (update_load_sum(&cfs->avg, now, cfs->load_weight, runnable,
-			    !is_idle_task(rq->curr)))
-		update_load_avg(&cfs->avg, 1);
+	return runnable;
 }
 
-/* A task joins a cfs_rq: it takes over its clock and adds its averages. */
-static inline void attach_task_avg(struct task __arena *p,
-				   struct cfs_rq __arena *cfs)
+/* True if the averages have changed. */
+static inline bool update_cfs_rq_avg(struct state __arena *st,
+				     struct cfs_rq __arena *cfs, bool running,
+				     u64 now)
 {
-	struct sched_avg __arena *avg = &p->avg;
+	u64 runnable = cfs_rq_runnable(st, cfs);
+	bool removed = apply_removed(cfs);
+
+	if (!update_load_sum(&cfs->avg, now, cfs->load_weight, runnable,
+			     running))
+		return removed;
+	update_load_avg(&cfs->avg, 1);
+	return true;
+}
+
+static inline bool update_root_cfs_rq_avg(struct state __arena *st, u32 cpu,
+					  u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	return update_cfs_rq_avg(st, &rq->cfs, !is_idle_task(rq->curr), now);
+}
+
+/* An entity joins a cfs_rq: it takes over its clock and adds its averages. */
+static inline void attach_avg(struct sched_avg __arena *avg, u64 weight,
+			      struct cfs_rq __arena *cfs)
+{
 	u64 divider = pelt_divider(&cfs->avg);
 
 	avg->last_update_time = cfs->avg.last_update_time;
 	avg->period_contrib = cfs->avg.period_contrib;
 	avg->util_sum = avg->util_avg * divider;
 	avg->runnable_sum = avg->runnable_avg * divider;
-	avg->load_sum = max(1ULL, avg->load_avg * divider / p->weight);
+	avg->load_sum = max(1ULL, avg->load_avg * divider / weight);
 
 	cfs->avg.load_avg += avg->load_avg;
-	cfs->avg.load_sum += avg->load_sum * p->weight;
+	cfs->avg.load_sum += avg->load_sum * weight;
 	cfs->avg.runnable_avg += avg->runnable_avg;
 	cfs->avg.runnable_sum += avg->runnable_sum;
 	cfs->avg.util_avg += avg->util_avg;
 	cfs->avg.util_sum += avg->util_sum;
+	note_propagation(cfs, avg->load_sum);
 }
 
 /* A queued task leaves a cfs_rq for another one. */
@@ -204,6 +233,7 @@ static inline void detach_task_avg(struct task __arena *p,
 	sum->util_sum = sub_positive(sum->util_sum, avg->util_sum);
 	sum->util_sum =
 		max((u64)sum->util_sum, sum->util_avg * PELT_MIN_DIVIDER);
+	note_propagation(cfs, -(s64)avg->load_sum);
 	avg->last_update_time = 0;
 }
 

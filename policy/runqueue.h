@@ -17,6 +17,7 @@
 #include "pelt.h"
 #include "short_task.h"
 #include "state.h"
+#include "task_group.h"
 
 enum enqueue_flag {
 	ENQUEUE_WAKEUP = 1 << 0,
@@ -56,6 +57,13 @@ static inline void set_ttwu_pending(struct state __arena *st, u32 cpu,
 {
 	cpu_rq(st, cpu)->ttwu_pending = pending;
 	update_idle(st, cpu);
+}
+
+/* What the time is, for readings of task groups. */
+static inline void set_clock(struct state __arena *st, u64 now)
+{
+	if (st->root.nr_task_groups)
+		st->root.clock = now;
 }
 
 static inline void mru_remove(struct state __arena *st, struct rq __arena *rq,
@@ -119,10 +127,27 @@ static inline void set_task_cpu(struct state __arena *st, u32 task, u32 cpu)
 
 	if (p->cpu == cpu)
 		return;
-	remove_task_avg(p, &cpu_rq(st, p->cpu)->cfs);
+	remove_task_avg(p, task_cfs_rq(st, p));
 	if (!st->profile.exec_start_reset_at_enqueue)
 		p->exec_start = 0;
 	p->cpu = cpu;
+}
+
+/* Bring the queue of @p and @p itself up to date. */
+static inline void update_avgs(struct state __arena *st, u32 task,
+			       struct task __arena *p, u64 now)
+{
+	update_group_cfs_rq_avg(st, p->task_group, p->cpu, now);
+	update_task_avg(st, task, p, now);
+}
+
+/* The same with all that is above them. */
+static inline void update_all_avgs(struct state __arena *st, u32 task,
+				   struct task __arena *p, u64 now)
+{
+	update_avgs(st, task, p, now);
+	if (p->task_group != ROOT_TASK_GROUP)
+		update_entities(st, p, now);
 }
 
 static inline void add_nr_running(struct state __arena *st, u32 cpu)
@@ -140,23 +165,26 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 {
 	struct task __arena *p = task_of(st, task);
 	struct rq __arena *rq = cpu_rq(st, p->cpu);
-	struct cfs_rq __arena *cfs = &rq->cfs;
+	struct cfs_rq __arena *cfs = task_cfs_rq(st, p);
 
+	set_clock(st, now);
 	/* A delayed task that is moved stays delayed. */
 	if (p->delayed)
 		cfs->h_nr_delayed++;
 	else
-		util_est_enqueue(cfs, p);
-	update_cfs_rq_avg(st, p->cpu, now);
+		util_est_enqueue(&rq->cfs, p);
+	update_group_cfs_rq_avg(st, p->task_group, p->cpu, now);
 	if (p->avg.last_update_time)
 		update_task_avg(st, task, p, now);
 	else
-		attach_task_avg(p, cfs);
+		attach_avg(&p->avg, p->weight, cfs);
 
 	p->on_rq = true;
 	cfs->load_weight += p->weight;
 	cfs->h_nr_queued++;
 	cfs->h_nr_idle += p->idle_policy;
+	if (p->task_group != ROOT_TASK_GROUP)
+		enqueue_entities(st, p, now);
 	mru_add_head(st, rq, task, p);
 	if (flags & ENQUEUE_MIGRATED && st->profile.exec_start_reset_at_enqueue)
 		p->exec_start = 0;
@@ -178,16 +206,17 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 {
 	struct task __arena *p = task_of(st, task);
 	struct rq __arena *rq = cpu_rq(st, p->cpu);
-	struct cfs_rq __arena *cfs = &rq->cfs;
+	struct cfs_rq __arena *cfs = task_cfs_rq(st, p);
+	bool delayed = p->delayed;
 
-	update_cfs_rq_avg(st, p->cpu, now);
-	update_task_avg(st, task, p, now);
-	if (p->delayed) {
+	set_clock(st, now);
+	update_avgs(st, task, p, now);
+	if (delayed) {
 		cfs->h_nr_delayed--;
 		if (!(flags & DEQUEUE_MIGRATE))
 			p->delayed = false;
 	} else {
-		util_est_dequeue(cfs, p);
+		util_est_dequeue(&rq->cfs, p);
 		if (flags & DEQUEUE_SLEEP)
 			account_sleep(st, p);
 	}
@@ -199,6 +228,8 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	rq->nr_running--;
 	if (flags & DEQUEUE_MIGRATE)
 		detach_task_avg(p, cfs);
+	if (p->task_group != ROOT_TASK_GROUP)
+		dequeue_entities(st, p, delayed, now);
 	update_idle(st, p->cpu);
 }
 
@@ -206,27 +237,27 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 static inline void delay_dequeue(struct state __arena *st, u32 task, u64 now)
 {
 	struct task __arena *p = task_of(st, task);
-	struct cfs_rq __arena *cfs = &cpu_rq(st, p->cpu)->cfs;
 
-	update_cfs_rq_avg(st, p->cpu, now);
-	update_task_avg(st, task, p, now);
-	util_est_dequeue(cfs, p);
+	set_clock(st, now);
+	update_avgs(st, task, p, now);
+	util_est_dequeue(&cpu_rq(st, p->cpu)->cfs, p);
 	account_sleep(st, p);
 	p->delayed = true;
-	cfs->h_nr_delayed++;
+	task_cfs_rq(st, p)->h_nr_delayed++;
+	count_delayed(st, p, 1);
 }
 
 /* A delayed task is woken: it becomes ordinary where it is. */
 static inline void requeue_delayed(struct state __arena *st, u32 task, u64 now)
 {
 	struct task __arena *p = task_of(st, task);
-	struct cfs_rq __arena *cfs = &cpu_rq(st, p->cpu)->cfs;
 
-	update_cfs_rq_avg(st, p->cpu, now);
-	update_task_avg(st, task, p, now);
+	set_clock(st, now);
+	update_avgs(st, task, p, now);
 	p->delayed = false;
-	cfs->h_nr_delayed--;
-	util_est_enqueue(cfs, p);
+	task_cfs_rq(st, p)->h_nr_delayed--;
+	count_delayed(st, p, -1);
+	util_est_enqueue(&cpu_rq(st, p->cpu)->cfs, p);
 }
 
 /* How long had @cpu been idle? A sample of what it may expect. */
@@ -262,8 +293,8 @@ static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 	if (!is_idle_task(task)) {
 		if (st->profile.avg_idle_at_switch && is_idle_task(rq->curr))
 			update_rq_avg_idle(st, cpu, now);
-		update_cfs_rq_avg(st, cpu, now);
-		update_task_avg(st, task, p, now);
+		set_clock(st, now);
+		update_all_avgs(st, task, p, now);
 		p->exec_start = now;
 		if (rq->mru_head != task) {
 			mru_remove(st, rq, p);
@@ -284,17 +315,21 @@ static inline void put_prev_task(struct state __arena *st, u32 cpu, u64 now)
 
 	if (is_idle_task(curr) || !task_of(st, curr)->on_rq)
 		return;
-	update_cfs_rq_avg(st, cpu, now);
-	update_task_avg(st, curr, task_of(st, curr), now);
+	set_clock(st, now);
+	update_all_avgs(st, curr, task_of(st, curr), now);
 }
 
 static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)
 {
 	u32 curr = cpu_rq(st, cpu)->curr;
+	struct task __arena *p = task_of(st, curr);
 
-	update_cfs_rq_avg(st, cpu, now);
+	set_clock(st, now);
+	update_group_cfs_rq_avg(st, p->task_group, cpu, now);
 	if (!is_idle_task(curr))
-		update_task_avg(st, curr, task_of(st, curr), now);
+		update_task_avg(st, curr, p, now);
+	if (p->task_group != ROOT_TASK_GROUP)
+		tick_entities(st, p, now);
 	update_misfit_status(st, cpu);
 }
 
@@ -312,6 +347,7 @@ static inline void copy_task(struct state __arena *st, u32 child, u32 parent,
 	p->wakee_flips = creator->wakee_flips;
 	p->wakee_flip_decay_ts = creator->wakee_flip_decay_ts;
 	p->hint = creator->hint;
+	p->task_group = creator->task_group;
 	p->recent_used_cpu = cpu;
 	p->cpu = cpu;
 	p->avg.load_avg = p->weight;
@@ -325,7 +361,24 @@ static inline void task_dead(struct state __arena *st, u32 task)
 {
 	struct task __arena *p = task_of(st, task);
 
-	remove_task_avg(p, &cpu_rq(st, p->cpu)->cfs);
+	remove_task_avg(p, task_cfs_rq(st, p));
+}
+
+/* @p, which is attached nowhere yet, is a task of the cgroup from now on. */
+static inline void join_task_group(struct state __arena *st, u32 task,
+				   u32 group)
+{
+	task_of(st, task)->task_group = group & (NR_TASK_GROUPS - 1);
+}
+
+/* The averages of a CPU whose tasks may all sleep are refreshed by balancing. */
+static inline void update_blocked_averages(struct state __arena *st, u32 cpu,
+					   u64 now)
+{
+	set_clock(st, now);
+	if (st->root.nr_task_groups)
+		update_blocked_entities(st, cpu, now);
+	update_root_cfs_rq_avg(st, cpu, now);
 }
 
 /* A new task whose CPU has been chosen, before its first enqueue. */
@@ -334,7 +387,7 @@ static inline void place_new_task(struct state __arena *st, u32 child, u32 cpu)
 	struct task __arena *p = task_of(st, child);
 
 	p->cpu = cpu;
-	init_task_util(p, &cpu_rq(st, cpu)->cfs);
+	init_task_util(p, task_cfs_rq(st, p));
 }
 
 #endif

@@ -12,10 +12,12 @@
  *                        neighbours, in ring order
  *   llc[]                sd_llc_shared
  *   task[]               task c < NR_CPUS is the idle task of CPU c
+ *   task_group[]         the hierarchy of cgroups with a cpu controller
+ *   group_rq[g][c]       what CPU c has of task group g; group 0 is the root,
+ *                        whose cfs_rq is in rq[c]
  *
- * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings. Task groups are not
- * modelled yet: an rq has one cfs_rq, and task_h_load() is the place where a
- * hierarchy will show.
+ * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings, 63 task groups besides
+ * the root in 8 levels.
  */
 #ifndef PLACEWISE_STATE_H
 #define PLACEWISE_STATE_H
@@ -29,6 +31,11 @@
 #define NR_SPANS 4096
 #define NR_GROUPS 8192
 #define NR_TASKS 65536
+#define NR_TASK_GROUPS 64
+#define NR_TASK_GROUP_LEVELS 8
+
+/* Tasks are in it unless they are put elsewhere. */
+#define ROOT_TASK_GROUP 0
 
 /* The first task that is not the idle task of some CPU. */
 #define FIRST_TASK NR_CPUS
@@ -84,6 +91,7 @@ struct task {
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 throttled;
+	u32 task_group;
 
 	struct cpumask cpus_allowed;
 };
@@ -91,14 +99,43 @@ struct task {
 struct cfs_rq {
 	struct sched_avg avg;
 	u64 load_weight; /* sum of the weights queued, delayed tasks included */
-	u64 removed_load; /* of blocked tasks that were migrated away */
+	s64 propagate_sum; /* load_sum of what came and went, for the entity above */
+	u64 h_load; /* what the cfs_rq counts for in the CPU's load: load.h */
+	u64 last_h_load_update; /* jiffies */
+	u64 removed_load;	/* of blocked tasks that were migrated away */
 	u64 removed_runnable;
 	u64 removed_util;
 	u32 removed_nr;
 	u32 util_est;	 /* sum of the estimates of queued tasks */
 	u32 h_nr_queued; /* CFS tasks, delayed ones included */
 	u32 h_nr_delayed;
-	u32 h_nr_idle; /* queued SCHED_IDLE tasks */
+	u32 h_nr_idle;	 /* queued SCHED_IDLE tasks */
+	u16 propagate;	 /* averages came or went that the entity above lacks */
+	u16 h_load_next; /* task group: the way down while h_load is computed */
+};
+
+/* A cgroup with a cpu controller. */
+struct task_group {
+	u64 load_avg; /* sum of what its CPUs have contributed */
+	u32 shares;   /* 1024 by default */
+	u32 parent;   /* always a smaller number */
+	u32 depth;    /* levels below the root */
+	u32 reserved;
+};
+
+/*
+ * A CPU's part of a task group: its cfs_rq, and the entity that stands for it in
+ * the cfs_rq of the parent.
+ */
+struct group_rq {
+	struct cfs_rq cfs;
+	struct sched_avg avg;	     /* of the entity */
+	u64 tg_load_avg_contrib;     /* its part of the task group's load_avg */
+	u64 last_update_tg_load_avg; /* ns */
+	u64 runnable_load; /* used while cpu_runnable_load() sums up */
+	u32 weight;	   /* of the entity; 0 = it was never queued */
+	u32 runnable; /* tasks in it that could run, when one last came or went */
+	u32 on_rq;    /* the entity is queued */
 	u32 reserved;
 };
 
@@ -305,8 +342,9 @@ struct root_domain {
 	struct cpumask idle_core;  /* all siblings idle */
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless;   /* tickless idle CPUs */
-	u32 preemptible; /* the kernel is: newly-idle passes pull one task */
-	u32 reserved;
+	u32 preemptible;    /* the kernel is: newly-idle passes pull one task */
+	u32 nr_task_groups; /* besides the root */
+	u64 clock; /* ns; of the last update of an average, kept if there are task groups */
 };
 
 /* Tasks that one pass of the load balancer looks at, and moves, at most. */
@@ -375,6 +413,8 @@ struct state {
 	struct sched_span span[NR_SPANS];
 	struct sched_group group[NR_GROUPS];
 	struct task task[NR_TASKS];
+	struct task_group task_group[NR_TASK_GROUPS];
+	struct group_rq group_rq[NR_TASK_GROUPS][NR_CPUS];
 };
 
 static inline u64 jiffies(const struct state __arena *st, u64 now)
@@ -418,6 +458,33 @@ static inline struct sched_group __arena *group_of(struct state __arena *st,
 						   u32 group)
 {
 	return &st->group[group & (NR_GROUPS - 1)];
+}
+
+static inline struct task_group __arena *task_group_of(struct state __arena *st,
+						       u32 group)
+{
+	return &st->task_group[group & (NR_TASK_GROUPS - 1)];
+}
+
+static inline struct group_rq __arena *group_rq_of(struct state __arena *st,
+						   u32 group, u32 cpu)
+{
+	return &st->group_rq[group & (NR_TASK_GROUPS - 1)][cpu & (NR_CPUS - 1)];
+}
+
+/* The queue of @cpu on which the entities of a task group compete. */
+static inline struct cfs_rq __arena *cfs_rq_of(struct state __arena *st,
+					       u32 group, u32 cpu)
+{
+	if (group == ROOT_TASK_GROUP)
+		return &cpu_rq(st, cpu)->cfs;
+	return &group_rq_of(st, group, cpu)->cfs;
+}
+
+static inline struct cfs_rq __arena *task_cfs_rq(struct state __arena *st,
+						 const struct task __arena *p)
+{
+	return cfs_rq_of(st, p->task_group, p->cpu);
 }
 
 static inline bool cpus_share_cache(struct state __arena *st, u32 a, u32 b)

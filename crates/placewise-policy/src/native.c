@@ -215,8 +215,29 @@ void placewise_nohz_balance_end(struct state *st, struct nohz_walk *walk,
 	nohz_balance_end(st, walk, now);
 }
 
-/* The averages of a CPU with nothing to run are refreshed by balancing. */
 void placewise_update_blocked_averages(struct state *st, u32 cpu, u64 now)
 {
-	update_cfs_rq_avg(st, cpu, now);
+	update_blocked_averages(st, cpu, now);
+}
+
+/* Cgroups: task_group.h, and what they make of loads: load.h and group.h. */
+
+u32 placewise_create_task_group(struct state *st, u32 parent, u32 shares)
+{
+	return create_task_group(st, parent, shares);
+}
+
+void placewise_join_task_group(struct state *st, u32 task, u32 group)
+{
+	join_task_group(st, task, group);
+}
+
+u64 placewise_task_h_load(struct state *st, u32 task)
+{
+	return task_h_load(task_of(st, task));
+}
+
+u64 placewise_cpu_runnable_load(struct state *st, u32 cpu)
+{
+	return cpu_runnable_load(st, cpu);
 }

@@ -50,7 +50,7 @@ macro_rules! zero_by_default {
     };
 }
 
-zero_by_default!(SchedAvg, Task, BalanceWalk, NohzWalk);
+zero_by_default!(SchedAvg, Task, GroupRq, BalanceWalk, NohzWalk);
 
 /// Makes a method of [`Placement`] of each entry point of `native.c`.
 macro_rules! entry_points {
@@ -149,6 +149,16 @@ entry_points! {
     /// The next tickless CPU whose levels are due, or `NO_CPU`.
     fn nohz_balance_next(walk: &mut NohzWalk, now: u64) -> u32;
     fn nohz_balance_end(walk: &mut NohzWalk, now: u64);
+
+    /// Makes a cgroup below `parent`; answers with its number, or with `ROOT_TASK_GROUP` if there
+    /// are too many already, or too many levels.
+    fn create_task_group(parent: u32, shares: u32) -> u32;
+    /// Puts a task that is attached nowhere yet into a cgroup.
+    fn join_task_group(task: u32, group: u32);
+    /// The load that a task adds to its CPU: its share of the hierarchy.
+    fn task_h_load(task: u32) -> u64;
+    /// The load of what is queued on a CPU, without what sleepers left behind.
+    fn cpu_runnable_load(cpu: u32) -> u64;
 }
 
 /// How many CPUs a search may look at in an LLC whose CPUs' utilisation adds up to `util`.

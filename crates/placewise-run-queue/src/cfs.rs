@@ -1,8 +1,9 @@
 //! The completely fair scheduler: the task with the least virtual runtime runs.
 //!
-//! Limits: one level (no groups); the skip buddy of sched_yield is left out.
+//! One level of it; hierarchy.rs puts several together. Limits: the skip buddy
+//! of sched_yield is left out.
 
-use crate::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables, Waiting, waiting};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
@@ -36,30 +37,49 @@ impl Cfs {
         self.min_vruntime = self.min_vruntime.max(least);
     }
 
-    /// The share of the latency period that `entity` gets, in ns.
-    fn slice(&self, entity: &Entity, others: u64, running: u64) -> u64 {
-        let period = if running <= NR_LATENCY {
+    /// The time in which each of `running` tasks is to run once, in ns.
+    pub fn period(&self, running: u64) -> u64 {
+        if running <= NR_LATENCY {
             self.tunables.latency
         } else {
             running * self.tunables.min_granularity
-        };
-        let slice = period * entity.weight / (entity.weight + others);
+        }
+    }
+
+    /// A slice from its parts at all levels.
+    pub fn floored(&self, slice: u64) -> u64 {
         if self.tunables.slice_floor { slice.max(self.tunables.min_granularity) } else { slice }
     }
 
-    fn waiting_weight(&self) -> u64 {
+    /// The period follows all tasks of the CPU, not only those of one level: since the floor.
+    pub fn counts_all_tasks(&self) -> bool {
+        self.tunables.slice_floor
+    }
+
+    /// The share of the latency period that `entity` gets, in ns.
+    fn slice(&self, entity: &Entity, others: u64, running: u64) -> u64 {
+        self.floored(share(self.period(running), entity.weight, others))
+    }
+
+    pub fn waiting_weight(&self) -> u64 {
         self.waiting.iter().map(|waiting| waiting.weight).sum()
     }
 
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
         let others = self.waiting_weight() + creator.weight;
-        let start = self.min_vruntime + child.virtual_time(self.slice(child, others, running + 1));
-        child.vruntime = creator.vruntime.max(start) - self.min_vruntime;
+        let slice = self.slice(child, others, running + 1);
+        self.place_child(Some(creator.vruntime), child, slice);
+    }
+
+    /// A child begins a slice behind the others, and not before its creator if that is one of them.
+    pub fn place_child(&self, creator: Option<i64>, child: &mut Entity, slice: u64) {
+        let start = self.min_vruntime + child.virtual_time(slice);
+        child.vruntime = creator.map_or(start, |creator| creator.max(start)) - self.min_vruntime;
         child.relative = true;
     }
 
-    pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
-        let entity = &mut entities[current as usize];
+    pub fn account(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, ns: u64) -> bool {
+        let entity = entities.entity_mut(current);
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
         self.update_min_vruntime(Some(entity.vruntime));
@@ -68,12 +88,12 @@ impl Cfs {
 
     pub fn enqueue(
         &mut self,
-        entities: &mut [Entity],
+        entities: &mut (impl Entities + ?Sized),
         _current: Option<u32>,
         task: u32,
         why: Enqueue,
     ) {
-        let entity = &mut entities[task as usize];
+        let entity = entities.entity_mut(task);
         if entity.relative {
             entity.vruntime += self.min_vruntime;
             entity.relative = false;
@@ -87,7 +107,7 @@ impl Cfs {
 
     pub fn dequeue(
         &mut self,
-        entities: &mut [Entity],
+        entities: &mut (impl Entities + ?Sized),
         current: Option<u32>,
         task: u32,
         why: Dequeue,
@@ -96,9 +116,9 @@ impl Cfs {
         self.forget(task);
         let current = current.filter(|&current| current != task);
         if why == Dequeue::Balance {
-            self.leave(&mut entities[task as usize]);
+            self.leave(entities.entity_mut(task));
         }
-        self.update_min_vruntime(current.map(|current| entities[current as usize].vruntime));
+        self.update_min_vruntime(current.map(|current| entities.entity(current).vruntime));
     }
 
     fn forget(&mut self, task: u32) {
@@ -113,15 +133,32 @@ impl Cfs {
         }
     }
 
-    pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
+    pub fn set_next_buddy(&mut self, task: u32) {
+        self.next_buddy = Some(task);
+    }
+
+    pub fn reweight(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        _current: Option<u32>,
+        task: u32,
+        weight: u64,
+    ) {
+        entities.entity_mut(task).weight = weight;
+        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
+            slot.weight = weight;
+        }
+    }
+
+    pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
         let left = self.leftmost()?.task;
         let close =
-            |buddy: &u32| !self.is_behind(&entities[*buddy as usize], &entities[left as usize]);
+            |buddy: &u32| !self.is_behind(entities.entity(*buddy), entities.entity(left));
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
-    pub fn taken(&mut self, entities: &mut [Entity], task: u32) {
-        entities[task as usize].ran = 0;
+    pub fn taken(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
+        entities.entity_mut(task).ran = 0;
         self.forget(task);
     }
 
@@ -130,10 +167,21 @@ impl Cfs {
         entity.vruntime - wakee.vruntime > wakee.virtual_time(self.tunables.wakeup_granularity)
     }
 
-    pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
-        let entity = &entities[current as usize];
+    pub fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
+        let running = self.waiting.len() as u64 + 1;
+        let slice = self.slice(entities.entity(current), self.waiting_weight(), running);
+        self.tick_with(entities, current, slice)
+    }
+
+    /// The same where levels above make the slice shorter.
+    pub fn tick_with(
+        &mut self,
+        entities: &(impl Entities + ?Sized),
+        current: u32,
+        slice: u64,
+    ) -> bool {
+        let entity = entities.entity(current);
         let Some(left) = self.leftmost() else { return false };
-        let slice = self.slice(entity, self.waiting_weight(), self.waiting.len() as u64 + 1);
         if entity.ran > slice {
             self.next_buddy = None;
             self.last_buddy = None;
@@ -143,16 +191,21 @@ impl Cfs {
             && entity.vruntime - left.vruntime > slice as i64
     }
 
-    pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
-        if !self.is_behind(&entities[current as usize], &entities[task as usize]) {
+    pub fn preempts(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, task: u32) -> bool {
+        if !self.is_behind(entities.entity(current), entities.entity(task)) {
             return false;
         }
         self.next_buddy = Some(task);
-        if self.waiting.len() as u64 + 1 >= NR_LATENCY {
+        if self.waiting.len() as u64 + 1 >= NR_LATENCY && current & GROUP == 0 {
             self.last_buddy = Some(current);
         }
         true
     }
+}
+
+/// What `weight` gets of `time` beside `others`.
+pub fn share(time: u64, weight: u64, others: u64) -> u64 {
+    time * weight / (weight + others)
 }
 
 #[cfg(test)]
@@ -179,54 +232,54 @@ mod tests {
         let mut entities = entities(&[30, 20, 20]);
         let mut queue = Cfs::new(TUNABLES);
         for task in 0..3 {
-            queue.enqueue(&mut entities, None, task, Enqueue::Balance);
+            queue.enqueue(&mut entities[..], None, task, Enqueue::Balance);
         }
-        assert_eq!(queue.pick(&entities), Some(1));
+        assert_eq!(queue.pick(&entities[..]), Some(1));
     }
 
     #[test]
     fn a_sleeper_gets_half_a_latency_of_credit() {
         let mut entities = entities(&[100_000_000, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.account(&mut entities, 0, 0);
-        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Wakeup);
+        queue.account(&mut entities[..], 0, 0);
+        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Wakeup);
         assert_eq!(entities[1].vruntime, 100_000_000 - 12_000_000);
-        assert!(queue.preempts(&mut entities, 0, 1), "12 ms behind is more than 4 ms");
+        assert!(queue.preempts(&mut entities[..], 0, 1), "12 ms behind is more than 4 ms");
     }
 
     #[test]
     fn a_small_lead_does_not_preempt() {
         let mut entities = entities(&[3_000_000, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Balance);
-        assert!(!queue.preempts(&mut entities, 0, 1));
+        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Balance);
+        assert!(!queue.preempts(&mut entities[..], 0, 1));
         entities[0].vruntime = 4_000_001;
-        assert!(queue.preempts(&mut entities, 0, 1));
+        assert!(queue.preempts(&mut entities[..], 0, 1));
     }
 
     #[test]
     fn the_tick_ends_a_slice() {
         let mut entities = entities(&[0, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.enqueue(&mut entities, Some(0), 1, Enqueue::Balance);
-        queue.account(&mut entities, 0, 12_000_000);
-        assert!(!queue.tick(&entities, 0));
-        queue.account(&mut entities, 0, 1);
-        assert!(queue.tick(&entities, 0));
+        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Balance);
+        queue.account(&mut entities[..], 0, 12_000_000);
+        assert!(!queue.tick(&entities[..], 0));
+        queue.account(&mut entities[..], 0, 1);
+        assert!(queue.tick(&entities[..], 0));
     }
 
     #[test]
     fn a_migrating_task_keeps_its_distance() {
         let mut entities = entities(&[50, 1_000, 1_070]);
         let (mut old, mut new) = (Cfs::new(TUNABLES), Cfs::new(TUNABLES));
-        old.enqueue(&mut entities, None, 0, Enqueue::Balance);
+        old.enqueue(&mut entities[..], None, 0, Enqueue::Balance);
         old.update_min_vruntime(None);
-        new.enqueue(&mut entities, None, 1, Enqueue::Balance);
+        new.enqueue(&mut entities[..], None, 1, Enqueue::Balance);
         new.update_min_vruntime(None);
         entities[2].vruntime = 120;
-        old.enqueue(&mut entities, None, 2, Enqueue::Balance);
-        old.dequeue(&mut entities, None, 2, Dequeue::Balance);
-        new.enqueue(&mut entities, None, 2, Enqueue::Balance);
+        old.enqueue(&mut entities[..], None, 2, Enqueue::Balance);
+        old.dequeue(&mut entities[..], None, 2, Dequeue::Balance);
+        new.enqueue(&mut entities[..], None, 2, Enqueue::Balance);
         assert_eq!(entities[2].vruntime, 1_070);
     }
 }

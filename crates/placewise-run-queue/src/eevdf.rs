@@ -5,16 +5,19 @@
 //! tasks the one with the earliest deadline runs, and current runs on while it
 //! is eligible and protected.
 //!
-//! Limits: one level (no groups), one slice length for all tasks, so that the
-//! rules for shorter slices never act.
+//! One level of it; hierarchy.rs puts several together. Limits: one slice length
+//! for all tasks, so that the rules for shorter slices never act, and that the
+//! smallest slice in a task group, which is its entity's, is this one too.
 
-use crate::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+use crate::{Dequeue, Enqueue, Entities, Entity, Tunables, Waiting, waiting};
 
 pub struct Eevdf {
     pub(crate) waiting: Vec<Waiting>,
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,
+    /// The task group that one of its tasks slept in last is preferred.
+    next_buddy: Option<u32>,
 }
 
 /// Sums over the queued tasks, current included, relative to one of them.
@@ -37,10 +40,10 @@ impl Average {
 
 impl Eevdf {
     pub fn new(tunables: Tunables) -> Self {
-        Eevdf { waiting: Vec::new(), tunables, last_average: 0 }
+        Eevdf { waiting: Vec::new(), tunables, last_average: 0, next_buddy: None }
     }
 
-    fn average(&self, entities: &[Entity], current: Option<u32>) -> Option<Average> {
+    fn average(&self, entities: &(impl Entities + ?Sized), current: Option<u32>) -> Option<Average> {
         let current = current.map(|current| waiting(entities, current));
         let origin = current.or(self.waiting.first().copied())?.vruntime;
         let mut average = Average { origin, sum: 0, weight: 0 };
@@ -56,9 +59,9 @@ impl Eevdf {
         entity.virtual_time(self.tunables.base_slice)
     }
 
-    pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
-        let slice = self.virtual_slice(&entities[current as usize]);
-        let entity = &mut entities[current as usize];
+    pub fn account(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, ns: u64) -> bool {
+        let slice = self.virtual_slice(entities.entity(current));
+        let entity = entities.entity_mut(current);
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
         if entity.vruntime < entity.deadline {
@@ -73,14 +76,14 @@ impl Eevdf {
 
     pub fn enqueue(
         &mut self,
-        entities: &mut [Entity],
+        entities: &mut (impl Entities + ?Sized),
         current: Option<u32>,
         task: u32,
         why: Enqueue,
     ) {
         let average = self.average(entities, current);
-        let slice = self.virtual_slice(&entities[task as usize]);
-        let entity = &mut entities[task as usize];
+        let slice = self.virtual_slice(entities.entity(task));
+        let entity = entities.entity_mut(task);
         entity.vruntime = match average {
             Some(average) => average.value() - inflated_lag(entity, average.weight),
             None => self.last_average,
@@ -97,7 +100,7 @@ impl Eevdf {
 
     pub fn dequeue(
         &mut self,
-        entities: &mut [Entity],
+        entities: &mut (impl Entities + ?Sized),
         current: Option<u32>,
         task: u32,
         why: Dequeue,
@@ -105,9 +108,9 @@ impl Eevdf {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
         self.waiting.retain(|waiting| waiting.task != task);
-        let limit = entities[task as usize]
-            .virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
-        let entity = &mut entities[task as usize];
+        self.next_buddy.take_if(|buddy| *buddy == task);
+        let limit = entities.entity(task).virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
+        let entity = entities.entity_mut(task);
         entity.lag = (average - entity.vruntime).clamp(-limit, limit);
         if why == Dequeue::Balance {
             entity.deadline -= entity.vruntime;
@@ -115,14 +118,14 @@ impl Eevdf {
         }
     }
 
-    pub fn is_eligible(&self, entities: &[Entity], current: Option<u32>, task: u32) -> bool {
+    pub fn is_eligible(&self, entities: &(impl Entities + ?Sized), current: Option<u32>, task: u32) -> bool {
         let average = self.average(entities, current).expect("the task is queued");
-        average.admits(entities[task as usize].vruntime)
+        average.admits(entities.entity(task).vruntime)
     }
 
     pub fn for_each_waiting(
         &self,
-        entities: &[Entity],
+        entities: &(impl Entities + ?Sized),
         current: Option<u32>,
         mut visit: impl FnMut(u32, bool),
     ) {
@@ -138,19 +141,54 @@ impl Eevdf {
         eligible.min_by_key(|waiting| waiting.deadline)
     }
 
-    pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
+    pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
         let average = self.average(entities, None)?;
+        let buddy = self.next_buddy;
+        if buddy.is_some_and(|buddy| average.admits(entities.entity(buddy).vruntime)) {
+            return buddy;
+        }
         self.earliest(&average).map(|waiting| waiting.task)
     }
 
-    pub fn taken(&mut self, entities: &mut [Entity], task: u32) {
-        let entity = &mut entities[task as usize];
+    pub fn taken(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
+        let entity = entities.entity_mut(task);
         entity.ran = 0;
         entity.protected_until = entity.deadline;
+        self.next_buddy.take_if(|buddy| *buddy == task);
     }
 
-    pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
-        let entity = &entities[current as usize];
+    /// Kernels before those that protect by slice set the buddy and do not look at it.
+    pub fn set_next_buddy(&mut self, task: u32) {
+        if self.tunables.protect_by_slice {
+            self.next_buddy = Some(task);
+        }
+    }
+
+    /// The entity keeps its lag and what is left of its slice, as real time.
+    pub fn reweight(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+        weight: u64,
+    ) {
+        let average = self.average(entities, current).expect("the task is queued").value();
+        let entity = entities.entity_mut(task);
+        let old = i128::from(entity.weight);
+        let scaled = |time: i64| (i128::from(time) * old / i128::from(weight)) as i64;
+        let vruntime = average - scaled(average - entity.vruntime);
+        entity.deadline = vruntime + scaled(entity.deadline - entity.vruntime);
+        entity.protected_until = vruntime + scaled(entity.protected_until - entity.vruntime);
+        entity.vruntime = vruntime;
+        entity.weight = weight;
+        let reweighted = waiting(entities, task);
+        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
+            *slot = reweighted;
+        }
+    }
+
+    pub fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
+        let entity = entities.entity(current);
         self.tunables.protect_by_slice
             && !self.waiting.is_empty()
             && entity.vruntime >= entity.protected_until
@@ -158,9 +196,9 @@ impl Eevdf {
 
     /// Current is kept while it is eligible and protected; otherwise the task
     /// preempts if a pick would choose it.
-    pub fn preempts(&mut self, entities: &mut [Entity], current: u32, task: u32) -> bool {
+    pub fn preempts(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, task: u32) -> bool {
         let average = self.average(entities, Some(current)).expect("current is queued");
-        let running = &entities[current as usize];
+        let running = entities.entity(current);
         let eligible = average.admits(running.vruntime);
         if eligible && running.vruntime < running.protected_until {
             return false;
@@ -170,10 +208,10 @@ impl Eevdf {
         })
     }
 
-    pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
+    pub fn requeue_delayed(&mut self, entities: &mut (impl Entities + ?Sized), current: Option<u32>, task: u32) {
         let average = self.average(entities, current).expect("the task is queued").value();
-        let slice = self.virtual_slice(&entities[task as usize]);
-        let entity = &mut entities[task as usize];
+        let slice = self.virtual_slice(entities.entity(task));
+        let entity = entities.entity_mut(task);
         if average <= entity.vruntime {
             return;
         }
@@ -185,9 +223,9 @@ impl Eevdf {
         }
     }
 
-    pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
+    pub fn finish_delayed(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
         self.dequeue(entities, None, task, Dequeue::Sleep);
-        let entity = &mut entities[task as usize];
+        let entity = entities.entity_mut(task);
         entity.lag = entity.lag.min(0);
     }
 }
@@ -222,17 +260,17 @@ mod tests {
         };
         let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
-        queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities, task)).collect();
+        queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities[..], task)).collect();
         (queue, entities)
     }
 
     #[test]
     fn a_task_ahead_of_the_average_is_not_eligible() {
         let (queue, entities) = queue_of(&[0, 100]);
-        assert!(queue.is_eligible(&entities, None, 0));
-        assert!(!queue.is_eligible(&entities, None, 1));
+        assert!(queue.is_eligible(&entities[..], None, 0));
+        assert!(!queue.is_eligible(&entities[..], None, 1));
         let (queue, entities) = queue_of(&[100]);
-        assert!(queue.is_eligible(&entities, None, 0), "a task alone is its own average");
+        assert!(queue.is_eligible(&entities[..], None, 0), "a task alone is its own average");
     }
 
     #[test]
@@ -240,8 +278,8 @@ mod tests {
         let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
         entities[1].deadline = 5;
         entities[2].deadline = 1;
-        queue.waiting = (0..3).map(|task| waiting(&entities, task)).collect();
-        assert_eq!(queue.pick(&entities), Some(1));
+        queue.waiting = (0..3).map(|task| waiting(&entities[..], task)).collect();
+        assert_eq!(queue.pick(&entities[..]), Some(1));
     }
 
     #[test]
@@ -250,27 +288,27 @@ mod tests {
         queue.waiting.remove(0);
         entities[0].protected_until = SLICE;
         entities[0].vruntime = -20;
-        assert!(!queue.preempts(&mut entities, 0, 1), "eligible and protected");
+        assert!(!queue.preempts(&mut entities[..], 0, 1), "eligible and protected");
         entities[0].vruntime = 20;
-        assert!(queue.preempts(&mut entities, 0, 1), "it had more than its share");
+        assert!(queue.preempts(&mut entities[..], 0, 1), "it had more than its share");
     }
 
     #[test]
     fn a_sleeper_comes_back_with_the_lag_it_left_with() {
         let (mut queue, mut entities) = queue_of(&[0, 1_000]);
-        queue.dequeue(&mut entities, None, 0, Dequeue::Sleep);
+        queue.dequeue(&mut entities[..], None, 0, Dequeue::Sleep);
         assert_eq!(entities[0].lag, 500);
-        queue.enqueue(&mut entities, None, 0, Enqueue::Wakeup);
-        let average = queue.average(&entities, None).unwrap().value();
+        queue.enqueue(&mut entities[..], None, 0, Enqueue::Wakeup);
+        let average = queue.average(&entities[..], None).unwrap().value();
         assert_eq!(average - entities[0].vruntime, 500);
     }
 
     #[test]
     fn a_delayed_task_is_replaced_only_once_its_lag_is_positive() {
         let (mut queue, mut entities) = queue_of(&[0, 100, 100]);
-        queue.requeue_delayed(&mut entities, None, 1);
+        queue.requeue_delayed(&mut entities[..], None, 1);
         assert_eq!(entities[1].vruntime, 100);
-        queue.requeue_delayed(&mut entities, None, 0);
+        queue.requeue_delayed(&mut entities[..], None, 0);
         assert_eq!(entities[0].vruntime, 66);
     }
 }

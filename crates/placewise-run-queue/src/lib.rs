@@ -1,15 +1,18 @@
 //! The order in which the tasks of one CPU run.
 //!
-//! [`Cfs`] until v6.5, [`Eevdf`] after; the kernel's profile chooses. A queue
-//! holds the tasks that wait; the current task is passed in, since it counts in
-//! averages but waits nowhere. Both keep waiting tasks in a plain vector: a CPU
-//! seldom has more than a few.
+//! CFS until v6.5, EEVDF after; the kernel's profile chooses. A queue holds the
+//! tasks that wait; the current task is passed in, since it counts in averages
+//! but waits nowhere. Both keep waiting tasks in a plain vector: a CPU seldom has
+//! more than a few. Where there are task groups, each has a queue of its own, and
+//! an entity in the queue above: hierarchy.rs.
 
 mod cfs;
 mod eevdf;
+mod hierarchy;
 
-pub use cfs::Cfs;
-pub use eevdf::Eevdf;
+use cfs::Cfs;
+use eevdf::Eevdf;
+use hierarchy::Hierarchy;
 
 use placewise_policy::{Profile, RUN_QUEUE_EEVDF};
 
@@ -32,6 +35,29 @@ pub struct Entity {
     pub lag: i64,
     /// EEVDF: current is not preempted before it gets here.
     pub protected_until: i64,
+    /// Its task group; 0 is the root.
+    pub group: u32,
+}
+
+/// In the number of an entity: it stands for a task group.
+const GROUP: u32 = 1 << 31;
+
+/// The entities of a queue by their numbers.
+trait Entities {
+    fn entity(&self, number: u32) -> &Entity;
+    fn entity_mut(&mut self, number: u32) -> &mut Entity;
+}
+
+impl Entities for [Entity] {
+    #[inline]
+    fn entity(&self, number: u32) -> &Entity {
+        &self[number as usize]
+    }
+
+    #[inline]
+    fn entity_mut(&mut self, number: u32) -> &mut Entity {
+        &mut self[number as usize]
+    }
 }
 
 impl Entity {
@@ -43,6 +69,11 @@ impl Entity {
         } else {
             (ns * NICE_0_WEIGHT / self.weight) as i64
         }
+    }
+
+    fn start_without_lag(&mut self) {
+        let Entity { weight, idle_policy, group, .. } = *self;
+        *self = Entity { weight, idle_policy, group, ..Entity::default() };
     }
 }
 
@@ -98,7 +129,8 @@ struct Waiting {
     task: u32,
 }
 
-pub enum RunQueue {
+/// One level of a run queue.
+enum Queue {
     Cfs(Cfs),
     Eevdf(Eevdf),
 }
@@ -107,24 +139,196 @@ pub enum RunQueue {
 macro_rules! either {
     ($queue:expr, $inner:ident => $call:expr) => {
         match $queue {
-            RunQueue::Cfs($inner) => $call,
-            RunQueue::Eevdf($inner) => $call,
+            Queue::Cfs($inner) => $call,
+            Queue::Eevdf($inner) => $call,
+        }
+    };
+}
+
+impl Queue {
+    fn new(profile: &Profile, tunables: Tunables) -> Self {
+        if profile.run_queue == RUN_QUEUE_EEVDF {
+            Queue::Eevdf(Eevdf::new(tunables))
+        } else {
+            Queue::Cfs(Cfs::new(tunables))
+        }
+    }
+
+    fn waiting(&self) -> &[Waiting] {
+        either!(self, queue => &queue.waiting)
+    }
+
+    fn waiting_tasks(&self) -> usize {
+        self.waiting().len()
+    }
+
+    fn tasks(&self) -> Vec<u32> {
+        self.waiting().iter().map(|waiting| waiting.task).collect()
+    }
+
+    fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
+        match self {
+            Queue::Cfs(queue) => queue.fork(creator, child, running),
+            Queue::Eevdf(_) => child.start_without_lag(),
+        }
+    }
+
+    #[inline]
+    fn account(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        ns: u64,
+    ) -> bool {
+        either!(self, queue => queue.account(entities, current, ns))
+    }
+
+    fn enqueue(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+        why: Enqueue,
+    ) {
+        either!(self, queue => queue.enqueue(entities, current, task, why));
+    }
+
+    fn dequeue(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+        why: Dequeue,
+    ) {
+        either!(self, queue => queue.dequeue(entities, current, task, why));
+    }
+
+    fn leave(&self, entity: &mut Entity) {
+        if let Queue::Cfs(queue) = self {
+            queue.leave(entity);
+        }
+    }
+
+    fn put_back(&mut self, entities: &(impl Entities + ?Sized), current: u32) {
+        either!(self, queue => queue.waiting.push(waiting(entities, current)));
+    }
+
+    fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
+        either!(self, queue => queue.pick(entities))
+    }
+
+    fn take(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
+        either!(self, queue => {
+            let at = queue.waiting.iter().position(|waiting| waiting.task == task);
+            queue.waiting.remove(at.expect("the picked task waits"));
+            queue.taken(entities, task);
+        });
+    }
+
+    fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
+        either!(self, queue => queue.tick(entities, current))
+    }
+
+    fn preempts(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        task: u32,
+    ) -> bool {
+        either!(self, queue => queue.preempts(entities, current, task))
+    }
+
+    fn set_next_buddy(&mut self, task: u32) {
+        either!(self, queue => queue.set_next_buddy(task));
+    }
+
+    fn reweight(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+        weight: u64,
+    ) {
+        either!(self, queue => queue.reweight(entities, current, task, weight));
+    }
+
+    fn is_eligible(
+        &self,
+        entities: &(impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+    ) -> bool {
+        match self {
+            Queue::Cfs(_) => true,
+            Queue::Eevdf(queue) => queue.is_eligible(entities, current, task),
+        }
+    }
+
+    fn for_each_waiting(
+        &self,
+        entities: &(impl Entities + ?Sized),
+        current: Option<u32>,
+        mut visit: impl FnMut(u32, bool),
+    ) {
+        match self {
+            Queue::Cfs(queue) => queue.waiting.iter().for_each(|waiting| visit(waiting.task, true)),
+            Queue::Eevdf(queue) => queue.for_each_waiting(entities, current, visit),
+        }
+    }
+
+    fn requeue_delayed(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+    ) {
+        if let Queue::Eevdf(queue) = self {
+            queue.requeue_delayed(entities, current, task);
+        }
+    }
+
+    fn finish_delayed(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
+        if let Queue::Eevdf(queue) = self {
+            queue.finish_delayed(entities, task);
+        }
+    }
+}
+
+/// The run queue of a CPU, with task groups or without.
+pub struct RunQueue(Levels);
+
+enum Levels {
+    One(Queue),
+    Many(Box<Hierarchy>),
+}
+
+/// Calls the same method of one level or of a hierarchy of them.
+macro_rules! levels {
+    ($queue:expr, $inner:ident => $call:expr) => {
+        match $queue {
+            Levels::One($inner) => $call,
+            Levels::Many($inner) => $call,
         }
     };
 }
 
 impl RunQueue {
     pub fn new(profile: &Profile, tunables: Tunables) -> Self {
-        if profile.run_queue == RUN_QUEUE_EEVDF {
-            RunQueue::Eevdf(Eevdf::new(tunables))
-        } else {
-            RunQueue::Cfs(Cfs::new(tunables))
+        RunQueue(Levels::One(Queue::new(profile, tunables)))
+    }
+
+    /// A queue with a level for each task group: `parents` names the parent of group 1, of group
+    /// 2, and so on; group 0 is the root.
+    pub fn with_groups(profile: &Profile, tunables: Tunables, parents: &[u32]) -> Self {
+        if parents.is_empty() {
+            return RunQueue::new(profile, tunables);
         }
+        RunQueue(Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents))))
     }
 
     /// Tasks that wait.
     pub fn len(&self) -> usize {
-        either!(self, queue => queue.waiting.len())
+        levels!(&self.0, queue => queue.waiting_tasks())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -133,27 +337,18 @@ impl RunQueue {
 
     /// The tasks that wait, in no order.
     pub fn tasks(&self) -> Vec<u32> {
-        either!(self, queue => queue.waiting.iter().map(|waiting| waiting.task).collect())
+        levels!(&self.0, queue => queue.tasks())
     }
 
     /// A child starts from its creator's place in the creator's queue.
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
-        match self {
-            RunQueue::Cfs(queue) => queue.fork(creator, child, running),
-            RunQueue::Eevdf(_) => {
-                *child = Entity {
-                    weight: child.weight,
-                    idle_policy: child.idle_policy,
-                    ..Entity::default()
-                }
-            }
-        }
+        levels!(&self.0, queue => queue.fork(creator, child, running))
     }
 
     /// The current task ran for `ns`; true if it should be rescheduled.
     #[inline]
     pub fn account(&mut self, entities: &mut [Entity], current: u32, ns: u64) -> bool {
-        either!(self, queue => queue.account(entities, current, ns))
+        levels!(&mut self.0, queue => queue.account(entities, current, ns))
     }
 
     pub fn enqueue(
@@ -163,7 +358,7 @@ impl RunQueue {
         task: u32,
         why: Enqueue,
     ) {
-        either!(self, queue => queue.enqueue(entities, current, task, why));
+        levels!(&mut self.0, queue => queue.enqueue(entities, current, task, why));
     }
 
     /// Takes out a waiting task, or the current one.
@@ -174,38 +369,32 @@ impl RunQueue {
         task: u32,
         why: Dequeue,
     ) {
-        either!(self, queue => queue.dequeue(entities, current, task, why));
+        levels!(&mut self.0, queue => queue.dequeue(entities, current, task, why));
     }
 
     /// A blocked task of this queue goes to another CPU.
     pub fn leave(&self, entity: &mut Entity) {
-        if let RunQueue::Cfs(queue) = self {
-            queue.leave(entity);
-        }
+        levels!(&self.0, queue => queue.leave(entity));
     }
 
     /// The current task waits again.
     pub fn put_back(&mut self, entities: &[Entity], current: u32) {
-        either!(self, queue => queue.waiting.push(waiting(entities, current)));
+        levels!(&mut self.0, queue => queue.put_back(entities, current));
     }
 
     /// The task to run next; it stays in the queue until it is taken.
     pub fn pick(&mut self, entities: &[Entity]) -> Option<u32> {
-        either!(self, queue => queue.pick(entities))
+        levels!(&mut self.0, queue => queue.pick(entities))
     }
 
     /// The picked task becomes current.
     pub fn take(&mut self, entities: &mut [Entity], task: u32) {
-        either!(self, queue => {
-            let at = queue.waiting.iter().position(|waiting| waiting.task == task);
-            queue.waiting.remove(at.expect("the picked task waits"));
-            queue.taken(entities, task);
-        });
+        levels!(&mut self.0, queue => queue.take(entities, task));
     }
 
     /// The current task has had its share at a tick.
     pub fn tick(&mut self, entities: &[Entity], current: u32) -> bool {
-        either!(self, queue => queue.tick(entities, current))
+        levels!(&mut self.0, queue => queue.tick(entities, current))
     }
 
     /// Does a task that was just enqueued preempt the current one?
@@ -215,15 +404,12 @@ impl RunQueue {
         if now != then {
             return now;
         }
-        either!(self, queue => queue.preempts(entities, current, task))
+        levels!(&mut self.0, queue => queue.preempts(entities, current, task))
     }
 
     /// Has the task had no more than its share? Always so for CFS.
     pub fn is_eligible(&self, entities: &[Entity], current: Option<u32>, task: u32) -> bool {
-        match self {
-            RunQueue::Cfs(_) => true,
-            RunQueue::Eevdf(queue) => queue.is_eligible(entities, current, task),
-        }
+        levels!(&self.0, queue => queue.is_eligible(entities, current, task))
     }
 
     /// Visits the waiting tasks, with whether they are eligible.
@@ -231,32 +417,44 @@ impl RunQueue {
         &self,
         entities: &[Entity],
         current: Option<u32>,
-        mut visit: impl FnMut(u32, bool),
+        visit: impl FnMut(u32, bool),
     ) {
-        match self {
-            RunQueue::Cfs(queue) => {
-                queue.waiting.iter().for_each(|waiting| visit(waiting.task, true))
-            }
-            RunQueue::Eevdf(queue) => queue.for_each_waiting(entities, current, visit),
-        }
+        levels!(&self.0, queue => queue.for_each_waiting(entities, current, visit))
     }
 
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut [Entity], current: Option<u32>, task: u32) {
-        if let RunQueue::Eevdf(queue) = self {
-            queue.requeue_delayed(entities, current, task);
-        }
+        levels!(&mut self.0, queue => queue.requeue_delayed(entities, current, task))
     }
 
     /// A delayed task leaves because it was picked; its lag is not positive.
     pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
-        if let RunQueue::Eevdf(queue) = self {
-            queue.finish_delayed(entities, task);
+        levels!(&mut self.0, queue => queue.finish_delayed(entities, task))
+    }
+
+    /// The entity of a task group has another weight here from now on.
+    pub fn reweight_group(
+        &mut self,
+        entities: &mut [Entity],
+        current: Option<u32>,
+        group: u32,
+        weight: u64,
+    ) {
+        if let Levels::Many(queue) = &mut self.0 {
+            queue.reweight_group(entities, current, group, weight);
+        }
+    }
+
+    /// The weights of the task groups' entities that are queued, by group.
+    pub fn group_weights(&self) -> Vec<(u32, u64)> {
+        match &self.0 {
+            Levels::One(_) => Vec::new(),
+            Levels::Many(queue) => queue.group_weights(),
         }
     }
 }
 
-fn waiting(entities: &[Entity], task: u32) -> Waiting {
-    let entity = &entities[task as usize];
+fn waiting(entities: &(impl Entities + ?Sized), task: u32) -> Waiting {
+    let entity = entities.entity(task);
     Waiting { vruntime: entity.vruntime, deadline: entity.deadline, weight: entity.weight, task }
 }

@@ -78,6 +78,9 @@ impl Generator {
         let mut m = Machine::new(profile, shape);
         let nr_tasks = self.rng.random_range(1..=2 * m.nr_cpus().min(64));
         let tasks = (0..nr_tasks).map(|_| m.new_task()).collect();
+        if self.chance(3) {
+            self.make_task_groups(&mut m);
+        }
         let unequal = self.chance(4);
         if unequal {
             self.make_unequal(&mut m);
@@ -89,6 +92,15 @@ impl Generator {
             m.p.span.iter_mut().for_each(|span| span.flags |= SD_ASYM_PACKING);
         }
         Drawn { m, tasks, unequal }
+    }
+
+    /// A few task groups below each other, for tasks to be drawn in.
+    fn make_task_groups(&mut self, m: &mut Machine) {
+        for group in 0..self.rng.random_range(1..=5) {
+            let parent = self.rng.random_range(0..=group);
+            let shares = self.pick(&[0, 2, 512, 1024, 1024, 10_240]);
+            m.p.create_task_group(parent, shares);
+        }
     }
 
     fn make_unequal(&mut self, m: &mut Machine) {
@@ -144,8 +156,12 @@ impl Generator {
             let cpu = self.rng.random_range(0..crowd);
             self.draw_task(&mut drawn.m, task, cpu);
         }
+        drawn.m.p.root.clock = NOW;
         for cpu in drawn.m.cpus() {
             self.draw_queue(drawn, cpu);
+            for group in 1..=drawn.m.p.root.nr_task_groups {
+                self.draw_group_queue(&mut drawn.m, group, cpu);
+            }
         }
         for at in 0..drawn.tasks.len() {
             let task = drawn.tasks[at];
@@ -209,6 +225,7 @@ impl Generator {
             hint: self.pick(&[0, 0, 1, 2, 4, 8, 5, 6, 9, 10]),
             eligible: self.chance(2).into(),
             throttled: self.chance(16).into(),
+            task_group: self.rng.random_range(0..=m.p.root.nr_task_groups),
             cpus_allowed: online,
             ..*m.task(task)
         };
@@ -273,6 +290,32 @@ impl Generator {
         };
     }
 
+    /// A CPU's part of a task group, empty, with a history or never used.
+    fn draw_group_queue(&mut self, m: &mut Machine, group: u32, cpu: u32) {
+        let mut rq = GroupRq::default();
+        if !self.chance(4) {
+            rq.weight = self.rng.random_range(2..=1024);
+            rq.avg = self.average(rq.weight);
+            rq.cfs.avg = SchedAvg {
+                last_update_time: NOW - self.scaled(10_000_000),
+                ..self.average(1024)
+            };
+            rq.cfs.propagate = self.chance(2).into();
+            rq.cfs.propagate_sum = self.scaled(50_000) as i64 - 25_000;
+            (rq.cfs.removed_nr, rq.cfs.removed_load) = (self.chance(4).into(), self.scaled(500));
+            (rq.cfs.removed_util, rq.cfs.removed_runnable) = (self.scaled(500), self.scaled(500));
+            rq.cfs.h_load = self.scaled(1024);
+            rq.cfs.last_h_load_update = NOW / TICK - self.scaled(2);
+            rq.runnable = self.scaled(4) as u32;
+            rq.last_update_tg_load_avg = NOW - self.scaled(4_000_000);
+            rq.tg_load_avg_contrib = rq.cfs.avg.load_avg;
+        }
+        let before = m.p.group_rq[group as usize][cpu as usize].tg_load_avg_contrib;
+        let tg = &mut m.p.task_group[group as usize];
+        tg.load_avg = tg.load_avg - before + rq.tg_load_avg_contrib;
+        m.p.group_rq[group as usize][cpu as usize] = rq;
+    }
+
     /// Puts a task at the tail of the list of its CPU, perhaps as a delayed one.
     fn queue(&mut self, m: &mut Machine, task: u32) {
         let delayed = self.chance(6);
@@ -290,18 +333,29 @@ impl Generator {
         let rq = m.rq(cpu);
         rq.mru_tail = task;
         rq.nr_running += 1;
-        rq.cfs.h_nr_queued += 1;
-        rq.cfs.h_nr_delayed += u32::from(delayed);
-        rq.cfs.h_nr_idle += u32::from(t.idle_policy);
-        rq.cfs.load_weight += u64::from(t.weight);
-        rq.cfs.avg.load_avg += t.avg.load_avg;
-        rq.cfs.avg.load_sum += t.avg.load_sum * u64::from(t.weight);
-        rq.cfs.avg.runnable_avg += t.avg.runnable_avg;
-        rq.cfs.avg.runnable_sum += t.avg.runnable_sum;
-        rq.cfs.avg.util_avg += t.avg.util_avg;
-        rq.cfs.avg.util_sum += t.avg.util_sum;
         if !delayed {
             rq.cfs.util_est += t.util_est_enqueued.max(t.util_est_ewma);
+        }
+        let cfs = cfs_rq(m, t.task_group, cpu);
+        cfs.load_weight += u64::from(t.weight);
+        cfs.avg.load_avg += t.avg.load_avg;
+        cfs.avg.load_sum += t.avg.load_sum * u64::from(t.weight);
+        cfs.avg.runnable_avg += t.avg.runnable_avg;
+        cfs.avg.runnable_sum += t.avg.runnable_sum;
+        cfs.avg.util_avg += t.avg.util_avg;
+        cfs.avg.util_sum += t.avg.util_sum;
+        let mut group = t.task_group;
+        loop {
+            let cfs = cfs_rq(m, group, cpu);
+            cfs.h_nr_queued += 1;
+            cfs.h_nr_delayed += u32::from(delayed);
+            cfs.h_nr_idle += u32::from(t.idle_policy);
+            if group == ROOT_TASK_GROUP {
+                break;
+            }
+            let parent = m.p.task_group[group as usize].parent;
+            queue_entity(m, group, parent, cpu);
+            group = parent;
         }
     }
 
@@ -376,4 +430,23 @@ fn profiles() -> Vec<Profile> {
         }
     }
     profiles
+}
+
+fn cfs_rq(m: &mut Machine, group: u32, cpu: u32) -> &mut CfsRq {
+    match group {
+        ROOT_TASK_GROUP => &mut m.rq(cpu).cfs,
+        group => &mut m.p.group_rq[group as usize][cpu as usize].cfs,
+    }
+}
+
+/// A task group's entity is on the queue of its parent.
+fn queue_entity(m: &mut Machine, group: u32, parent: u32, cpu: u32) {
+    let entity = &mut m.p.group_rq[group as usize][cpu as usize];
+    if entity.on_rq == 0 {
+        entity.on_rq = 1;
+        entity.weight = entity.weight.max(2);
+        entity.avg.last_update_time = entity.avg.last_update_time.max(NOW - 10_000_000);
+        let weight = u64::from(entity.weight);
+        cfs_rq(m, parent, cpu).load_weight += weight;
+    }
 }

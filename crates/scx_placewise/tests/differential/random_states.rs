@@ -257,3 +257,28 @@ fn queues_change_alike() {
         p.set_next_task(cpu, cpu, later);
     });
 }
+
+#[test]
+fn task_groups_count_alike() {
+    let mut shared = 0;
+    for_states(11, 6_000, |generator, drawn| {
+        let (task, cpu, now) = (generator.task(drawn), generator.cpu(drawn), generator.now());
+        let p = &mut drawn.m.p;
+        p.update_blocked_averages(cpu, now);
+        p.cpu_runnable_load(cpu);
+        let alone = p.task[task as usize].avg.load_avg;
+        shared += u32::from(p.task_h_load(task) < alone);
+        if generator.chance(100) {
+            let parent = generator.rng.random_range(0..NR_TASK_GROUPS);
+            p.create_task_group(parent, 1024);
+        }
+        if p.task[task as usize].on_rq == 0 {
+            let group = generator.rng.random_range(0..=drawn.m.p.root.nr_task_groups);
+            drawn.m.p.task[task as usize].avg.last_update_time = 0;
+            drawn.m.p.join_task_group(task, group);
+            drawn.m.p.place_new_task(task, cpu);
+            drawn.m.p.enqueue_task(task, 0, now);
+        }
+    });
+    assert!(shared > 300, "only {shared} tasks share a task group's load");
+}

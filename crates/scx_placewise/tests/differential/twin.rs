@@ -189,6 +189,10 @@ twins! {
     fn nohz_balance_enter_idle(cpu: u32);
     fn nohz_balance_exit_idle(cpu: u32);
     fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
+    fn create_task_group(parent: u32, shares: u32) -> u32;
+    fn join_task_group(task: u32, group: u32);
+    fn task_h_load(task: u32) -> u64;
+    fn cpu_runnable_load(cpu: u32) -> u64;
 }
 
 walking_twins! {
@@ -234,7 +238,13 @@ fn used_parts(state: &State) -> Vec<Part> {
             )
         };
     }
-    vec![
+    let task_groups = state.root.nr_task_groups as usize;
+    let row = size_of_val(&state.group_rq[0]);
+    let group_rqs = (1..=task_groups).map(|group| {
+        let array = offset_of!(State, group_rq) + group * row;
+        part("group_rq", array, size_of_val(&state.group_rq[0][0]), 0..cpus)
+    });
+    let others = [
         part!(profile),
         part!(root),
         part!(decision),
@@ -248,7 +258,10 @@ fn used_parts(state: &State) -> Vec<Part> {
         part!(group[0..groups]),
         part!(task[0..cpus]),
         part!(task[first_task..first_task + tasks]),
-    ]
+        // With the one that may be made next.
+        part!(task_group[0..(task_groups + 2).min(NR_TASK_GROUPS as usize)]),
+    ];
+    others.into_iter().chain(group_rqs).collect()
 }
 
 fn part(name: &'static str, array: usize, element: usize, used: Range<usize>) -> Part {

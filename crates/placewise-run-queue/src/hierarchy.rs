@@ -1,0 +1,443 @@
+//! Task groups: a queue for each, and an entity for each in the queue above.
+//!
+//! ```text
+//!   queues[0]   task 7        entity of group 1
+//!                                |
+//!   queues[1]                 task 8    task 9
+//! ```
+//!
+//! The entity of a task group is queued while the group has tasks, waiting or
+//! current. Of the current task, the entities above it wait nowhere, like
+//! itself. A pick goes down from the root; two tasks compare where the groups
+//! they are in meet.
+//!
+//! Limits: an entity leaves with the group's last task and is never delayed
+//! itself. Flat queues (v7.3) are not modelled.
+
+use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile};
+
+use crate::cfs::share;
+use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, NICE_0_WEIGHT, Queue, Tunables};
+
+const ROOT: u32 = 0;
+
+/// The most entities between a task and the root, both queues included.
+const LEVELS: usize = NR_TASK_GROUP_LEVELS as usize + 1;
+
+pub struct Hierarchy {
+    /// By group, as is what follows.
+    queues: Vec<Queue>,
+    groups: Groups,
+    /// The group of the task that was current last.
+    previous: u32,
+}
+
+struct Groups {
+    entities: Vec<Entity>,
+    parents: Vec<u32>,
+    queued: Vec<bool>,
+}
+
+/// Tasks and task groups by their numbers.
+struct Members<'a> {
+    tasks: &'a mut [Entity],
+    groups: &'a mut [Entity],
+}
+
+impl Entities for Members<'_> {
+    fn entity(&self, number: u32) -> &Entity {
+        if number & GROUP == 0 {
+            &self.tasks[number as usize]
+        } else {
+            &self.groups[(number & !GROUP) as usize]
+        }
+    }
+
+    fn entity_mut(&mut self, number: u32) -> &mut Entity {
+        if number & GROUP == 0 {
+            &mut self.tasks[number as usize]
+        } else {
+            &mut self.groups[(number & !GROUP) as usize]
+        }
+    }
+}
+
+/// The same where nothing changes.
+struct Readable<'a> {
+    tasks: &'a [Entity],
+    groups: &'a [Entity],
+}
+
+impl Entities for Readable<'_> {
+    fn entity(&self, number: u32) -> &Entity {
+        if number & GROUP == 0 {
+            &self.tasks[number as usize]
+        } else {
+            &self.groups[(number & !GROUP) as usize]
+        }
+    }
+
+    fn entity_mut(&mut self, _: u32) -> &mut Entity {
+        unreachable!("nothing changes")
+    }
+}
+
+/// What a task competes as, and in which queue: itself in its group's, the group in its parent's,
+/// and so on to the root.
+#[derive(Clone, Copy)]
+struct Path {
+    levels: [(u32, u32); LEVELS],
+    len: usize,
+}
+
+impl Path {
+    fn iter(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        self.levels.into_iter().take(self.len)
+    }
+
+    fn above(&self, queue: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+        self.iter().skip_while(move |&(at, _)| at != queue).skip(1)
+    }
+
+    /// What stands for the task in a queue.
+    fn entity_in(&self, queue: u32) -> Option<u32> {
+        self.iter().find(|&(at, _)| at == queue).map(|(_, entity)| entity)
+    }
+}
+
+impl Groups {
+    fn path(&self, task: u32, group: u32) -> Path {
+        let mut path = Path { levels: [(ROOT, task); LEVELS], len: 1 };
+        path.levels[0] = (group, task);
+        let mut group = group;
+        while group != ROOT {
+            let parent = self.parents[group as usize];
+            path.levels[path.len] = (parent, GROUP | group);
+            path.len += 1;
+            group = parent;
+        }
+        path
+    }
+
+    /// Is `group` the other one, or below it?
+    fn is_within(&self, group: u32, other: u32) -> bool {
+        group == other || self.path(0, group).entity_in(other).is_some()
+    }
+}
+
+/// What stands for the current task in a queue, if it is there.
+fn current_in(path: &Option<Path>, queue: u32) -> Option<u32> {
+    path.as_ref().and_then(|path| path.entity_in(queue))
+}
+
+impl Hierarchy {
+    pub fn new(profile: &Profile, tunables: Tunables, parents: &[u32]) -> Self {
+        let count = parents.len() + 1;
+        let entity = Entity { weight: NICE_0_WEIGHT, ..Entity::default() };
+        Hierarchy {
+            queues: (0..count).map(|_| Queue::new(profile, tunables)).collect(),
+            groups: Groups {
+                entities: vec![entity; count],
+                parents: std::iter::once(ROOT).chain(parents.iter().copied()).collect(),
+                queued: vec![false; count],
+            },
+            previous: ROOT,
+        }
+    }
+
+    fn path(&self, tasks: &[Entity], task: u32) -> Path {
+        self.groups.path(task, tasks[task as usize].group)
+    }
+
+    fn path_of(&self, tasks: &[Entity], task: Option<u32>) -> Option<Path> {
+        task.map(|task| self.path(tasks, task))
+    }
+
+    /// A queue, and what is in queues.
+    fn parts<'a>(
+        &'a mut self,
+        tasks: &'a mut [Entity],
+        queue: u32,
+    ) -> (&'a mut Queue, Members<'a>) {
+        (
+            &mut self.queues[queue as usize],
+            Members { tasks, groups: &mut self.groups.entities },
+        )
+    }
+
+    fn readable<'a>(&'a self, tasks: &'a [Entity]) -> Readable<'a> {
+        Readable { tasks, groups: &self.groups.entities }
+    }
+
+    pub fn waiting_tasks(&self) -> usize {
+        let waiting = self.queues.iter().flat_map(|queue| queue.waiting());
+        waiting.filter(|waiting| waiting.task & GROUP == 0).count()
+    }
+
+    pub fn tasks(&self) -> Vec<u32> {
+        let waiting = self.queues.iter().flat_map(|queue| queue.waiting());
+        waiting.map(|waiting| waiting.task).filter(|entity| entity & GROUP == 0).collect()
+    }
+
+    pub fn group_weights(&self) -> Vec<(u32, u64)> {
+        let queued = (1..self.queues.len()).filter(|&group| self.groups.queued[group]);
+        queued.map(|group| (group as u32, self.groups.entities[group].weight)).collect()
+    }
+
+    pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
+        let Queue::Cfs(queue) = &self.queues[child.group as usize] else {
+            return child.start_without_lag();
+        };
+        // The creator is the current task: it, or a group it is in, may be in the child's queue.
+        let creators = self.groups.path(0, creator.group);
+        let beside = |queue: u32| match creators.entity_in(queue) {
+            None => 0,
+            Some(entity) if entity & GROUP == 0 => creator.weight,
+            Some(group) => self.groups.entities[(group & !GROUP) as usize].weight,
+        };
+        let count = if queue.counts_all_tasks() {
+            running
+        } else {
+            queue.waiting.len() as u64 + u64::from(beside(child.group) > 0)
+        };
+        let others = queue.waiting_weight() + beside(child.group);
+        let mut slice = share(queue.period(count + 1), child.weight, others);
+        for (above, group) in self.groups.path(0, child.group).above(child.group) {
+            let Queue::Cfs(above_queue) = &self.queues[above as usize] else { continue };
+            let entity = &self.groups.entities[(group & !GROUP) as usize];
+            let is_current = creators.entity_in(above) == Some(group);
+            let queued = self.groups.queued[(group & !GROUP) as usize];
+            let mut total = above_queue.waiting_weight() + beside(above);
+            if !queued && !is_current {
+                total += entity.weight;
+            }
+            slice = share(slice, entity.weight, total - entity.weight);
+        }
+        let vruntime = (creator.group == child.group).then_some(creator.vruntime);
+        queue.place_child(vruntime, child, queue.floored(slice));
+    }
+
+    pub fn account(&mut self, tasks: &mut [Entity], current: u32, ns: u64) -> bool {
+        let mut reschedule = false;
+        for (at, entity) in self.path(tasks, current).iter() {
+            let (queue, mut members) = self.parts(tasks, at);
+            reschedule |= queue.account(&mut members, entity, ns);
+        }
+        reschedule
+    }
+
+    pub fn enqueue(
+        &mut self,
+        tasks: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Enqueue,
+    ) {
+        let current = self.path_of(tasks, current);
+        for (at, entity) in self.path(tasks, task).iter() {
+            let why = if entity == task { why } else { Enqueue::Wakeup };
+            let (queue, mut members) = self.parts(tasks, at);
+            queue.enqueue(&mut members, current_in(&current, at), entity, why);
+            if std::mem::replace(&mut self.groups.queued[at as usize], true) {
+                break;
+            }
+        }
+    }
+
+    pub fn dequeue(
+        &mut self,
+        tasks: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        why: Dequeue,
+    ) {
+        let path = self.path_of(tasks, current);
+        let group = tasks[task as usize].group;
+        let (queue, mut members) = self.parts(tasks, group);
+        queue.dequeue(&mut members, current_in(&path, group), task, why);
+        self.empty_groups(tasks, current, task, why == Dequeue::Sleep);
+        if current == Some(task) {
+            self.previous = group;
+        }
+    }
+
+    /// A task has left its queue: the entities of groups without tasks leave theirs. If it was
+    /// current, the entities that stay wait again; if it sleeps, they are preferred.
+    fn empty_groups(
+        &mut self,
+        tasks: &mut [Entity],
+        current: Option<u32>,
+        task: u32,
+        sleeps: bool,
+    ) {
+        let currents = self.path_of(tasks, current);
+        let was_current = current == Some(task);
+        let mut group = tasks[task as usize].group;
+        let path = self.path(tasks, task);
+        for (at, entity) in path.above(group) {
+            let runs = !was_current && current_in(&currents, group).is_some();
+            if runs || !self.queues[group as usize].waiting().is_empty() {
+                break;
+            }
+            let (queue, mut members) = self.parts(tasks, at);
+            queue.dequeue(&mut members, current_in(&currents, at), entity, Dequeue::Sleep);
+            self.groups.queued[group as usize] = false;
+            self.groups.entities[group as usize].ran = 0;
+            group = at;
+        }
+        for (at, entity) in path.above(group) {
+            let (queue, members) = self.parts(tasks, at);
+            if was_current {
+                queue.put_back(&members, entity);
+            }
+            if sleeps {
+                queue.set_next_buddy(entity);
+            }
+        }
+    }
+
+    pub fn leave(&self, entity: &mut Entity) {
+        self.queues[entity.group as usize].leave(entity);
+    }
+
+    pub fn put_back(&mut self, tasks: &[Entity], current: u32) {
+        self.previous = tasks[current as usize].group;
+        let Hierarchy { queues, groups, .. } = self;
+        for (at, entity) in groups.path(current, self.previous).iter() {
+            let members = Readable { tasks, groups: &groups.entities };
+            queues[at as usize].put_back(&members, entity);
+        }
+    }
+
+    pub fn pick(&mut self, tasks: &[Entity]) -> Option<u32> {
+        let Hierarchy { queues, groups, .. } = self;
+        let members = Readable { tasks, groups: &groups.entities };
+        let mut at = ROOT;
+        loop {
+            let entity = queues[at as usize].pick(&members)?;
+            if entity & GROUP == 0 {
+                return Some(entity);
+            }
+            at = entity & !GROUP;
+        }
+    }
+
+    /// A group that runs on, with the same task or another, is in the middle of its slice.
+    pub fn take(&mut self, tasks: &mut [Entity], task: u32) {
+        for (at, entity) in self.path(tasks, task).iter() {
+            let goes_on =
+                entity & GROUP != 0 && self.groups.is_within(self.previous, entity & !GROUP);
+            let (queue, mut members) = self.parts(tasks, at);
+            let Entity { ran, protected_until, .. } = *members.entity(entity);
+            queue.take(&mut members, entity);
+            if goes_on {
+                let entity = members.entity_mut(entity);
+                (entity.ran, entity.protected_until) = (ran, protected_until);
+            }
+        }
+    }
+
+    pub fn tick(&mut self, tasks: &[Entity], current: u32) -> bool {
+        let path = self.path(tasks, current);
+        let mut reschedule = false;
+        for (at, entity) in path.iter() {
+            let slice = self.slice(tasks, &path, at);
+            let members = Readable { tasks, groups: &self.groups.entities };
+            reschedule |= match &mut self.queues[at as usize] {
+                Queue::Cfs(queue) => queue.tick_with(&members, entity, slice),
+                Queue::Eevdf(queue) => queue.tick(&members, entity),
+            };
+        }
+        reschedule
+    }
+
+    /// CFS: the slice of what stands for the current task in a queue, through all levels above.
+    fn slice(&self, tasks: &[Entity], path: &Path, at: u32) -> u64 {
+        let Queue::Cfs(lowest) = &self.queues[at as usize] else { return 0 };
+        let waiting =
+            if lowest.counts_all_tasks() { self.waiting_tasks() } else { lowest.waiting.len() };
+        let members = self.readable(tasks);
+        let levels = path.iter().skip_while(|&(level, _)| level != at);
+        let slice = levels.fold(lowest.period(waiting as u64 + 1), |slice, (level, entity)| {
+            let others = self.queues[level as usize].waiting().iter().map(|other| other.weight);
+            share(slice, members.entity(entity).weight, others.sum())
+        });
+        lowest.floored(slice)
+    }
+
+    pub fn preempts(&mut self, tasks: &mut [Entity], current: u32, task: u32) -> bool {
+        let currents = self.path(tasks, current);
+        let path = self.path(tasks, task);
+        let meet = |(at, entity)| Some((at, entity, currents.entity_in(at)?));
+        let (at, entity, runs) = path.iter().find_map(meet).expect("all paths meet at the root");
+        let (queue, mut members) = self.parts(tasks, at);
+        if !queue.preempts(&mut members, runs, entity) {
+            return false;
+        }
+        if let Queue::Cfs(_) = queue {
+            for (above, group) in path.above(at) {
+                self.queues[above as usize].set_next_buddy(group);
+            }
+        }
+        true
+    }
+
+    pub fn is_eligible(&self, tasks: &[Entity], current: Option<u32>, task: u32) -> bool {
+        let at = tasks[task as usize].group;
+        let current = current_in(&self.path_of(tasks, current), at);
+        self.queues[at as usize].is_eligible(&self.readable(tasks), current, task)
+    }
+
+    pub fn for_each_waiting(
+        &self,
+        tasks: &[Entity],
+        current: Option<u32>,
+        mut visit: impl FnMut(u32, bool),
+    ) {
+        let current = self.path_of(tasks, current);
+        for (at, queue) in self.queues.iter().enumerate() {
+            let current = current_in(&current, at as u32);
+            queue.for_each_waiting(&self.readable(tasks), current, |entity, eligible| {
+                if entity & GROUP == 0 {
+                    visit(entity, eligible);
+                }
+            });
+        }
+    }
+
+    pub fn requeue_delayed(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32) {
+        let at = tasks[task as usize].group;
+        let current = current_in(&self.path_of(tasks, current), at);
+        let (queue, mut members) = self.parts(tasks, at);
+        queue.requeue_delayed(&mut members, current, task);
+    }
+
+    pub fn finish_delayed(&mut self, tasks: &mut [Entity], task: u32) {
+        let (queue, mut members) = self.parts(tasks, tasks[task as usize].group);
+        queue.finish_delayed(&mut members, task);
+        self.empty_groups(tasks, None, task, true);
+    }
+
+    pub fn reweight_group(
+        &mut self,
+        tasks: &mut [Entity],
+        current: Option<u32>,
+        group: u32,
+        weight: u64,
+    ) {
+        let entity = &mut self.groups.entities[group as usize];
+        if entity.weight == weight {
+            return;
+        }
+        if !self.groups.queued[group as usize] {
+            entity.lag = (i128::from(entity.lag) * i128::from(entity.weight) / i128::from(weight))
+                as i64;
+            entity.weight = weight;
+            return;
+        }
+        let at = self.groups.parents[group as usize];
+        let current = current_in(&self.path_of(tasks, current), at);
+        let (queue, mut members) = self.parts(tasks, at);
+        queue.reweight(&mut members, current, GROUP | group, weight);
+    }
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * task_group.h: what cgroups weigh, and how their averages follow their tasks.
+ *
+ *     root          rq.cfs            task   task   entity of A
+ *      |                                              |
+ *      A            group_rq[A].cfs          task   entity of B
+ *      |                                              |
+ *      B            group_rq[B].cfs                 task
+ *
+ * The shares of a task group are split over its CPUs by the load it has there
+ * (calc_group_shares), measured by the sum of all CPUs' loads that is kept up
+ * to date only roughly (update_tg_load_avg). What tasks bring along and take
+ * away is handed up one level at each update of an entity (propagate_entity).
+ *
+ * The functions here begin above the queue of a task: for a task in the root
+ * group they do nothing.
+ *
+ * Limits: a task stays in its group; no bandwidth limits, no SCHED_IDLE groups.
+ * An entity leaves with its last task, and is never delayed itself. A switch
+ * between two tasks of one group updates all levels, not only those below the
+ * one they share. v7.3's flat queue and its weights are not modelled.
+ */
+#ifndef PLACEWISE_TASK_GROUP_H
+#define PLACEWISE_TASK_GROUP_H
+
+#include "pelt.h"
+
+/* Of an entity; a task group has no less, either. */
+#define MIN_SHARES 2
+
+/* ns between two contributions of a CPU to the load of its task group. */
+#define TG_LOAD_AVG_INTERVAL 1000000
+
+/* Does @cpu run a task of @group, or of one below it? */
+static inline bool task_group_runs(struct state __arena *st, u32 group, u32 cpu)
+{
+	u32 running = task_of(st, cpu_rq(st, cpu)->curr)->task_group;
+	u32 level;
+
+	for (level = opaque(0);
+	     running > group && level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++)
+		running = task_group_of(st, running)->parent;
+	return running == group;
+}
+
+/* True if the averages of the task group's queue on @cpu have changed. */
+verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
+					   u32 group, u32 cpu, u64 now)
+{
+	if (group == ROOT_TASK_GROUP)
+		return update_root_cfs_rq_avg(st, cpu, now);
+	return update_cfs_rq_avg(st, cfs_rq_of(st, group, cpu),
+				 task_group_runs(st, group, cpu), now);
+}
+
+/*
+ * What @cpu has of the load of all CPUs, once it differs by more than a 64th
+ * from what was contributed last. The kernels that delay dequeues also wait for
+ * a millisecond. True if it was contributed.
+ */
+verified_once bool update_tg_load_avg(struct state __arena *st in_arena,
+				      u32 group, u32 cpu, u64 now)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	u64 load = rq->cfs.avg.load_avg;
+	u64 before = rq->tg_load_avg_contrib;
+	u64 distance = load > before ? load - before : before - load;
+
+	if (group == ROOT_TASK_GROUP)
+		return false;
+	if (st->profile.delayed_dequeue &&
+	    now - rq->last_update_tg_load_avg < TG_LOAD_AVG_INTERVAL)
+		return false;
+	if (distance <= before / 64)
+		return false;
+	task_group_of(st, group)->load_avg += load - before;
+	rq->tg_load_avg_contrib = load;
+	rq->last_update_tg_load_avg = now;
+	return true;
+}
+
+/* The part of the group's shares that its load on @cpu, which is known better, deserves. */
+static inline u32 calc_group_shares(struct state __arena *st, u32 group,
+				    u32 cpu)
+{
+	const struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	const struct task_group __arena *tg = task_group_of(st, group);
+	u64 load = max(rq->cfs.load_weight, rq->cfs.avg.load_avg);
+	u64 all = tg->load_avg - rq->tg_load_avg_contrib + load;
+	u64 shares = tg->shares * load;
+
+	if (all)
+		shares /= all;
+	return min(max(shares, (u64)MIN_SHARES), (u64)tg->shares);
+}
+
+/* The entity's part in the load of @cfs, on which it may be queued, is that of @weight now. */
+static inline void reweight_entity(struct group_rq __arena *rq,
+				   struct cfs_rq __arena *cfs, u32 weight)
+{
+	struct sched_avg __arena *sum = &cfs->avg;
+
+	if (rq->on_rq)
+		cfs->load_weight += (u64)weight - rq->weight;
+	sum->load_avg = sub_positive(sum->load_avg, rq->avg.load_avg);
+	sum->load_sum =
+		sub_positive(sum->load_sum, rq->weight * rq->avg.load_sum);
+	rq->weight = weight;
+	rq->avg.load_avg = weight * rq->avg.load_sum / pelt_divider(&rq->avg);
+	sum->load_avg += rq->avg.load_avg;
+	sum->load_sum += weight * rq->avg.load_sum;
+}
+
+/* Weigh a task group's entity on @cpu anew; answers with its weight. */
+verified_once u32 update_cfs_group(struct state __arena *st in_arena, u32 group,
+				   u32 cpu)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	u32 parent = task_group_of(st, group)->parent;
+	u32 shares;
+
+	/* Newer kernels leave the weight of an empty queue as it was. */
+	if (st->profile.delayed_dequeue && !rq->cfs.load_weight)
+		return rq->weight;
+	shares = calc_group_shares(st, group, cpu);
+	if (shares != rq->weight)
+		reweight_entity(rq, cfs_rq_of(st, parent, cpu), shares);
+	return shares;
+}
+
+/* @sum changes as its part did, from @before to @after, and keeps what @avg needs at least. */
+static inline u64 follow(u64 sum, u64 before, u64 after, u64 avg)
+{
+	u64 changed = after > before ? sum + (after - before)
+				     : sub_positive(sum, before - after);
+
+	return max(changed, avg * PELT_MIN_DIVIDER);
+}
+
+/* The entity has the utilisation and the runnable average of its queue. */
+static inline void propagate_util(struct group_rq __arena *rq,
+				  struct cfs_rq __arena *parent)
+{
+	u64 divider = pelt_divider(&parent->avg);
+	struct sched_avg __arena *sum = &parent->avg;
+	u64 util = rq->cfs.avg.util_avg;
+	u64 runnable = rq->cfs.avg.runnable_avg;
+
+	if (util != rq->avg.util_avg) {
+		sum->util_avg =
+			follow(sum->util_avg, rq->avg.util_avg, util, 0);
+		sum->util_sum = follow(sum->util_sum, rq->avg.util_sum,
+				       util * divider, sum->util_avg);
+		rq->avg.util_avg = util;
+		rq->avg.util_sum = util * divider;
+	}
+	if (runnable != rq->avg.runnable_avg) {
+		sum->runnable_avg = follow(sum->runnable_avg,
+					   rq->avg.runnable_avg, runnable, 0);
+		sum->runnable_sum =
+			follow(sum->runnable_sum, rq->avg.runnable_sum,
+			       runnable * divider, sum->runnable_avg);
+		rq->avg.runnable_avg = runnable;
+		rq->avg.runnable_sum = runnable * divider;
+	}
+}
+
+/*
+ * How long the entity was runnable, after what came to its queue or left it. It
+ * cannot be the sum of its tasks, which were runnable at the same time: what
+ * comes is added up to all the time there is, and for what leaves the tasks
+ * that stay are taken to be equally runnable.
+ */
+static inline u64 propagated_load_sum(const struct group_rq __arena *rq,
+				      u64 divider)
+{
+	u64 sum = rq->avg.load_sum;
+	u64 running = rq->avg.util_sum >> 10;
+
+	if (rq->cfs.propagate_sum >= 0) {
+		sum = min(sum + (u64)rq->cfs.propagate_sum, divider);
+	} else {
+		u64 weight = rq->cfs.load_weight;
+		u64 left = weight ? rq->cfs.avg.load_sum / weight : 0;
+
+		sum = min(sum, left);
+	}
+	return max(sum, running);
+}
+
+static inline void propagate_load(struct group_rq __arena *rq,
+				  struct cfs_rq __arena *parent)
+{
+	u64 divider = pelt_divider(&parent->avg);
+	struct sched_avg __arena *sum = &parent->avg;
+	u64 load_sum, load_avg;
+
+	if (!rq->cfs.propagate_sum)
+		return;
+	load_sum = propagated_load_sum(rq, divider);
+	rq->cfs.propagate_sum = 0;
+	load_avg = rq->weight * load_sum / divider;
+	if (load_avg == rq->avg.load_avg)
+		return;
+	sum->load_avg = follow(sum->load_avg, rq->avg.load_avg, load_avg, 0);
+	sum->load_sum = follow(sum->load_sum, rq->weight * rq->avg.load_sum,
+			       rq->weight * load_sum, sum->load_avg);
+	rq->avg.load_sum = load_sum;
+	rq->avg.load_avg = load_avg;
+}
+
+/* Hand up to the entity and its queue what came to the queue below it, or left it. */
+verified_once bool propagate_entity(struct state __arena *st in_arena,
+				    u32 group, u32 cpu)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	struct cfs_rq __arena *parent =
+		cfs_rq_of(st, task_group_of(st, group)->parent, cpu);
+
+	if (!rq->cfs.propagate)
+		return false;
+	rq->cfs.propagate = false;
+	note_propagation(parent, rq->cfs.propagate_sum);
+	propagate_util(rq, parent);
+	propagate_load(rq, parent);
+	return true;
+}
+
+/*
+ * Bring a task group's entity on @cpu and the queue it competes on up to date.
+ * True if the averages of the queue have changed.
+ */
+verified_once bool update_entity_avg(struct state __arena *st in_arena,
+				     u32 group, u32 cpu, u64 now)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	u32 parent = task_group_of(st, group)->parent;
+	struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, cpu);
+	bool changed;
+
+	if (rq->avg.last_update_time &&
+	    update_load_sum(&rq->avg, now, rq->on_rq, rq->runnable,
+			    task_group_runs(st, group, cpu)))
+		update_load_avg(&rq->avg, rq->weight);
+	changed = update_group_cfs_rq_avg(st, parent, cpu, now);
+	changed |= propagate_entity(st, group, cpu);
+	if (!rq->avg.last_update_time) {
+		attach_avg(&rq->avg, rq->weight, cfs);
+		changed = true;
+	}
+	if (changed)
+		update_tg_load_avg(st, parent, cpu, now);
+	return changed;
+}
+
+/* The averages above the queue of @p, from below. */
+static subprogram void update_entities(struct state __arena *st,
+				       const struct task __arena *p, u64 now)
+{
+	u32 group = p->task_group;
+	u32 level;
+
+	update_tg_load_avg(st, group, p->cpu, now);
+	for (level = opaque(0); group != ROOT_TASK_GROUP &&
+				level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		update_entity_avg(st, group, p->cpu, now);
+		group = task_group_of(st, group)->parent;
+	}
+}
+
+/* The same at a tick, when entities are weighed too. */
+static subprogram void tick_entities(struct state __arena *st,
+				     const struct task __arena *p, u64 now)
+{
+	u32 group = p->task_group;
+	u32 level;
+
+	update_tg_load_avg(st, group, p->cpu, now);
+	for (level = opaque(0); group != ROOT_TASK_GROUP &&
+				level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		update_entity_avg(st, group, p->cpu, now);
+		update_cfs_group(st, group, p->cpu);
+		group = task_group_of(st, group)->parent;
+	}
+}
+
+/* @p was put on its queue: the entities above it are queued, where they were not. */
+static subprogram void enqueue_entities(struct state __arena *st,
+					const struct task __arena *p, u64 now)
+{
+	u32 group = p->task_group;
+	u32 level;
+
+	update_tg_load_avg(st, group, p->cpu, now);
+	for (level = opaque(0); group != ROOT_TASK_GROUP &&
+				level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
+		u32 parent = task_group_of(st, group)->parent;
+		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
+
+		if (!rq->weight)
+			rq->weight = NICE_0_LOAD;
+		update_entity_avg(st, group, p->cpu, now);
+		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
+		update_cfs_group(st, group, p->cpu);
+		if (!rq->on_rq)
+			cfs->load_weight += rq->weight;
+		rq->on_rq = true;
+		cfs->h_nr_queued++;
+		cfs->h_nr_idle += p->idle_policy;
+		cfs->h_nr_delayed += p->delayed;
+		group = parent;
+	}
+}
+
+/* @p has left its queue, and was delayed there or not: entities without tasks leave theirs. */
+static subprogram void dequeue_entities(struct state __arena *st,
+					const struct task __arena *p,
+					bool delayed, u64 now)
+{
+	u32 group = p->task_group;
+	u32 level;
+
+	update_tg_load_avg(st, group, p->cpu, now);
+	for (level = opaque(0); group != ROOT_TASK_GROUP &&
+				level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
+		u32 parent = task_group_of(st, group)->parent;
+		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
+
+		update_entity_avg(st, group, p->cpu, now);
+		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
+		if (rq->on_rq && !rq->cfs.load_weight) {
+			cfs->load_weight -= rq->weight;
+			rq->on_rq = false;
+		}
+		update_cfs_group(st, group, p->cpu);
+		cfs->h_nr_queued--;
+		cfs->h_nr_idle -= p->idle_policy;
+		cfs->h_nr_delayed -= delayed;
+		group = parent;
+	}
+}
+
+/* @p, which stays where it is, begins or ceases to be delayed. */
+static subprogram void count_delayed(struct state __arena *st,
+				     const struct task __arena *p, s32 change)
+{
+	u32 group = p->task_group;
+	u32 level;
+
+	for (level = opaque(0); group != ROOT_TASK_GROUP &&
+				level < NR_TASK_GROUP_LEVELS && can_loop;
+	     level++) {
+		group = task_group_of(st, group)->parent;
+		cfs_rq_of(st, group, p->cpu)->h_nr_delayed += change;
+	}
+}
+
+/* Averages of @cpu, whose tasks may all sleep; children come before their parents. */
+static subprogram void update_blocked_entities(struct state __arena *st,
+					       u32 cpu, u64 now)
+{
+	u32 group;
+
+	for (group = st->root.nr_task_groups;
+	     group > ROOT_TASK_GROUP && can_loop; group--) {
+		struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+
+		if (!rq->avg.last_update_time)
+			continue;
+		if (update_group_cfs_rq_avg(st, group, cpu, now))
+			update_tg_load_avg(st, group, cpu, now);
+		if (rq->avg.load_avg || rq->avg.util_avg || rq->cfs.propagate)
+			update_entity_avg(st, group, cpu, now);
+	}
+}
+
+/* A cgroup below @parent; ROOT_TASK_GROUP if there can be none, or no deeper one. */
+static inline u32 create_task_group(struct state __arena *st, u32 parent,
+				    u32 shares)
+{
+	u32 group = st->root.nr_task_groups + 1;
+	struct task_group __arena *tg = task_group_of(st, group);
+
+	if (group >= NR_TASK_GROUPS || parent >= group ||
+	    task_group_of(st, parent)->depth >= NR_TASK_GROUP_LEVELS)
+		return ROOT_TASK_GROUP;
+	tg->load_avg = 0;
+	tg->shares = max(shares, (u32)MIN_SHARES);
+	tg->parent = parent;
+	tg->depth = task_group_of(st, parent)->depth + 1;
+	st->root.nr_task_groups = group;
+	return group;
+}
+
+#endif
