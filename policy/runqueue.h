@@ -239,7 +239,7 @@ static inline void delay_dequeue(struct state __arena *st, u32 task, u64 now)
 	struct task __arena *p = task_of(st, task);
 
 	set_clock(st, now);
-	update_avgs(st, task, p, now);
+	update_all_avgs(st, task, p, now);
 	util_est_dequeue(&cpu_rq(st, p->cpu)->cfs, p);
 	account_sleep(st, p);
 	p->delayed = true;

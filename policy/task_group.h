@@ -245,11 +245,10 @@ verified_once bool update_entity_avg(struct state __arena *st in_arena,
 			    task_group_runs(st, group, cpu)))
 		update_load_avg(&rq->avg, rq->weight);
 	changed = update_group_cfs_rq_avg(st, parent, cpu, now);
-	changed |= propagate_entity(st, group, cpu);
-	if (!rq->avg.last_update_time) {
+	/* As if it had been attached, without any load, when the cgroup was made. */
+	if (!rq->avg.last_update_time)
 		attach_avg(&rq->avg, rq->weight, cfs);
-		changed = true;
-	}
+	changed |= propagate_entity(st, group, cpu);
 	if (changed)
 		update_tg_load_avg(st, parent, cpu, now);
 	return changed;

@@ -78,7 +78,12 @@ impl Cfs {
         child.relative = true;
     }
 
-    pub fn account(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, ns: u64) -> bool {
+    pub fn account(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        ns: u64,
+    ) -> bool {
         let entity = entities.entity_mut(current);
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
@@ -152,8 +157,7 @@ impl Cfs {
 
     pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
         let left = self.leftmost()?.task;
-        let close =
-            |buddy: &u32| !self.is_behind(entities.entity(*buddy), entities.entity(left));
+        let close = |buddy: &u32| !self.is_behind(entities.entity(*buddy), entities.entity(left));
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
@@ -191,7 +195,12 @@ impl Cfs {
             && entity.vruntime - left.vruntime > slice as i64
     }
 
-    pub fn preempts(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, task: u32) -> bool {
+    pub fn preempts(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        task: u32,
+    ) -> bool {
         if !self.is_behind(entities.entity(current), entities.entity(task)) {
             return false;
         }

@@ -43,7 +43,11 @@ impl Eevdf {
         Eevdf { waiting: Vec::new(), tunables, last_average: 0, next_buddy: None }
     }
 
-    fn average(&self, entities: &(impl Entities + ?Sized), current: Option<u32>) -> Option<Average> {
+    fn average(
+        &self,
+        entities: &(impl Entities + ?Sized),
+        current: Option<u32>,
+    ) -> Option<Average> {
         let current = current.map(|current| waiting(entities, current));
         let origin = current.or(self.waiting.first().copied())?.vruntime;
         let mut average = Average { origin, sum: 0, weight: 0 };
@@ -59,7 +63,12 @@ impl Eevdf {
         entity.virtual_time(self.tunables.base_slice)
     }
 
-    pub fn account(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, ns: u64) -> bool {
+    pub fn account(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        ns: u64,
+    ) -> bool {
         let slice = self.virtual_slice(entities.entity(current));
         let entity = entities.entity_mut(current);
         entity.vruntime += entity.virtual_time(ns);
@@ -109,7 +118,9 @@ impl Eevdf {
         self.last_average = average;
         self.waiting.retain(|waiting| waiting.task != task);
         self.next_buddy.take_if(|buddy| *buddy == task);
-        let limit = entities.entity(task).virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
+        let limit = entities
+            .entity(task)
+            .virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
         let entity = entities.entity_mut(task);
         entity.lag = (average - entity.vruntime).clamp(-limit, limit);
         if why == Dequeue::Balance {
@@ -118,7 +129,12 @@ impl Eevdf {
         }
     }
 
-    pub fn is_eligible(&self, entities: &(impl Entities + ?Sized), current: Option<u32>, task: u32) -> bool {
+    pub fn is_eligible(
+        &self,
+        entities: &(impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+    ) -> bool {
         let average = self.average(entities, current).expect("the task is queued");
         average.admits(entities.entity(task).vruntime)
     }
@@ -196,7 +212,12 @@ impl Eevdf {
 
     /// Current is kept while it is eligible and protected; otherwise the task
     /// preempts if a pick would choose it.
-    pub fn preempts(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, task: u32) -> bool {
+    pub fn preempts(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: u32,
+        task: u32,
+    ) -> bool {
         let average = self.average(entities, Some(current)).expect("current is queued");
         let running = entities.entity(current);
         let eligible = average.admits(running.vruntime);
@@ -208,7 +229,12 @@ impl Eevdf {
         })
     }
 
-    pub fn requeue_delayed(&mut self, entities: &mut (impl Entities + ?Sized), current: Option<u32>, task: u32) {
+    pub fn requeue_delayed(
+        &mut self,
+        entities: &mut (impl Entities + ?Sized),
+        current: Option<u32>,
+        task: u32,
+    ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         let slice = self.virtual_slice(entities.entity(task));
         let entity = entities.entity_mut(task);
@@ -260,7 +286,8 @@ mod tests {
         };
         let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
-        queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities[..], task)).collect();
+        queue.waiting =
+            (0..entities.len() as u32).map(|task| waiting(&entities[..], task)).collect();
         (queue, entities)
     }
 

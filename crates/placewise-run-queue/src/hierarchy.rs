@@ -159,10 +159,7 @@ impl Hierarchy {
         tasks: &'a mut [Entity],
         queue: u32,
     ) -> (&'a mut Queue, Members<'a>) {
-        (
-            &mut self.queues[queue as usize],
-            Members { tasks, groups: &mut self.groups.entities },
-        )
+        (&mut self.queues[queue as usize], Members { tasks, groups: &mut self.groups.entities })
     }
 
     fn readable<'a>(&'a self, tasks: &'a [Entity]) -> Readable<'a> {
@@ -226,13 +223,7 @@ impl Hierarchy {
         reschedule
     }
 
-    pub fn enqueue(
-        &mut self,
-        tasks: &mut [Entity],
-        current: Option<u32>,
-        task: u32,
-        why: Enqueue,
-    ) {
+    pub fn enqueue(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
         let current = self.path_of(tasks, current);
         for (at, entity) in self.path(tasks, task).iter() {
             let why = if entity == task { why } else { Enqueue::Wakeup };
@@ -244,13 +235,7 @@ impl Hierarchy {
         }
     }
 
-    pub fn dequeue(
-        &mut self,
-        tasks: &mut [Entity],
-        current: Option<u32>,
-        task: u32,
-        why: Dequeue,
-    ) {
+    pub fn dequeue(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
         let path = self.path_of(tasks, current);
         let group = tasks[task as usize].group;
         let (queue, mut members) = self.parts(tasks, group);
@@ -430,8 +415,8 @@ impl Hierarchy {
             return;
         }
         if !self.groups.queued[group as usize] {
-            entity.lag = (i128::from(entity.lag) * i128::from(entity.weight) / i128::from(weight))
-                as i64;
+            entity.lag =
+                (i128::from(entity.lag) * i128::from(entity.weight) / i128::from(weight)) as i64;
             entity.weight = weight;
             return;
         }

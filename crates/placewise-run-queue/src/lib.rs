@@ -174,12 +174,7 @@ impl Queue {
     }
 
     #[inline]
-    fn account(
-        &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: u32,
-        ns: u64,
-    ) -> bool {
+    fn account(&mut self, entities: &mut (impl Entities + ?Sized), current: u32, ns: u64) -> bool {
         either!(self, queue => queue.account(entities, current, ns))
     }
 

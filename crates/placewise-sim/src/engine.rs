@@ -18,7 +18,7 @@ use placewise_policy::topology;
 use placewise_policy::weight::weight_of;
 use placewise_policy::*;
 use placewise_trace::Sink;
-use placewise_workload::program::Workload;
+use placewise_workload::program::{Cgroup, CgroupId, Workload};
 
 use crate::SimError;
 use crate::balance::pass_costs;
@@ -91,7 +91,12 @@ impl<'a> Engine<'a> {
         seed: u64,
         trace: Option<&'a mut dyn Sink>,
     ) -> Result<Self, MachineError> {
-        let (state, domains) = topology::boot(machine, &policy.profile)?;
+        let (mut state, domains) = topology::boot(machine, &policy.profile)?;
+        let parents: Vec<u32> =
+            workload.cgroups.iter().map(|cgroup| task_group(cgroup.parent)).collect();
+        for (Cgroup { shares, .. }, &parent) in workload.cgroups.iter().zip(&parents) {
+            state.create_task_group(parent, *shares);
+        }
         let nr_cpus = machine.cpus.len();
         let nr_tasks = FIRST_TASK as usize;
         let scale = topology::tunable_scale(machine);
@@ -110,7 +115,9 @@ impl<'a> Engine<'a> {
             machine,
             domains,
             cpus: (0..nr_cpus as u32).map(Cpu::new).collect(),
-            run_queues: (0..nr_cpus).map(|_| RunQueue::new(&policy.profile, tunables)).collect(),
+            run_queues: (0..nr_cpus)
+                .map(|_| RunQueue::with_groups(&policy.profile, tunables, &parents))
+                .collect(),
             tasks,
             entities: vec![Entity::default(); nr_tasks],
             next_task: FIRST_TASK,
@@ -254,6 +261,7 @@ impl<'a> Engine<'a> {
         let task = self.new_task(0, 0, cpu);
         self.tasks[task as usize].parent = task;
         self.policy.copy_task(task, cpu, cpu);
+        self.join_cgroup(task);
         self.policy.task[task as usize].hint = self.hint;
         self.policy.place_new_task(task, cpu);
         self.enqueue(task, Enqueue::Fork);
@@ -294,6 +302,16 @@ impl<'a> Engine<'a> {
         number
     }
 
+    /// A task that has just been copied goes to the cgroup its program names, if it names one.
+    pub fn join_cgroup(&mut self, task: u32) {
+        let program = self.tasks[task as usize].program;
+        let cgroup = self.workload.programs[program as usize].cgroup;
+        if cgroup.is_some() {
+            self.policy.join_task_group(task, task_group(cgroup));
+        }
+        self.entities[task as usize].group = self.policy.task[task as usize].task_group;
+    }
+
     fn deadlock(&self) -> SimError {
         SimError::Deadlock { workload: self.workload.name.clone(), seconds: self.now as f64 / 1e9 }
     }
@@ -312,4 +330,9 @@ impl<'a> Engine<'a> {
         }
         Ok(())
     }
+}
+
+/// The policy's number of a cgroup.
+fn task_group(cgroup: Option<CgroupId>) -> u32 {
+    cgroup.map_or(ROOT_TASK_GROUP, |cgroup| cgroup + 1)
 }

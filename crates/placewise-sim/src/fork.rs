@@ -32,6 +32,7 @@ impl Engine<'_> {
         self.tasks[child as usize].parent = task;
         self.trace_fork(cpu, task, child);
         self.policy.copy_task(child, task, cpu);
+        self.join_cgroup(child);
         self.account_current(cpu);
         let running = self.run_queues[cpu as usize].len() as u64 + 1;
         let creator = self.entities[task as usize];

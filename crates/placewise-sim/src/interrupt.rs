@@ -91,6 +91,7 @@ impl Engine<'_> {
         self.account_current(cpu);
         self.policy.task_tick(cpu, self.now);
         if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {
+            self.weigh_groups(cpu, current);
             let share_is_up = self.run_queues[cpu as usize].tick(&self.entities, current);
             self.cpus[cpu as usize].need_resched |= share_is_up;
         }

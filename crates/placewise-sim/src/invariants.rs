@@ -19,7 +19,7 @@ use crate::cpu::{Activity, Interrupt};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::TaskState;
-use crate::{Outcome, Scenario, SimError, check_affinities};
+use crate::{Outcome, Scenario, SimError};
 use placewise_policy::topology::BOOT;
 
 /// What was seen on the way.
@@ -39,7 +39,7 @@ pub fn simulate_checked<'r>(
     trace: Option<&'r mut dyn Sink>,
     every: u64,
 ) -> Result<(Outcome, Audit), SimError> {
-    check_affinities(scenario)?;
+    crate::check(scenario)?;
     let Scenario { machine, policy, workload, seed } = *scenario;
     let mut engine = Engine::new(machine, policy, workload, seed, trace)?;
     let mut auditor = Auditor::new(machine);
@@ -155,7 +155,9 @@ impl Auditor {
             check_queue(engine, cpu as u32);
             check_recency(engine, cpu as u32);
             check_masks(engine, cpu as u32);
-            check_averages(engine, cpu as u32);
+            for group in 0..=engine.policy.root.nr_task_groups {
+                check_averages(engine, group, cpu as u32);
+            }
             self.check_time(engine, cpu);
         }
         check_llcs(engine);
@@ -351,7 +353,6 @@ fn check_queue(engine: &Engine, cpu: u32) {
     let rq = &engine.policy.rq[cpu as usize];
     let records = || queued_on(engine, cpu).map(|task| &engine.policy.task[task as usize]);
     let count = |of: fn(&Task) -> bool| records().filter(|&record| of(record)).count() as u32;
-    let weight: u64 = records().map(|record| u64::from(record.weight)).sum();
     let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
     let expected = (
         count(|_| true),
@@ -361,7 +362,17 @@ fn check_queue(engine: &Engine, cpu: u32) {
     );
     let now = engine.now;
     assert_eq!(found, expected, "CPU {cpu} at {now}: running, queued, delayed, idle-policy");
-    assert_eq!(rq.cfs.load_weight, weight, "CPU {cpu} at {now}: weight");
+    for group in 0..=engine.policy.root.nr_task_groups {
+        check_group(engine, group, cpu);
+    }
+    for (group, weight) in engine.run_queues[cpu as usize].group_weights() {
+        let entity = &engine.policy.group_rq[group as usize][cpu as usize];
+        assert_eq!(
+            (entity.on_rq, u64::from(entity.weight)),
+            (1, weight),
+            "CPU {cpu} at {now}: is the entity of cgroup {group} queued, and its weight"
+        );
+    }
 
     let current = engine.current(cpu);
     let mut waiting = engine.run_queues[cpu as usize].tasks();
@@ -381,6 +392,47 @@ fn check_queue(engine: &Engine, cpu: u32) {
             "CPU {cpu} at {now}: {activity:?} with a current task"
         );
     }
+}
+
+fn cfs_rq<'e>(engine: &'e Engine<'_>, group: u32, cpu: u32) -> &'e CfsRq {
+    match group {
+        ROOT_TASK_GROUP => &engine.policy.rq[cpu as usize].cfs,
+        group => &engine.policy.group_rq[group as usize][cpu as usize].cfs,
+    }
+}
+
+/// The cgroups right below one.
+fn children<'e>(engine: &'e Engine<'_>, group: u32) -> impl Iterator<Item = u32> + 'e {
+    let all = 1..=engine.policy.root.nr_task_groups;
+    all.filter(move |&child| engine.policy.task_group[child as usize].parent == group)
+}
+
+fn is_within(engine: &Engine, group: u32, other: u32) -> bool {
+    let above = |&group: &u32| {
+        (group != ROOT_TASK_GROUP).then(|| engine.policy.task_group[group as usize].parent)
+    };
+    std::iter::successors(Some(group), above).any(|group| group == other)
+}
+
+/// A cgroup's counts are those of the tasks in it and below it; its weight that of the tasks and
+/// cgroups right in it that are queued, which is each cgroup with tasks.
+fn check_group(engine: &Engine, group: u32, cpu: u32) {
+    let now = engine.now;
+    let cfs = cfs_rq(engine, group, cpu);
+    let group_of = |&task: &u32| engine.policy.task[task as usize].task_group;
+    let tasks = queued_on(engine, cpu).filter(|task| is_within(engine, group_of(task), group));
+    assert_eq!(cfs.h_nr_queued as usize, tasks.count(), "CPU {cpu} at {now}: in cgroup {group}");
+
+    let own = queued_on(engine, cpu).filter(|task| group_of(task) == group);
+    let own: u64 = own.map(|task| u64::from(engine.policy.task[task as usize].weight)).sum();
+    let entities = children(engine, group).map(|child| {
+        let entity = &engine.policy.group_rq[child as usize][cpu as usize];
+        let has_tasks = entity.cfs.h_nr_queued > 0;
+        assert_eq!(entity.on_rq != 0, has_tasks, "CPU {cpu} at {now}: cgroup {child} is queued");
+        u64::from(entity.weight) * u64::from(entity.on_rq)
+    });
+    let weight = own + entities.sum::<u64>();
+    assert_eq!(cfs.load_weight, weight, "CPU {cpu} at {now}: weight in cgroup {group}");
 }
 
 /// The list of CFS tasks by recency: the same in both directions, and complete.
@@ -457,15 +509,16 @@ fn after(average: u64, input: f64, ns: u64) -> f64 {
     input + (average as f64 - input) * kept
 }
 
-/// The queue's averages are the sum of those of the tasks attached to it: an
-/// average that was added twice, or not taken along, shows.
-fn check_averages(engine: &Engine, cpu: u32) {
-    let cfs = &engine.policy.rq[cpu as usize].cfs;
+/// The averages of a queue are the sum of those of the tasks attached to it, and of the entities
+/// of the cgroups below: an average that was added twice, or not taken along, shows.
+fn check_averages(engine: &Engine, group: u32, cpu: u32) {
+    let cfs = cfs_rq(engine, group, cpu);
     let (mut util, mut load) = (cfs.removed_util as f64, cfs.removed_load as f64);
     let mut attached = 0.0;
     for task in FIRST_TASK..engine.next_task {
         let record = &engine.policy.task[task as usize];
-        if u32::from(record.cpu) != cpu || record.avg.last_update_time == 0 {
+        let elsewhere = u32::from(record.cpu) != cpu || record.task_group != group;
+        if elsewhere || record.avg.last_update_time == 0 {
             continue;
         }
         let since = cfs.avg.last_update_time.saturating_sub(record.avg.last_update_time);
@@ -474,6 +527,19 @@ fn check_averages(engine: &Engine, cpu: u32) {
         util += after(record.avg.util_avg, if runs { 1024.0 } else { 0.0 }, since);
         let full = if queued { f64::from(record.weight) } else { 0.0 };
         load += after(record.avg.load_avg, full, since);
+        attached += 1.0;
+    }
+    let current = engine.policy.task[engine.current(cpu) as usize].task_group;
+    for child in children(engine, group) {
+        let entity = &engine.policy.group_rq[child as usize][cpu as usize];
+        if entity.avg.last_update_time == 0 {
+            continue;
+        }
+        let since = cfs.avg.last_update_time.saturating_sub(entity.avg.last_update_time);
+        let runs = entity.on_rq != 0 && is_within(engine, current, child);
+        util += after(entity.avg.util_avg, if runs { 1024.0 } else { 0.0 }, since);
+        let full = if entity.on_rq != 0 { f64::from(entity.weight) } else { 0.0 };
+        load += after(entity.avg.load_avg, full, since);
         attached += 1.0;
     }
     let now = engine.now;

@@ -32,7 +32,7 @@ pub use invariants::{Audit, simulate_checked};
 pub use outcome::{Better, Figure, Outcome, Statistics};
 
 use placewise_machine::{Machine, MachineError};
-use placewise_policy::Policy;
+use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::Sink;
 use placewise_workload::program::Workload;
 
@@ -58,6 +58,10 @@ pub enum SimError {
         "no task has got anything done for long, at {seconds:.3} s: the workload '{workload}' deadlocks"
     )]
     Deadlock { workload: String, seconds: f64 },
+    #[error(
+        "cgroup '{cgroup}' of the workload '{workload}' cannot be: there may be {groups} of them in {levels} levels, each after the one it is in"
+    )]
+    Cgroup { workload: String, cgroup: String, groups: u32, levels: u32 },
     #[error("the workload '{workload}' creates more than {limit} tasks")]
     TooManyTasks { workload: String, limit: u32 },
 }
@@ -67,10 +71,36 @@ pub fn simulate<'r>(
     scenario: &Scenario<'r>,
     trace: Option<&'r mut dyn Sink>,
 ) -> Result<Outcome, SimError> {
-    check_affinities(scenario)?;
+    check(scenario)?;
     let Scenario { machine, policy, workload, seed } = *scenario;
     let mut engine = engine::Engine::new(machine, policy, workload, seed, trace)?;
     engine.run()
+}
+
+/// What neither the machine nor the workload can tell alone.
+fn check(scenario: &Scenario) -> Result<(), SimError> {
+    check_affinities(scenario)?;
+    check_cgroups(scenario.workload)
+}
+
+fn check_cgroups(workload: &Workload) -> Result<(), SimError> {
+    let mut depths: Vec<u32> = Vec::new();
+    for cgroup in &workload.cgroups {
+        let above = cgroup.parent.map_or(Some(0), |parent| depths.get(parent as usize).copied());
+        let fits = |depth: &u32| *depth < NR_TASK_GROUP_LEVELS;
+        match above.filter(fits) {
+            Some(depth) if depths.len() + 1 < NR_TASK_GROUPS as usize => depths.push(depth + 1),
+            _ => {
+                return Err(SimError::Cgroup {
+                    workload: workload.name.clone(),
+                    cgroup: cgroup.name.clone(),
+                    groups: NR_TASK_GROUPS - 1,
+                    levels: NR_TASK_GROUP_LEVELS,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check_affinities(scenario: &Scenario) -> Result<(), SimError> {

@@ -79,18 +79,36 @@ impl Engine<'_> {
         }
         queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
         self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
+        self.weigh_groups(cpu, task);
+    }
+
+    /// The policy has weighed the cgroups that a task is in anew; the queues of `cpu` follow.
+    #[inline]
+    pub fn weigh_groups(&mut self, cpu: u32, task: u32) {
+        let mut group = self.policy.task[task as usize].task_group;
+        if group == ROOT_TASK_GROUP {
+            return;
+        }
+        let current = self.running(cpu).filter(|&current| self.is_queued(current));
+        while group != ROOT_TASK_GROUP {
+            let weight = u64::from(self.policy.group_rq[group as usize][cpu as usize].weight);
+            let queue = &mut self.run_queues[cpu as usize];
+            queue.reweight_group(&mut self.entities, current, group, weight);
+            group = self.policy.task_group[group as usize].parent;
+        }
     }
 
     /// The next task by the order of the queue; delayed tasks met on the way leave it.
     fn pick(&mut self, cpu: u32) -> Option<u32> {
-        let queue = &mut self.run_queues[cpu as usize];
         loop {
+            let queue = &mut self.run_queues[cpu as usize];
             let task = queue.pick(&self.entities)?;
             if self.policy.task[task as usize].delayed == 0 {
                 return Some(task);
             }
             queue.finish_delayed(&mut self.entities, task);
             self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
+            self.weigh_groups(cpu, task);
         }
     }
 

@@ -303,6 +303,7 @@ impl Engine<'_> {
         let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 }
             | if moved { ENQUEUE_MIGRATED } else { 0 };
         self.policy.enqueue_task(task, flags, self.now);
+        self.weigh_groups(cpu, task);
         let current = self.running(cpu).filter(|&current| self.is_queued(current));
         self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
         if self.tasks[task as usize].state != TaskState::Blocked {

@@ -138,6 +138,22 @@ pub struct Program {
     pub cpus: Option<CpuSet>,
     /// Bytes of cache it wants back after a migration, in KiB.
     pub footprint_kib: u32,
+    /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
+    /// first task is in the root.
+    pub cgroup: Option<CgroupId>,
+}
+
+/// Index into [`Workload::cgroups`].
+pub type CgroupId = u32;
+
+/// A cgroup with a cpu controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    pub name: String,
+    /// The cgroup it is in, which stands before it; the root if none is named.
+    pub parent: Option<CgroupId>,
+    /// 1024 by default, which is a cpu.weight of 100; at least 2.
+    pub shares: u32,
 }
 
 /// What carries messages, with its capacity rule and its wakeups.
@@ -185,6 +201,7 @@ pub struct Workload {
     pub gates: u32,
     pub lists: u32,
     pub timers: u32,
+    pub cgroups: Vec<Cgroup>,
     pub window: Window,
     pub metrics: Vec<Metric>,
 }
@@ -192,11 +209,23 @@ pub struct Workload {
 impl Program {
     /// A program at nice 0 that may run anywhere and has no footprint to speak of.
     pub fn new(name: impl Into<String>, ops: Vec<Op>) -> Self {
-        Self { name: name.into(), ops, nice: 0, idle_policy: false, cpus: None, footprint_kib: 0 }
+        Self {
+            name: name.into(),
+            ops,
+            nice: 0,
+            idle_policy: false,
+            cpus: None,
+            footprint_kib: 0,
+            cgroup: None,
+        }
     }
 
     pub fn with_footprint(self, footprint_kib: u32) -> Self {
         Self { footprint_kib, ..self }
+    }
+
+    pub fn in_cgroup(self, cgroup: CgroupId) -> Self {
+        Self { cgroup: Some(cgroup), ..self }
     }
 }
 
@@ -213,6 +242,7 @@ impl Workload {
             gates: 0,
             lists: 0,
             timers: 0,
+            cgroups: Vec::new(),
             window,
             metrics: Vec::new(),
         }

@@ -296,10 +296,8 @@ impl Generator {
         if !self.chance(4) {
             rq.weight = self.rng.random_range(2..=1024);
             rq.avg = self.average(rq.weight);
-            rq.cfs.avg = SchedAvg {
-                last_update_time: NOW - self.scaled(10_000_000),
-                ..self.average(1024)
-            };
+            rq.cfs.avg =
+                SchedAvg { last_update_time: NOW - self.scaled(10_000_000), ..self.average(1024) };
             rq.cfs.propagate = self.chance(2).into();
             rq.cfs.propagate_sum = self.scaled(50_000) as i64 - 25_000;
             (rq.cfs.removed_nr, rq.cfs.removed_load) = (self.chance(4).into(), self.scaled(500));

@@ -4,5 +4,7 @@
 mod balance;
 #[path = "../../../placewise-policy/tests/fork.rs"]
 mod fork;
+#[path = "../../../placewise-policy/tests/task_groups.rs"]
+mod task_groups;
 #[path = "../../../placewise-policy/tests/wakeup/main.rs"]
 mod wakeup;
