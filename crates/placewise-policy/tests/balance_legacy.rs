@@ -193,6 +193,21 @@ fn a_local_average_that_is_no_lower_is_balance() {
 }
 
 #[test]
+fn an_overloaded_group_with_no_more_than_the_local_average_is_balance() {
+    let state = |here: u64| {
+        let mut m = llcs(3);
+        fill(&mut m, 0, 1, 6, here);
+        (0..4).for_each(|cpu| m.rq(cpu).cfs.avg.util_avg = 1024);
+        fill(&mut m, 4, 0, 5, 480);
+        // It takes the average of the domain above both, but is not overloaded.
+        fill(&mut m, 8, 0, 4, 3000);
+        acts(&mut m, CPU_IDLE)
+    };
+    assert!(!state(400), "600 on both sides");
+    assert!(state(398));
+}
+
+#[test]
 fn a_local_average_above_the_domain_s_is_balance() {
     let state = |third: u64| {
         let mut m = llcs(3);
@@ -304,15 +319,17 @@ fn the_groups_meet_at_the_average_of_the_domain() {
 
 #[test]
 fn between_overloaded_groups_no_cpu_is_made_idle() {
-    let amount = |here: u32, idle: u32| {
+    let amount = |here: u32, util: u64| {
         let mut m = llcs(2);
-        fill(&mut m, 0, idle, here, 1024);
+        fill(&mut m, 0, 0, here, 1024);
         fill(&mut m, 4, 0, 12, 4096);
+        (4..8).for_each(|cpu| m.rq(cpu).cfs.avg.util_avg = util);
         pass(&mut m, CPU_NOT_IDLE).load
     };
     // Averages 12288 and 1280 or 1024: half of the difference, for 4 CPUs.
-    assert_eq!(amount(5, 0), (12 - 4) * 1024, "8 tasks too many, as if of nice 0");
-    assert_eq!(amount(4, 0), (12288 - 1024) / 2 * 4, "the local group is not overloaded");
+    assert_eq!(amount(5, 1024), (12 - 4) * 1024, "8 tasks too many, as if of nice 0");
+    assert_eq!(amount(4, 1024), (12288 - 1024) / 2 * 4, "the local group is not overloaded");
+    assert_eq!(amount(5, 512), (12288 - 1280) / 2 * 4, "the busiest is not");
 }
 
 #[test]
@@ -385,8 +402,13 @@ fn a_misfit_task_is_pulled_by_a_bigger_group_whatever_the_averages() {
         (pass.busiest_type, pass.misfit, pass.result.active_balance)
     };
     assert_eq!(pass_with(1024, 0), (GROUP_MISFIT_TASK, 700, 1), "it runs, so it is pushed");
-    assert_eq!(pass_with(1024, 1).1 >= 700, true, "a higher average here");
+    // Averages 1000, 150 and 575 of the domain: 425 too few, times 4, in unsigned arithmetic.
+    assert_eq!(pass_with(1024, 1).1, u64::MAX / 1024 + 1 - 425 * 4);
     assert_eq!(pass_with(625, 0), (GROUP_HAS_SPARE, 0, 0), "500 is no less than 80 % of 625");
+
+    let mut reduced = misfit(1024);
+    reduced.rq(0).capacity = 400;
+    assert_eq!(pass(&mut reduced, CPU_IDLE).misfit, 700, "even by a CPU that is no bigger itself");
 
     let mut full = misfit(1024);
     local_without_capacity(&mut full);
@@ -492,6 +514,7 @@ fn an_idle_preferred_cpu_takes_all_the_load_of_the_group() {
     assert_eq!((pulled.busiest, pulled.load), (Some(4), 2000));
     assert_eq!(state(0, CPU_NOT_IDLE).load, 0, "a busy CPU attracts nothing");
     assert_eq!(state(4, CPU_IDLE).busiest, None, "the other one is preferred");
+    assert_eq!(state(4, CPU_NOT_IDLE).busiest, Some(0), "whatever a busy CPU prefers");
 }
 
 #[test]
