@@ -168,7 +168,7 @@ impl Reconstruction {
             }
             Action::Exit { task } => self.state.task[task as usize].exiting = 1,
             Action::Forgotten { task } => self.forget(task),
-            Action::Exec { .. } | Action::Decided(_) | Action::Lost { .. } => {}
+            Action::Exec { .. } | Action::Decided { .. } | Action::Lost { .. } => {}
         }
         Verdict::Nothing
     }
