@@ -352,6 +352,19 @@ fn less_than_a_task_becomes_one_if_the_groups_get_no_further_apart() {
 }
 
 #[test]
+fn no_more_load_is_thought_to_arrive_than_the_average_says_there_is() {
+    let mut m = llcs(2);
+    m.group(0, TOP).capacity = 6 * 1024;
+    fill(&mut m, 0, 0, 1, 48_000);
+    fill(&mut m, 4, 0, 1, 40_003);
+    // Averages 8000 and 10,000, rounded down: of the load there, 3 are lost. With them the
+    // throughput would rise by 2.
+    pass(&mut m, CPU_NOT_IDLE);
+    assert_eq!((m.p.lb_stats.local.avg_load, m.p.lb_stats.busiest.avg_load), (8000, 10_000));
+    assert_eq!(m.sd(0, TOP).stats.lb_nobusyq[CPU_NOT_IDLE as usize], 1, "4800, which is no task");
+}
+
+#[test]
 fn an_imbalanced_group_gives_tasks_up_to_the_domain_s_average() {
     let amount = |imbalanced: bool| {
         let mut m = llcs(3);
