@@ -8,48 +8,46 @@
 //! Limits: one level (no groups), one slice length for all tasks, so that the
 //! rules for shorter slices never act.
 
-use crate::{Dequeue, Enqueue, Entity, Tunables, Waiting, waiting};
+use crate::waiting::{Waiting, WaitingTasks};
+use crate::{Dequeue, Enqueue, Entity, Tunables};
 
 pub struct Eevdf {
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: WaitingTasks,
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,
 }
 
-/// Sums over the queued tasks, current included, relative to one of them.
+/// Sums over the queued tasks, current included.
 struct Average {
-    origin: i64,
-    sum: i128,
+    weighted: i128,
     weight: i128,
 }
 
 impl Average {
     fn value(&self) -> i64 {
-        self.origin + self.sum.div_euclid(self.weight) as i64
+        self.weighted.div_euclid(self.weight) as i64
     }
 
     /// Compared exactly, without the division.
     fn admits(&self, vruntime: i64) -> bool {
-        i128::from(vruntime - self.origin) * self.weight <= self.sum
+        i128::from(vruntime) * self.weight <= self.weighted
     }
 }
 
 impl Eevdf {
     pub fn new(tunables: Tunables) -> Self {
-        Eevdf { waiting: Vec::new(), tunables, last_average: 0 }
+        Eevdf { waiting: WaitingTasks::default(), tunables, last_average: 0 }
     }
 
     fn average(&self, entities: &[Entity], current: Option<u32>) -> Option<Average> {
-        let current = current.map(|current| waiting(entities, current));
-        let origin = current.or(self.waiting.first().copied())?.vruntime;
-        let mut average = Average { origin, sum: 0, weight: 0 };
-        for queued in self.waiting.iter().chain(&current) {
-            let weight = i128::from(queued.weight);
-            average.sum += i128::from(queued.vruntime - origin) * weight;
-            average.weight += weight;
-        }
-        Some(average)
+        let current = current.map(|current| Waiting::new(entities, current));
+        let (weighted, weight) = self.waiting.sums();
+        let average = Average {
+            weighted: weighted + current.map_or(0, |current| current.weighted()),
+            weight: i128::from(weight + current.map_or(0, |current| current.weight)),
+        };
+        (average.weight > 0).then_some(average)
     }
 
     fn virtual_slice(&self, entity: &Entity) -> i64 {
@@ -92,7 +90,7 @@ impl Eevdf {
                 _ => slice,
             };
         entity.relative = false;
-        self.waiting.push(waiting(entities, task));
+        self.waiting.push(Waiting::new(entities, task));
     }
 
     pub fn dequeue(
@@ -104,7 +102,7 @@ impl Eevdf {
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
-        self.waiting.retain(|waiting| waiting.task != task);
+        self.waiting.remove(task);
         let limit = entities[task as usize]
             .virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
         let entity = &mut entities[task as usize];
@@ -179,10 +177,7 @@ impl Eevdf {
         }
         entity.vruntime = average;
         entity.deadline = average + slice;
-        let requeued = waiting(entities, task);
-        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
-            *slot = requeued;
-        }
+        self.waiting.replace(Waiting::new(entities, task));
     }
 
     pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
@@ -222,7 +217,8 @@ mod tests {
         };
         let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
-        queue.waiting = (0..entities.len() as u32).map(|task| waiting(&entities, task)).collect();
+        queue.waiting =
+            (0..entities.len() as u32).map(|task| Waiting::new(&entities, task)).collect();
         (queue, entities)
     }
 
@@ -240,7 +236,7 @@ mod tests {
         let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
         entities[1].deadline = 5;
         entities[2].deadline = 1;
-        queue.waiting = (0..3).map(|task| waiting(&entities, task)).collect();
+        queue.waiting = (0..3).map(|task| Waiting::new(&entities, task)).collect();
         assert_eq!(queue.pick(&entities), Some(1));
     }
 

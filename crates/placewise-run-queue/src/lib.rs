@@ -3,13 +3,15 @@
 //! [`Cfs`] until v6.5, [`Eevdf`] after; the kernel's profile chooses. A queue
 //! holds the tasks that wait; the current task is passed in, since it counts in
 //! averages but waits nowhere. Both keep waiting tasks in a plain vector: a CPU
-//! seldom has more than a few.
+//! seldom has more than a few, and their sums are kept along.
 
 mod cfs;
 mod eevdf;
+mod waiting;
 
 pub use cfs::Cfs;
 pub use eevdf::Eevdf;
+use waiting::Waiting;
 
 use placewise_policy::{Profile, RUN_QUEUE_EEVDF};
 
@@ -87,15 +89,6 @@ impl Tunables {
             protect_by_slice: profile.vprot,
         }
     }
-}
-
-/// A waiting task, with what picking compares.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    vruntime: i64,
-    deadline: i64,
-    weight: u64,
-    task: u32,
 }
 
 pub enum RunQueue {
@@ -186,7 +179,7 @@ impl RunQueue {
 
     /// The current task waits again.
     pub fn put_back(&mut self, entities: &[Entity], current: u32) {
-        either!(self, queue => queue.waiting.push(waiting(entities, current)));
+        either!(self, queue => queue.waiting.push(Waiting::new(entities, current)));
     }
 
     /// The task to run next; it stays in the queue until it is taken.
@@ -197,8 +190,7 @@ impl RunQueue {
     /// The picked task becomes current.
     pub fn take(&mut self, entities: &mut [Entity], task: u32) {
         either!(self, queue => {
-            let at = queue.waiting.iter().position(|waiting| waiting.task == task);
-            queue.waiting.remove(at.expect("the picked task waits"));
+            assert!(queue.waiting.remove(task), "the picked task waits");
             queue.taken(entities, task);
         });
     }
@@ -254,9 +246,4 @@ impl RunQueue {
             queue.finish_delayed(entities, task);
         }
     }
-}
-
-fn waiting(entities: &[Entity], task: u32) -> Waiting {
-    let entity = &entities[task as usize];
-    Waiting { vruntime: entity.vruntime, deadline: entity.deadline, weight: entity.weight, task }
 }
