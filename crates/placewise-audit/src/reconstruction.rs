@@ -559,3 +559,6 @@ fn weight_of_prio(prio: i32) -> u32 {
     }
     weight_of((prio - DEFAULT_PRIO).clamp(-20, 19) as i8, false)
 }
+
+#[cfg(test)]
+mod tests;

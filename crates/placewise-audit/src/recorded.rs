@@ -142,7 +142,8 @@ fn apply_scan_cost(wakeup: &WakeupReadings, state: &mut Placement, waking: usize
     rq.wake_stamp = wakeup.wake_stamp;
     let level = state.llc[usize::from(state.cpu[waking].llc)].domain_level as usize;
     if let Some(domain) = state.domain[waking].get_mut(level) {
-        domain.avg_scan_cost = wakeup.avg_scan_cost;
+        // SIS_PROP divides by one more.
+        domain.avg_scan_cost = wakeup.avg_scan_cost.min(u64::MAX - 1);
     }
 }
 
