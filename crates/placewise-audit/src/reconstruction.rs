@@ -339,7 +339,8 @@ impl Reconstruction {
 
     /// Delayed tasks that the pick came upon before `next` have left the queue.
     fn drop_delayed(&mut self, cpu: u32, next: TaskId) {
-        while let Some(picked) = self.queues.pick(cpu) {
+        while self.state.rq[cpu as usize].cfs.h_nr_delayed > 0 {
+            let Some(picked) = self.queues.pick(cpu) else { return };
             if picked == next || !self.is_delayed(picked) {
                 return;
             }
