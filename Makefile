@@ -3,6 +3,7 @@
 SHELL := /bin/bash -o pipefail
 CARGO ?= cargo
 RUN = $(CARGO) run --release --quiet --package placewise --
+PROGRAM = $(or $(CARGO_TARGET_DIR),target)/release/placewise
 
 # libbpf, and so scx_placewise, is built against libelf and zlib; without them it is left out.
 HAS_LIBELF := $(shell test -e /usr/include/libelf.h -a -e /usr/include/zlib.h && echo yes)
@@ -13,13 +14,14 @@ help:
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
-demo: compiler ## build, show this machine, compare two policies on a dual EPYC
+demo: compiler ## build, compare two policies on a dual EPYC, audit a trace of this machine
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
 	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench --runs 3 \
 	    --policy baseline --policy short-task
 	$(RUN) compare --machine zen3-2s-nps1 --workload schbench --runs 3 \
 	    --policy baseline --policy short-task
+	scripts/demo-audit.sh $(PROGRAM)
 
 .PHONY: test
 test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-dev are installed
@@ -43,13 +45,14 @@ accuracy: compiler ## predict the published results in studies/ and write docs/A
 	mv docs/ACCURACY.md.new docs/ACCURACY.md
 
 .PHONY: bench
-bench: compiler ## events per second of the simulator
+bench: compiler ## events per second of the simulator, and of the audit beside perf
 	$(RUN) bench
+	scripts/bench-audit.sh $(PROGRAM)
 
 .PHONY: fuzz
-fuzz: compiler ## feed every importer random input, a minute each
-	$(CARGO) test --release --package placewise-machine --package placewise-workload -- \
-	    --ignored fuzz
+fuzz: compiler ## feed every importer and reader random input, a minute each
+	$(CARGO) test --release --package placewise-machine --package placewise-workload \
+	    --package placewise-trace --package placewise-audit -- --ignored fuzz
 
 .PHONY: compiler
 compiler:

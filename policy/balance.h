@@ -7,7 +7,8 @@
  *               nohz.h                                   |
  *                  each level that is due ---> load_balance
  *                        should_we_balance
- *                        busiest.h: from where, how much
+ *                        busiest.h: from where, how much (from v5.5 on)
+ *                        balance_legacy.h: the same, before
  *                        detach.h: which tasks
  *                        need_active_balance
  *
@@ -16,7 +17,7 @@
  * state.balance (tasks leave in that order and are enqueued in reverse), and
  * reports the end of the level; so every level sees the moves of the one below.
  *
- * Kernels: v5.5 on. Limits: see busiest.h for the older balancers; a newly-idle
+ * Kernels: all. Limits: see busiest.h and balance_legacy.h; a newly-idle
  * pass that raises a level's recorded cost also restarts the second after
  * which that cost decays (before v5.17 it did not); failures to move a misfit
  * task never count (as from v6.12); a lock of the NUMA levels that is taken
@@ -27,6 +28,7 @@
 #ifndef PLACEWISE_BALANCE_H
 #define PLACEWISE_BALANCE_H
 
+#include "balance_legacy.h"
 #include "busiest.h"
 #include "detach.h"
 #include "newidle_random.h"
@@ -190,6 +192,14 @@ static inline bool serialize_attempt(struct state __arena *st,
 	return env->serialized;
 }
 
+/* Sets env's group, migration type and imbalance; false = balanced. */
+static inline bool find_group(struct state __arena *st, struct lb_env *env)
+{
+	if (st->profile.balance == BALANCE_LEGACY)
+		return find_busiest_group_legacy(st, env);
+	return find_busiest_group(st, env);
+}
+
 /* From the first to the last step of one attempt, for one source. */
 verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 					   struct lb_env *env on_stack,
@@ -203,7 +213,7 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 	}
 	if (!serialize_attempt(st, env))
 		return LB_BALANCED;
-	if (!find_busiest_group(st, env)) {
+	if (!find_group(st, env)) {
 		stats->lb_nobusyg[env->idle & 3]++;
 		return LB_BALANCED;
 	}
@@ -269,14 +279,15 @@ static inline void start_active_balance(struct state __arena *st,
 {
 	struct rq __arena *rq = cpu_rq(st, env->src_cpu);
 
+	/* Even if that push is another CPU's. */
+	if (st->profile.active_balance_backs_off)
+		env->sd->nr_balance_failed = env->span->cache_nice_tries + 1;
 	if (rq->active_balance)
 		return;
 	rq->active_balance = 1;
 	st->balance.active_balance = 1;
 	st->balance.active_src = env->src_cpu;
 	st->balance.active_dst = this_cpu;
-	if (st->profile.active_balance_backs_off)
-		env->sd->nr_balance_failed = env->span->cache_nice_tries + 1;
 }
 
 static inline void double_interval(struct sched_domain __arena *sd, u32 limit)

@@ -9,10 +9,10 @@
  *   find_busiest_queue        the CPU of that group to take it from
  *
  * Kernels: v5.5 on, with the profile's differences, but without the cache-aware
- * balancing of v7.3. Profiles that name the older balancer (BALANCE_LEGACY) or
- * its rework as first posted (BALANCE_REWORK_V2) run this one with their own
- * constants for now; the three share load_balance(), and part at
- * find_busiest_group() and calculate_imbalance().
+ * balancing of v7.3; and the rework as posted in August 2019, which differs
+ * where rework_v2() is asked. The balancer before it (balance_legacy.h) has
+ * another find_busiest_group(), and takes from here the sums and the search for
+ * the queue.
  *
  * Limits: no EAS, no NUMA-balancing classes; CPUs lose no capacity to other
  * classes, so reduced capacity marks no group as misfit; asym packing does not
@@ -25,6 +25,21 @@
 #include "group.h"
 #include "idle_scan.h"
 #include "lb_env.h"
+
+/* The rework as posted, not as merged. */
+static inline bool rework_v2(const struct state __arena *st)
+{
+	return st->profile.balance == BALANCE_REWORK_V2;
+}
+
+/* The tasks of a CPU; before the rework, those of CFS only. */
+static inline u32 balance_nr_running(const struct state __arena *st,
+				     const struct rq __arena *rq)
+{
+	if (st->profile.balance == BALANCE_LEGACY)
+		return cpu_h_nr_running(st, rq);
+	return rq->nr_running;
+}
 
 static inline void sd_lb_stats_init(struct sd_lb_stats __arena *sds)
 {
@@ -47,7 +62,7 @@ static inline void add_lb_stats(struct state __arena *st,
 	sgs->group_load += cpu_load(st, cpu);
 	sgs->group_util += cpu_util(st, cpu);
 	sgs->group_runnable += cpu_runnable(st, cpu);
-	sgs->sum_nr_running += rq->nr_running;
+	sgs->sum_nr_running += balance_nr_running(st, rq);
 	sgs->sum_h_nr_running += cpu_h_nr_running(st, rq);
 	if (rq->nr_running > 1)
 		st->lb_stats.overload = true;
@@ -75,10 +90,9 @@ static inline void mark_special_group(struct state __arena *st,
 			   sgs->sum_h_nr_running > 1;
 }
 
-static subprogram void update_sg_lb_stats(struct state __arena *st,
-					  const struct lb_env *env,
-					  struct sg_lb_stats __arena *sgs,
-					  bool local)
+/* Sums over the CPUs of the group, in whatever way they are then compared. */
+static inline void sum_group(struct state __arena *st, const struct lb_env *env,
+			     struct sg_lb_stats __arena *sgs)
 {
 	struct sched_group __arena *group = group_of(st, sgs->group);
 	u32 word, cpu;
@@ -92,6 +106,14 @@ static subprogram void update_sg_lb_stats(struct state __arena *st,
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
+}
+
+static subprogram void update_sg_lb_stats(struct state __arena *st,
+					  const struct lb_env *env,
+					  struct sg_lb_stats __arena *sgs,
+					  bool local)
+{
+	sum_group(st, env, sgs);
 	if (!local)
 		mark_special_group(st, env, sgs);
 	sgs->group_type = group_classify(st, env->span->imbalance_pct, sgs);
@@ -117,7 +139,7 @@ static inline bool busier_with_spare(struct state __arena *st,
 	    smt_vs_nonsmt_groups(group_of(st, busiest->group), group))
 		return !(group->flags & SD_SHARE_CPUCAPACITY) ||
 		       sgs->sum_h_nr_running > 1;
-	if (sgs->idle_cpus != busiest->idle_cpus)
+	if (sgs->idle_cpus != busiest->idle_cpus || rework_v2(st))
 		return sgs->idle_cpus < busiest->idle_cpus;
 	return sgs->sum_nr_running > busiest->sum_nr_running;
 }
@@ -220,6 +242,35 @@ static inline void update_idle_cpu_scan(struct state __arena *st,
 		nr_idle_scan_of(total_util, llc->size, llc->imbalance_pct);
 }
 
+/* A copy of its own function, for its temporaries fill the stack of BPF. */
+static subprogram void keep_group(struct sg_lb_stats __arena *kept,
+				  const struct sg_lb_stats __arena *sgs)
+{
+	sg_lb_stats_copy(kept, sgs);
+}
+
+static inline void add_domain_sums(struct sd_lb_stats __arena *sds,
+				   const struct sg_lb_stats __arena *sgs)
+{
+	sds->total_load += sgs->group_load;
+	sds->total_util += sgs->group_util;
+	sds->total_capacity += sgs->group_capacity;
+}
+
+/* What is known once all groups have been looked at. */
+static inline void finish_domain_sums(struct state __arena *st,
+				      const struct lb_env *env,
+				      struct sd_lb_stats __arena *sds)
+{
+	sds->avg_load = sds->total_load * SCHED_CAPACITY_SCALE /
+			max(sds->total_capacity, 1u);
+	/*
+	 * Only a pass over the whole machine can say that nobody is overloaded.
+	 */
+	if (env->level + 1u == cpu_of(st, env->dst_cpu)->nr_domains)
+		st->root.overload = sds->overload;
+}
+
 static subprogram void update_sd_lb_stats(struct state __arena *st,
 					  const struct lb_env *env,
 					  struct sd_lb_stats __arena *sds)
@@ -234,21 +285,15 @@ static subprogram void update_sd_lb_stats(struct state __arena *st,
 
 		sg_lb_stats_init(sgs, group);
 		update_sg_lb_stats(st, env, sgs, local);
-		sds->total_load += sgs->group_load;
-		sds->total_util += sgs->group_util;
-		sds->total_capacity += sgs->group_capacity;
+		add_domain_sums(sds, sgs);
 		if (local)
-			sg_lb_stats_copy(&sds->local, sgs);
+			keep_group(&sds->local, sgs);
 		else if (update_sd_pick_busiest(st, env, sds, sgs))
-			sg_lb_stats_copy(&sds->busiest, sgs);
+			keep_group(&sds->busiest, sgs);
 	}
 	if (sds->busiest.group != NO_GROUP)
 		sds->prefer_sibling = prefers_sibling(st, env, sds);
-	/*
-	 * Only a pass over the whole machine can say that nobody is overloaded.
-	 */
-	if (env->level + 1u == cpu_of(st, env->dst_cpu)->nr_domains)
-		st->root.overload = sds->overload;
+	finish_domain_sums(st, env, sds);
 	update_idle_cpu_scan(st, env, sds->total_util);
 }
 
@@ -281,19 +326,19 @@ static inline u32 sibling_imbalance(struct state __arena *st,
 	return imbalance;
 }
 
-/* Both groups are overloaded: only a clear difference of load counts. */
-static inline bool load_outweighs_local(const struct lb_env *env,
-					struct sd_lb_stats __arena *sds)
+/* Is there load that the local group should take over? */
+static inline bool load_below_others(const struct sd_lb_stats __arena *sds)
 {
-	const struct sg_lb_stats __arena *local = &sds->local;
-	const struct sg_lb_stats __arena *busiest = &sds->busiest;
+	return sds->local.avg_load < sds->busiest.avg_load &&
+	       sds->local.avg_load < sds->avg_load;
+}
 
-	if (local->avg_load >= busiest->avg_load)
-		return false;
-	if (local->avg_load >= sds->avg_load)
-		return false;
-	return 100 * busiest->avg_load >
-	       env->span->imbalance_pct * local->avg_load;
+/* Is the difference of load more than the level tolerates? */
+static inline bool load_clearly_below(const struct lb_env *env,
+				      const struct sd_lb_stats __arena *sds)
+{
+	return 100 * sds->busiest.avg_load >
+	       env->span->imbalance_pct * sds->local.avg_load;
 }
 
 /*
@@ -338,7 +383,7 @@ static subprogram bool group_outweighs_local(struct state __arena *st,
 	if (local->group_type > busiest->group_type)
 		return false;
 	if (local->group_type == GROUP_OVERLOADED &&
-	    !load_outweighs_local(env, sds))
+	    !(load_below_others(sds) && load_clearly_below(env, sds)))
 		return false;
 	if (sds->prefer_sibling && local->group_type == GROUP_HAS_SPARE &&
 	    sibling_imbalance(st, env, sds) > 1)
@@ -382,14 +427,15 @@ static inline void imbalance_into_spare(struct state __arena *st,
 	u32 imbalance;
 
 	if (busiest->group_type > GROUP_FULLY_BUSY &&
-	    !(env->span->flags & SD_SHARE_LLC)) {
+	    (rework_v2(st) || !(env->span->flags & SD_SHARE_LLC))) {
 		env->migration_type = MIGRATE_UTIL;
 		env->imbalance = sub_positive((u64)local->group_capacity,
 					      local->group_util);
 		/*
 		 * Full of what has left already: an idle CPU still takes one.
 		 */
-		if (env->idle != CPU_NOT_IDLE && !env->imbalance) {
+		if (env->idle != CPU_NOT_IDLE && !env->imbalance &&
+		    !rework_v2(st)) {
 			env->migration_type = MIGRATE_TASK;
 			env->imbalance = 1;
 		}
@@ -416,7 +462,7 @@ static inline void imbalance_of_load(struct state __arena *st,
 	env->imbalance = 0;
 	if (local->group_type < GROUP_OVERLOADED) {
 		local->avg_load = group_avg_load(local);
-		if (local->avg_load >= busiest->avg_load)
+		if (local->avg_load >= busiest->avg_load && !rework_v2(st))
 			return;
 		if (st->profile.balance_local_above_average &&
 		    local->avg_load >= sds->avg_load)
@@ -439,9 +485,15 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 	switch (sds->busiest.group_type) {
 	case GROUP_MISFIT_TASK:
 		env->migration_type = MIGRATE_MISFIT;
+		if (rework_v2(st))
+			env->imbalance = sds->busiest.misfit_task_load;
 		return;
 	case GROUP_ASYM_PACKING:
 		env->imbalance = sds->busiest.sum_h_nr_running;
+		if (rework_v2(st)) {
+			env->migration_type = MIGRATE_LOAD;
+			env->imbalance = sds->busiest.group_load;
+		}
 		return;
 	case GROUP_SMT_BALANCE:
 	case GROUP_IMBALANCED:
@@ -463,8 +515,6 @@ verified_once bool find_busiest_group(struct state __arena *st in_arena,
 
 	sd_lb_stats_init(sds);
 	update_sd_lb_stats(st, env, sds);
-	sds->avg_load = sds->total_load * SCHED_CAPACITY_SCALE /
-			max(sds->total_capacity, 1u);
 	if (!group_outweighs_local(st, env, sds))
 		return false;
 	calculate_imbalance(st, env, sds);
@@ -478,6 +528,10 @@ static inline bool lone_task_stays(struct state __arena *st,
 {
 	u32 flags = env->span->flags;
 
+	if (st->profile.balance == BALANCE_LEGACY)
+		return env->migration_type == MIGRATE_LOAD &&
+		       flags & SD_ASYM_CPUCAPACITY &&
+		       capacity_of(st, env->dst_cpu) < capacity_of(st, cpu);
 	if (flags & SD_ASYM_CPUCAPACITY &&
 	    !capacity_greater(capacity_of(st, env->dst_cpu),
 			      capacity_of(st, cpu)))
@@ -499,6 +553,14 @@ static inline u64 queue_util(struct state __arena *st, u32 cpu)
 	return min(util, (u64)cpu_of(st, cpu)->capacity_orig);
 }
 
+/* Load by which queues are compared; it was that of the queued tasks only. */
+static inline u64 queue_load(struct state __arena *st, u32 cpu)
+{
+	if (st->profile.balance == BALANCE_LEGACY)
+		return cpu_runnable_load(st, cpu);
+	return cpu_load(st, cpu);
+}
+
 /* The busiest queue so far: the first one with the greatest value. */
 struct busiest_queue {
 	u64 value;
@@ -518,7 +580,7 @@ static inline void consider_queue(struct state __arena *st,
 		return;
 	switch (env->migration_type) {
 	case MIGRATE_LOAD:
-		value = cpu_load(st, cpu);
+		value = queue_load(st, cpu);
 		if (nr_running == 1 && value > (u64)env->imbalance &&
 		    !check_cpu_capacity(st, cpu, env->span))
 			return;

@@ -8,8 +8,8 @@
  * written down in state.balance and stays at the tail until the engine moves
  * it.
  *
- * Kernels: all; the wakeup hints hold tasks in their LLC as the userspace
- * hinting series of 2022 has it.
+ * Kernels: all, whatever balancer found the queue; the wakeup hints hold tasks
+ * in their LLC as the userspace hinting series of 2022 has it.
  *
  * Limits: no next/last buddies and no NUMA-balancing verdict in the heat test.
  * One attempt takes SCHED_NR_MIGRATE tasks at most, over all the CPUs it finds
@@ -117,6 +117,42 @@ static inline u64 shr_bound(u64 value, u32 shift)
 	return value >> min(shift, 63u);
 }
 
+/* A task with up to twice the load, or with what failures allow, may go. */
+static inline bool consume_load(struct state __arena *st, struct lb_env *env,
+				const struct task __arena *p)
+{
+	bool halved = st->profile.detach_load_halved;
+	u32 shift = halved ? 1 : env->sd->nr_balance_failed;
+	u64 amount = task_h_load(p);
+
+	if (!halved)
+		amount = max(amount, 1ULL);
+	if (shr_bound(amount, shift) > (u64)env->imbalance)
+		return false;
+	env->imbalance -= amount;
+	return true;
+}
+
+static inline bool consume_misfit(struct state __arena *st, struct lb_env *env,
+				  const struct task __arena *p)
+{
+	switch (st->profile.balance) {
+	case BALANCE_LEGACY:
+		return consume_load(st, env, p);
+	case BALANCE_REWORK_V2:
+		if (task_h_load(p) < (u64)env->imbalance)
+			return false;
+		break;
+	default:
+		if (fits_capacity(task_util_est(p),
+				  capacity_of(st, env->src_cpu)))
+			return false;
+		break;
+	}
+	env->imbalance = 0;
+	return true;
+}
+
 /*
  * Take @p's part off the imbalance, unless that is more than what is to move.
  */
@@ -129,11 +165,7 @@ static inline bool consume_imbalance(struct state __arena *st,
 
 	switch (env->migration_type) {
 	case MIGRATE_LOAD:
-		amount = max(task_h_load(p), 1ULL);
-		if (shr_bound(amount, failed) > (u64)env->imbalance)
-			return false;
-		env->imbalance -= amount;
-		return true;
+		return consume_load(st, env, p);
 	case MIGRATE_UTIL:
 		amount = task_util_est(p);
 		if (!st->profile.detach_util_shifted)
@@ -146,11 +178,7 @@ static inline bool consume_imbalance(struct state __arena *st,
 		env->imbalance--;
 		return true;
 	default:
-		if (fits_capacity(task_util_est(p),
-				  capacity_of(st, env->src_cpu)))
-			return false;
-		env->imbalance = 0;
-		return true;
+		return consume_misfit(st, env, p);
 	}
 }
 

@@ -191,7 +191,7 @@ static inline u64 sum_task_loads(struct state __arena *st, u32 cpu)
  * What a queued entity of a task group counts for: its load, at a weight that
  * leaves out the group's sleepers on this CPU.
  */
-static inline u64 group_runnable_load(const struct group_rq __arena *rq)
+static inline u64 entity_runnable_load(const struct group_rq __arena *rq)
 {
 	u64 queued = max(rq->runnable_load, rq->cfs.load_weight);
 	u64 all = max(rq->cfs.avg.load_avg, rq->cfs.load_weight);
@@ -212,7 +212,7 @@ static inline void clear_runnable_loads(struct state __arena *st, u32 cpu)
 }
 
 /* Children have greater numbers than their parents, so that they come first. */
-verified_once u64 sum_group_loads(struct state __arena *st in_arena, u32 cpu)
+static inline u64 sum_group_loads(struct state __arena *st, u32 cpu)
 {
 	u64 load = 0;
 	u32 group;
@@ -225,10 +225,10 @@ verified_once u64 sum_group_loads(struct state __arena *st in_arena, u32 cpu)
 		if (!rq->on_rq)
 			continue;
 		if (parent == ROOT_TASK_GROUP)
-			load += group_runnable_load(rq);
+			load += entity_runnable_load(rq);
 		else
 			group_rq_of(st, parent, cpu)->runnable_load +=
-				group_runnable_load(rq);
+				entity_runnable_load(rq);
 	}
 	return load;
 }

@@ -213,6 +213,7 @@ struct profile {
 	bool balance_runnable_terms; /* overload tests use runnable_avg */
 	bool balance_fully_busy_later; /* on equal fully busy groups the later one wins */
 	bool balance_local_above_average; /* nothing to pull when local is above the domain average */
+	bool detach_load_halved; /* a task moves with up to twice the load that is to move; else the tolerance grows with failures */
 	bool detach_delayed_load_only; /* delayed tasks move for migrate_load only; ineligible refused at first */
 	bool detach_util_shifted; /* migrate_util tolerance grows with failures */
 	bool queue_util_uses_runnable; /* busiest queue by max(util, runnable, util_est) */

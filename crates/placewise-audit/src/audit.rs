@@ -203,7 +203,7 @@ impl<'a, 'o> Pass<'a, 'o> {
         let sight = Sight::before(step, self.kernel.state());
         let verdict = self.kernel.step(step, tasks);
         let verdict = self.counted(step, verdict, tasks);
-        if let Some(placed) = self.recorded.step(step, tasks)
+        if let Some(placed) = self.recorded.step(step)
             && self.counts(placed.task, tasks)
         {
             self.from_recorded.record(&placed, self.kernel.state());

@@ -22,6 +22,9 @@ use crate::task::{TaskId, Tasks};
 /// From sched_switch until the task is off its CPU, at most.
 const SWITCH_NS: u64 = 2_000;
 
+/// SIS_PROP looks at so many CPUs, whatever the cost.
+const LEAST_SCAN_LIMIT: u32 = 3;
+
 /// A wakeup, as the trace tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wakeup {
@@ -261,7 +264,9 @@ impl Reconstruction {
         if self.state.profile.scan_limit == SIS_UTIL {
             let limit = &mut self.state.llc[llc].nr_idle_scan;
             *limit = limit.saturating_sub(1);
-        } else if let Some(cost) = self.avg_scan_cost(decision.waking_cpu) {
+        } else if decision.scan_limit > LEAST_SCAN_LIMIT
+            && let Some(cost) = self.avg_scan_cost(decision.waking_cpu)
+        {
             let excess = u64::from(decision.scan_limit / decision.scanned.max(1)).max(2);
             *cost = (*cost + 1).saturating_mul(excess);
         }

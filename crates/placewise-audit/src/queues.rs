@@ -117,6 +117,12 @@ impl Queues {
         queue.pick(entities)
     }
 
+    /// Who waits on `cpu`, in no order; `None` where that is not kept.
+    #[cfg(test)]
+    pub fn waiting(&self, cpu: u32) -> Option<Vec<TaskId>> {
+        self.queues.get(cpu as usize).map(RunQueue::tasks)
+    }
+
     pub fn finish_delayed(&mut self, cpu: u32, task: TaskId) {
         if let Some((queue, entities)) = self.queue(cpu) {
             queue.finish_delayed(entities, task);

@@ -168,7 +168,7 @@ impl Reconstruction {
             }
             Action::Exit { task } => self.state.task[task as usize].exiting = 1,
             Action::Forgotten { task } => self.forget(task),
-            Action::Exec { .. } | Action::Decided(_) | Action::Lost { .. } => {}
+            Action::Exec { .. } | Action::Decided { .. } | Action::Lost { .. } => {}
         }
         Verdict::Nothing
     }
@@ -339,7 +339,8 @@ impl Reconstruction {
 
     /// Delayed tasks that the pick came upon before `next` have left the queue.
     fn drop_delayed(&mut self, cpu: u32, next: TaskId) {
-        while let Some(picked) = self.queues.pick(cpu) {
+        while self.state.rq[cpu as usize].cfs.h_nr_delayed > 0 {
+            let Some(picked) = self.queues.pick(cpu) else { return };
             if picked == next || !self.is_delayed(picked) {
                 return;
             }
@@ -558,3 +559,6 @@ fn weight_of_prio(prio: i32) -> u32 {
     }
     weight_of((prio - DEFAULT_PRIO).clamp(-20, 19) as i8, false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,17 +17,17 @@ use placewise_trace::{
 use crate::beliefs::Hypothesis;
 use crate::decide::{Kind, Placed};
 use crate::step::{Action, Step};
-use crate::task::{self as trace_task, TaskId};
+use crate::task::TaskId;
 
 /// The numbers that the state has for the tasks of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Tasks {
     /// The wakee, or the child.
-    pub placed: u32,
+    pub placed: TaskId,
     /// The current task of the waking CPU, perhaps its idle task.
-    pub waker: u32,
+    pub waker: TaskId,
     /// The current task of the previous CPU, perhaps its idle task.
-    pub prev_curr: u32,
+    pub prev_curr: TaskId,
 }
 
 /// The policy's answer to the same question.
@@ -142,7 +142,8 @@ fn apply_scan_cost(wakeup: &WakeupReadings, state: &mut Placement, waking: usize
     rq.wake_stamp = wakeup.wake_stamp;
     let level = state.llc[usize::from(state.cpu[waking].llc)].domain_level as usize;
     if let Some(domain) = state.domain[waking].get_mut(level) {
-        domain.avg_scan_cost = wakeup.avg_scan_cost;
+        // SIS_PROP divides by one more.
+        domain.avg_scan_cost = wakeup.avg_scan_cost.min(u64::MAX - 1);
     }
 }
 
@@ -228,7 +229,7 @@ impl RecordedDecisions {
     }
 
     /// A decision of which it is now known what came of it, beside the policy's answer.
-    pub fn step(&mut self, step: &Step, tasks: &trace_task::Tasks) -> Option<Placed> {
+    pub fn step(&mut self, step: &Step) -> Option<Placed> {
         match &step.action {
             Action::Waking { task, outcome, .. } => {
                 self.trail(*task).woken_on = outcome.map(|outcome| outcome.cpu);
@@ -242,7 +243,7 @@ impl RecordedDecisions {
                 let placed = self.trail(*task).fork.take()?;
                 Some(Placed { actual: *target_cpu, ..placed })
             }
-            Action::Decided(decision) => self.decide(decision, tasks),
+            Action::Decided { decision, tasks } => self.decide(decision, *tasks),
             _ => None,
         }
     }
@@ -255,28 +256,24 @@ impl RecordedDecisions {
         &mut self.trails[at]
     }
 
-    fn decide(&mut self, decision: &Decision, tasks: &trace_task::Tasks) -> Option<Placed> {
-        let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { tasks.find(pid) };
-        let (prev_curr_pid, sync) = match &decision.placement {
-            Readings::Wakeup(wakeup) => (wakeup.prev_curr_pid, wakeup.sync),
-            Readings::Fork(_) => (0, false),
+    fn decide(&mut self, decision: &Decision, tasks: Tasks) -> Option<Placed> {
+        let sync = match &decision.placement {
+            Readings::Wakeup(wakeup) => wakeup.sync,
+            Readings::Fork(_) => false,
             Readings::Exec(_) => return None,
         };
-        let task = tasks.find(decision.pid)?;
-        let waker = find(decision.waker_pid, decision.waking_cpu)?;
-        let prev_curr = find(prev_curr_pid, decision.prev_cpu).unwrap_or(decision.prev_cpu.into());
         // A task that may run on one CPU is not placed.
         if decision.allowed.len() == 1 {
             return None;
         }
         let state = self.state.get_or_insert_with(&self.boot);
-        let predicted = select(decision, state, Tasks { placed: task, waker, prev_curr });
+        let predicted = select(decision, state, tasks);
         let taken = state.decision;
-        let trail = self.trail(task);
+        let trail = self.trail(tasks.placed);
         let placed = Placed {
             kind: if is_wakeup(decision) { Kind::Wakeup } else { Kind::Fork },
-            task,
-            waker,
+            task: tasks.placed,
+            waker: tasks.waker,
             waking_cpu: decision.waking_cpu.into(),
             prev_cpu: decision.prev_cpu.into(),
             actual: trail.woken_on.unwrap_or(decision.result_cpu.into()),

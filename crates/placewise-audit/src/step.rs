@@ -3,6 +3,7 @@
 
 use placewise_trace::{Context, Decision};
 
+use crate::recorded;
 use crate::task::TaskId;
 
 /// One event of the trace.
@@ -24,8 +25,8 @@ pub enum Action {
     Running { task: TaskId },
     /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.
     Waking { task: TaskId, prev_cpu: u32, outcome: Option<Outcome> },
-    /// What the kernel wrote down about the decision that follows.
-    Decided(Box<Decision>),
+    /// What the kernel wrote down about the decision that follows, and whom it is about.
+    Decided { decision: Box<Decision>, tasks: recorded::Tasks },
     /// sched_wakeup.
     Wakeup { task: TaskId, target_cpu: u32 },
     /// sched_process_fork.

@@ -13,8 +13,9 @@
 use std::collections::VecDeque;
 
 use placewise_policy::{FIRST_TASK, NR_CPUS};
-use placewise_trace::{Context, Event, Record};
+use placewise_trace::{Context, Decision, Event, Readings, Record};
 
+use crate::recorded;
 use crate::step::{Action, Outcome, PrevState, Step};
 use crate::task::{TaskId, Tasks};
 
@@ -306,11 +307,25 @@ impl Timeline {
                 self.step(record, Action::Exit { task });
             }
             Event::Decision(ref decision) => {
-                self.step(record, Action::Decided(decision.clone()));
+                let (decision, tasks) = (decision.clone(), self.decision_tasks(decision)?);
+                self.step(record, Action::Decided { decision, tasks });
             }
             Event::LostEvents { .. } => {}
         }
         Some(())
+    }
+
+    fn decision_tasks(&self, decision: &Decision) -> Option<recorded::Tasks> {
+        let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { self.tasks.find(pid) };
+        let prev_curr_pid = match &decision.placement {
+            Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
+            Readings::Fork(_) | Readings::Exec(_) => 0,
+        };
+        Some(recorded::Tasks {
+            placed: self.tasks.find(decision.pid)?,
+            waker: find(decision.waker_pid, decision.waking_cpu)?,
+            prev_curr: find(prev_curr_pid, decision.prev_cpu).unwrap_or(decision.prev_cpu.into()),
+        })
     }
 
     fn push_switch(&mut self, record: &Record<'_>) -> Option<()> {

@@ -19,6 +19,17 @@ pub struct Costs {
     pub pipe_message_ns: u64,
     /// The same for a stream socket.
     pub socket_message_ns: u64,
+    /// Sending or receiving one message over TCP on loopback, the softirq with it, without the system
+    /// call, the copying and any wakeup.
+    pub tcp_message_ns: u64,
+    /// The same for UDP.
+    pub udp_message_ns: u64,
+    /// Putting an item on a queue inside the kernel or taking it off, without any wakeup.
+    pub kernel_queue_ns: u64,
+    /// Copying one KiB between user space and socket buffers that are in the CPU's own cache.
+    pub copy_ns_per_kib: u64,
+    /// Cache misses that such a copy keeps in flight at once.
+    pub copy_overlap: u32,
     /// Hash-bucket work of a futex wait or wake, without the system call and any wakeup.
     pub futex_ns: u64,
     /// Arming or expiring a timer.
@@ -51,6 +62,12 @@ pub struct Costs {
     pub refill_cap_ns: u64,
     /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core.
     pub smt_throughput_pct: u32,
+    /// What tasks that stream through the memory of one NUMA node get together.
+    pub node_bandwidth_mbps: ByAccess,
+    /// The most that the CPUs of one LLC can stream together, in MB/s.
+    pub llc_bandwidth_mbps: u64,
+    /// What a stream from another node's memory gets, in percent of one from the CPU's own node.
+    pub remote_bandwidth_pct: RemoteBandwidth,
     /// CPU time of one scheduler tick.
     pub tick_ns: u64,
     /// Fixed part of a load-balance pass over one domain.
@@ -84,6 +101,38 @@ pub struct ByDistance {
     pub package: u64,
     /// Two packages.
     pub remote: u64,
+}
+
+/// Bandwidth by what is done to memory: the four loops of the STREAM benchmark, counted in the
+/// bytes that the benchmark counts. It does not count the reads of lines that are only written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByAccess {
+    pub copy: BandwidthCurve,
+    pub scale: BandwidthCurve,
+    pub add: BandwidthCurve,
+    pub triad: BandwidthCurve,
+}
+
+/// How bandwidth grows with the number of streams, in MB/s: each further stream takes the same
+/// share of what is left below the peak, so that `k` streams get `peak * (1 - (1 - one / peak)^k)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthCurve {
+    /// What one stream gets alone.
+    pub one: u64,
+    /// What any number of streams get together.
+    pub peak: u64,
+}
+
+/// A share, in percent, that depends on where memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteBandwidth {
+    /// On another node of the package.
+    pub package: u32,
+    /// On another package.
+    pub remote: u32,
 }
 
 /// A state an idle CPU can rest in.

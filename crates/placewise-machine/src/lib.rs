@@ -12,7 +12,7 @@ mod error;
 mod import;
 mod machine;
 
-pub use costs::{ByDistance, Costs, IdleState};
+pub use costs::{BandwidthCurve, ByAccess, ByDistance, Costs, IdleState, RemoteBandwidth};
 pub use cpuset::CpuSet;
 pub use domains::{DomainFlags, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule, build};
 pub use error::MachineError;

@@ -269,6 +269,20 @@ fn bad_costs_name_the_figure() {
             "smt_throughput_pct = { value = 0, source = \"x\" }",
             "[costs] smt_throughput_pct: is 0, must be 1 to 100",
         ),
+        (
+            "remote_bandwidth_pct = { value = { package = 90, remote = 0 }, source = \"x\" }",
+            "[costs] remote_bandwidth_pct.remote: is 0, must be 1 to 100",
+        ),
+        (
+            "llc_bandwidth_mbps = { value = 0, source = \"x\" }",
+            "[costs] llc_bandwidth_mbps: must be 1 to 1000000000 MB/s",
+        ),
+        (
+            "node_bandwidth_mbps = { value = { copy = { one = 9, peak = 9 }, \
+             scale = { one = 9, peak = 8 }, add = { one = 9, peak = 9 }, \
+             triad = { one = 9, peak = 9 } }, source = \"x\" }",
+            "[costs] node_bandwidth_mbps.scale: must have 1 <= one <= peak",
+        ),
         ("hz = { value = 5000, source = \"x\" }", "[costs] hz: is 5000, must be 100 to 1000"),
         (
             "idle_states = { value = [], source = \"x\" }",

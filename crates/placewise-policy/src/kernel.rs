@@ -5,9 +5,7 @@
 //! kernel changed nothing that a placement decision can see, no field changes.
 //!
 //! Limits: v3.10 and v4.15 are described from the published series and general
-//! knowledge, not from their sources. Kernels before v5.10 name the balancer
-//! from before the rework, which is not modelled yet: they run the reworked one
-//! with their own constants.
+//! knowledge, not from their sources; their load balancer is that of v5.3.
 //!
 //! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
 //!
@@ -132,6 +130,7 @@ pub const V3_10: Profile = Profile {
     balance_runnable_terms: false,
     balance_fully_busy_later: false,
     balance_local_above_average: false,
+    detach_load_halved: true,
     detach_delayed_load_only: false,
     detach_util_shifted: false,
     queue_util_uses_runnable: false,
@@ -163,7 +162,7 @@ pub const V3_10: Profile = Profile {
 pub const V4_15: Profile =
     Profile { wake_wide: WAKE_WIDE_LLC, scan_limit: SIS_PROP_AVG_IDLE, ..V3_10 };
 
-/// prev-idle and recent_used_cpu are in.
+/// prev-idle and recent_used_cpu are in; the last with the load balancer that compares averages.
 pub const V5_3: Profile = Profile {
     affine_prev_idle: true,
     recent_used: RECENT_USED_ON_HIT,
@@ -182,6 +181,7 @@ pub const V5_10: Profile = Profile {
     balance_numa: BALANCE_NUMA_BUSIEST_TWO,
     busy_factor: 16,
     balance_runnable_terms: true,
+    detach_load_halved: false,
     util_est: UTIL_EST_FAST_UP,
     pipe_wakes: PIPE_WAKES_ON_FULL_READ,
     imbalance_pct: 117,

@@ -45,6 +45,15 @@ const PATCHES: &[Patch] = &[
         about: "a wakeup from an idle CPU of the same LLC stays on an idle prev CPU (2018)",
         apply: |profile| profile.affine_prev_idle = true,
     },
+    Patch {
+        name: "lb-rework",
+        about: "the load balancer's rework as posted (v2, 2019): idle CPUs and utilisation count",
+        apply: |profile| {
+            profile.balance = BALANCE_REWORK_V2;
+            // What would be less than nothing is to move nothing.
+            profile.balance_local_above_average = true;
+        },
+    },
     Patch { name: "short-task", about: "the same as short-task:v1", apply: short_task_v1 },
     Patch {
         name: "short-task:v1",

@@ -809,6 +809,20 @@ fn a_push_that_was_asked_for_backs_off_before_v5_19() {
 }
 
 #[test]
+fn a_level_backs_off_even_if_the_push_is_one_of_another_cpu() {
+    let failed = |profile| {
+        let mut m = two_llcs(profile);
+        m.queue_each(4..8, 1);
+        m.rq(4).active_balance = 1;
+        m.sd(0, TOP).nr_balance_failed = 5;
+        assert_eq!(m.balance(0, TOP, CPU_IDLE).active_balance, 0);
+        m.sd(0, TOP).nr_balance_failed
+    };
+    assert_eq!(failed(V5_10), 2, "cache_nice_tries + 1");
+    assert_eq!(failed(V5_19), 6);
+}
+
+#[test]
 fn a_push_to_a_preferred_cpu_needs_no_failure_and_does_not_back_off() {
     for profile in [V5_10, V6_0] {
         let mut m = two_llcs(profile);
@@ -1463,8 +1477,7 @@ fn the_softirq_is_raised_when_the_next_balance_is_due() {
 }
 
 #[test]
-fn kernels_before_the_rework_run_it_with_their_own_constants() {
-    // The difference that exists so far: the interval of a busy CPU.
+fn kernels_before_v5_10_visit_busy_cpus_half_as_often() {
     let mut m = two_llcs(V5_3);
     assert_eq!(due(&mut m, CPU_NOT_IDLE, at(15), true), []);
 }

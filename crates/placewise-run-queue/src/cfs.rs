@@ -3,13 +3,14 @@
 //! One level of it; hierarchy.rs puts several together. Limits: the skip buddy
 //! of sched_yield is left out.
 
-use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables, Waiting, waiting};
+use crate::waiting::{Waiting, WaitingTasks};
+use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
 
 pub struct Cfs {
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: WaitingTasks,
     tunables: Tunables,
     min_vruntime: i64,
     /// The wakee that preempted last is preferred, and so is the task it preempted.
@@ -19,7 +20,13 @@ pub struct Cfs {
 
 impl Cfs {
     pub fn new(tunables: Tunables) -> Self {
-        Cfs { waiting: Vec::new(), tunables, min_vruntime: 0, next_buddy: None, last_buddy: None }
+        Cfs {
+            waiting: WaitingTasks::default(),
+            tunables,
+            min_vruntime: 0,
+            next_buddy: None,
+            last_buddy: None,
+        }
     }
 
     fn leftmost(&self) -> Option<&Waiting> {
@@ -62,7 +69,7 @@ impl Cfs {
     }
 
     pub fn waiting_weight(&self) -> u64 {
-        self.waiting.iter().map(|waiting| waiting.weight).sum()
+        self.waiting.sums().1
     }
 
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
@@ -107,7 +114,7 @@ impl Cfs {
             let credit = (self.tunables.latency / 2) as i64;
             entity.vruntime = entity.vruntime.max(self.min_vruntime - credit);
         }
-        self.waiting.push(waiting(entities, task));
+        self.waiting.push(Waiting::new(entities, task));
     }
 
     pub fn dequeue(
@@ -117,7 +124,7 @@ impl Cfs {
         task: u32,
         why: Dequeue,
     ) {
-        self.waiting.retain(|waiting| waiting.task != task);
+        self.waiting.remove(task);
         self.forget(task);
         let current = current.filter(|&current| current != task);
         if why == Dequeue::Balance {
@@ -150,9 +157,7 @@ impl Cfs {
         weight: u64,
     ) {
         entities.entity_mut(task).weight = weight;
-        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
-            slot.weight = weight;
-        }
+        self.waiting.reweight(task, weight);
     }
 
     pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {

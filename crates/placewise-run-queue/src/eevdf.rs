@@ -9,10 +9,11 @@
 //! for all tasks, so that the rules for shorter slices never act, and that the
 //! smallest slice in a task group, which is its entity's, is this one too.
 
-use crate::{Dequeue, Enqueue, Entities, Entity, Tunables, Waiting, waiting};
+use crate::waiting::{Waiting, WaitingTasks};
+use crate::{Dequeue, Enqueue, Entities, Entity, Tunables};
 
 pub struct Eevdf {
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: WaitingTasks,
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,
@@ -20,27 +21,26 @@ pub struct Eevdf {
     next_buddy: Option<u32>,
 }
 
-/// Sums over the queued tasks, current included, relative to one of them.
+/// Sums over the queued tasks, current included.
 struct Average {
-    origin: i64,
-    sum: i128,
+    weighted: i128,
     weight: i128,
 }
 
 impl Average {
     fn value(&self) -> i64 {
-        self.origin + self.sum.div_euclid(self.weight) as i64
+        self.weighted.div_euclid(self.weight) as i64
     }
 
     /// Compared exactly, without the division.
     fn admits(&self, vruntime: i64) -> bool {
-        i128::from(vruntime - self.origin) * self.weight <= self.sum
+        i128::from(vruntime) * self.weight <= self.weighted
     }
 }
 
 impl Eevdf {
     pub fn new(tunables: Tunables) -> Self {
-        Eevdf { waiting: Vec::new(), tunables, last_average: 0, next_buddy: None }
+        Eevdf { waiting: WaitingTasks::default(), tunables, last_average: 0, next_buddy: None }
     }
 
     fn average(
@@ -48,15 +48,13 @@ impl Eevdf {
         entities: &(impl Entities + ?Sized),
         current: Option<u32>,
     ) -> Option<Average> {
-        let current = current.map(|current| waiting(entities, current));
-        let origin = current.or(self.waiting.first().copied())?.vruntime;
-        let mut average = Average { origin, sum: 0, weight: 0 };
-        for queued in self.waiting.iter().chain(&current) {
-            let weight = i128::from(queued.weight);
-            average.sum += i128::from(queued.vruntime - origin) * weight;
-            average.weight += weight;
-        }
-        Some(average)
+        let current = current.map(|current| Waiting::new(entities, current));
+        let (weighted, weight) = self.waiting.sums();
+        let average = Average {
+            weighted: weighted + current.map_or(0, |current| current.weighted()),
+            weight: i128::from(weight + current.map_or(0, |current| current.weight)),
+        };
+        (average.weight > 0).then_some(average)
     }
 
     fn virtual_slice(&self, entity: &Entity) -> i64 {
@@ -104,7 +102,7 @@ impl Eevdf {
                 _ => slice,
             };
         entity.relative = false;
-        self.waiting.push(waiting(entities, task));
+        self.waiting.push(Waiting::new(entities, task));
     }
 
     pub fn dequeue(
@@ -116,7 +114,7 @@ impl Eevdf {
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
-        self.waiting.retain(|waiting| waiting.task != task);
+        self.waiting.remove(task);
         self.next_buddy.take_if(|buddy| *buddy == task);
         let limit = entities
             .entity(task)
@@ -197,10 +195,7 @@ impl Eevdf {
         entity.protected_until = vruntime + scaled(entity.protected_until - entity.vruntime);
         entity.vruntime = vruntime;
         entity.weight = weight;
-        let reweighted = waiting(entities, task);
-        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
-            *slot = reweighted;
-        }
+        self.waiting.replace(Waiting::new(entities, task));
     }
 
     pub fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
@@ -243,10 +238,7 @@ impl Eevdf {
         }
         entity.vruntime = average;
         entity.deadline = average + slice;
-        let requeued = waiting(entities, task);
-        if let Some(slot) = self.waiting.iter_mut().find(|waiting| waiting.task == task) {
-            *slot = requeued;
-        }
+        self.waiting.replace(Waiting::new(entities, task));
     }
 
     pub fn finish_delayed(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
@@ -287,7 +279,7 @@ mod tests {
         let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
         queue.waiting =
-            (0..entities.len() as u32).map(|task| waiting(&entities[..], task)).collect();
+            (0..entities.len() as u32).map(|task| Waiting::new(&entities[..], task)).collect();
         (queue, entities)
     }
 
@@ -305,7 +297,7 @@ mod tests {
         let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
         entities[1].deadline = 5;
         entities[2].deadline = 1;
-        queue.waiting = (0..3).map(|task| waiting(&entities[..], task)).collect();
+        queue.waiting = (0..3).map(|task| Waiting::new(&entities[..], task)).collect();
         assert_eq!(queue.pick(&entities[..]), Some(1));
     }
 

@@ -167,12 +167,12 @@ impl Hierarchy {
     }
 
     pub fn waiting_tasks(&self) -> usize {
-        let waiting = self.queues.iter().flat_map(|queue| queue.waiting());
+        let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
         waiting.filter(|waiting| waiting.task & GROUP == 0).count()
     }
 
     pub fn tasks(&self) -> Vec<u32> {
-        let waiting = self.queues.iter().flat_map(|queue| queue.waiting());
+        let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
         waiting.map(|waiting| waiting.task).filter(|entity| entity & GROUP == 0).collect()
     }
 
@@ -344,8 +344,8 @@ impl Hierarchy {
         let members = self.readable(tasks);
         let levels = path.iter().skip_while(|&(level, _)| level != at);
         let slice = levels.fold(lowest.period(waiting as u64 + 1), |slice, (level, entity)| {
-            let others = self.queues[level as usize].waiting().iter().map(|other| other.weight);
-            share(slice, members.entity(entity).weight, others.sum())
+            let others = self.queues[level as usize].waiting().sums().1;
+            share(slice, members.entity(entity).weight, others)
         });
         lowest.floored(slice)
     }

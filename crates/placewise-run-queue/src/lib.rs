@@ -3,16 +3,18 @@
 //! CFS until v6.5, EEVDF after; the kernel's profile chooses. A queue holds the
 //! tasks that wait; the current task is passed in, since it counts in averages
 //! but waits nowhere. Both keep waiting tasks in a plain vector: a CPU seldom has
-//! more than a few. Where there are task groups, each has a queue of its own, and
-//! an entity in the queue above: hierarchy.rs.
+//! more than a few, and their sums are kept along. Where there are task groups,
+//! each has a queue of its own, and an entity in the queue above: hierarchy.rs.
 
 mod cfs;
 mod eevdf;
 mod hierarchy;
+mod waiting;
 
 use cfs::Cfs;
 use eevdf::Eevdf;
 use hierarchy::Hierarchy;
+use waiting::{Waiting, WaitingTasks};
 
 use placewise_policy::{Profile, RUN_QUEUE_EEVDF};
 
@@ -120,15 +122,6 @@ impl Tunables {
     }
 }
 
-/// A waiting task, with what picking compares.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    vruntime: i64,
-    deadline: i64,
-    weight: u64,
-    task: u32,
-}
-
 /// One level of a run queue.
 enum Queue {
     Cfs(Cfs),
@@ -154,7 +147,7 @@ impl Queue {
         }
     }
 
-    fn waiting(&self) -> &[Waiting] {
+    fn waiting(&self) -> &WaitingTasks {
         either!(self, queue => &queue.waiting)
     }
 
@@ -205,7 +198,7 @@ impl Queue {
     }
 
     fn put_back(&mut self, entities: &(impl Entities + ?Sized), current: u32) {
-        either!(self, queue => queue.waiting.push(waiting(entities, current)));
+        either!(self, queue => queue.waiting.push(Waiting::new(entities, current)));
     }
 
     fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
@@ -214,8 +207,7 @@ impl Queue {
 
     fn take(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
         either!(self, queue => {
-            let at = queue.waiting.iter().position(|waiting| waiting.task == task);
-            queue.waiting.remove(at.expect("the picked task waits"));
+            assert!(queue.waiting.remove(task), "the picked task waits");
             queue.taken(entities, task);
         });
     }
@@ -447,9 +439,4 @@ impl RunQueue {
             Levels::Many(queue) => queue.group_weights(),
         }
     }
-}
-
-fn waiting(entities: &(impl Entities + ?Sized), task: u32) -> Waiting {
-    let entity = entities.entity(task);
-    Waiting { vruntime: entity.vruntime, deadline: entity.deadline, weight: entity.weight, task }
 }

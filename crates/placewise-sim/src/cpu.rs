@@ -70,6 +70,8 @@ pub struct Cpu {
     pub activity: Activity,
     /// Speed of the segment under way, in percent.
     pub speed_pct: u32,
+    /// Rate of the segment's stream, if it has one.
+    pub stream_mbps: u64,
     pub need_resched: bool,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<u32>,
@@ -130,6 +132,7 @@ impl Cpu {
         Cpu {
             activity: Activity::Idle,
             speed_pct: 100,
+            stream_mbps: 1,
             need_resched: false,
             prev: None,
             wakees: VecDeque::new(),

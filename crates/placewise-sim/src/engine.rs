@@ -22,13 +22,14 @@ use placewise_workload::program::{Cgroup, CgroupId, Workload};
 
 use crate::SimError;
 use crate::balance::pass_costs;
+use crate::bandwidth::Bandwidth;
 use crate::channel::Channel;
 use crate::costs::CostModel;
 use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
 use crate::outcome::Outcome;
-use crate::sync::{Barrier, Condition, Gate, Mutex};
+use crate::sync::{Barrier, Condition, Flag, Gate, Mutex};
 use crate::task::{Task, TaskState};
 use placewise_run_queue::{Enqueue, Entity, RunQueue, Tunables};
 
@@ -40,6 +41,7 @@ pub struct Engine<'a> {
     pub queue: EventQueue,
     pub policy: Placement,
     pub costs: CostModel<'a>,
+    pub bandwidth: Bandwidth,
     pub workload: &'a Workload,
     pub machine: &'a Machine,
     pub domains: Domains,
@@ -57,6 +59,7 @@ pub struct Engine<'a> {
     pub conditions: Vec<Condition>,
     pub barriers: Vec<Barrier>,
     pub gates: Vec<Gate>,
+    pub flags: Vec<Flag>,
     pub lists: Vec<Vec<u32>>,
     pub timers: Vec<Option<Time>>,
 
@@ -111,6 +114,7 @@ impl<'a> Engine<'a> {
             now: topology::BOOT,
             queue: EventQueue::new(4 * nr_cpus + nr_tasks),
             costs,
+            bandwidth: Bandwidth::new(machine),
             workload,
             machine,
             domains,
@@ -127,6 +131,7 @@ impl<'a> Engine<'a> {
             conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
             barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
             gates: (0..workload.gates).map(|_| Gate::default()).collect(),
+            flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             lists: vec![Vec::new(); workload.lists as usize],
             timers: vec![None; workload.timers as usize],
             llc_busy: vec![(0, 0); state.root.nr_llcs as usize],

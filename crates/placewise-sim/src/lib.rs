@@ -7,6 +7,7 @@
 //! run queues and costs.
 
 mod balance;
+mod bandwidth;
 mod channel;
 mod costs;
 mod cpu;

@@ -1,7 +1,7 @@
 //! When measuring begins and ends, and what is counted meanwhile.
 
 use hdrhistogram::Histogram;
-use placewise_workload::program::{Metric, Op, Workload};
+use placewise_workload::program::{Metric, Op, SECTIONS, Workload};
 
 use crate::event_queue::Time;
 
@@ -19,6 +19,7 @@ pub struct Measurement {
     /// No wait is sampled, but a latency is asked for: that of timers and sleeps.
     pub samples_timers: bool,
     pub latencies: Histogram<u64>,
+    sections: [Section; SECTIONS],
     pub units: u64,
     pub events: u64,
     pub wakeups: u64,
@@ -37,6 +38,13 @@ pub struct Migrations {
     pub active: u64,
 }
 
+/// A timed section of a program.
+#[derive(Clone, Copy, Default)]
+struct Section {
+    began: Time,
+    shortest: Option<Time>,
+}
+
 impl Measurement {
     pub fn new(workload: &Workload) -> Self {
         let ops = || workload.programs.iter().flat_map(|program| &program.ops);
@@ -52,6 +60,7 @@ impl Measurement {
             samples_timers: wants_latency && !samples_waits,
             latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
                 .expect("the bounds are valid"),
+            sections: [Section::default(); SECTIONS],
             units: 0,
             events: 0,
             wakeups: 0,
@@ -91,6 +100,23 @@ impl Measurement {
     #[inline]
     pub fn count(&mut self) {
         self.units += 1;
+    }
+
+    pub fn begin_section(&mut self, section: u8, time: Time) {
+        self.sections[section as usize].began = time;
+    }
+
+    pub fn end_section(&mut self, section: u8, time: Time) {
+        let section = &mut self.sections[section as usize];
+        let took = time - section.began;
+        if self.window_begun {
+            section.shortest = Some(section.shortest.map_or(took, |shortest| shortest.min(took)));
+        }
+    }
+
+    /// The shortest pass through a section that ended inside the window.
+    pub fn shortest_section(&self, section: u8) -> Option<Time> {
+        self.sections[section as usize].shortest.filter(|&shortest| shortest > 0)
     }
 
     /// Latencies of zero are dropped, as schbench does.

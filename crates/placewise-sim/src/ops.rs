@@ -21,12 +21,12 @@ const LONG_SEGMENT: Time = 1_000_000;
 pub const NEAR_END: Time = 5_000;
 
 impl Engine<'_> {
-    fn op(&self, task: u32) -> Op {
+    pub fn op(&self, task: u32) -> Op {
         let task = &self.tasks[task as usize];
         self.workload.programs[task.program as usize].ops[task.pc as usize]
     }
 
-    fn object(&self, task: u32, object: Object) -> usize {
+    pub fn object(&self, task: u32, object: Object) -> usize {
         object.index(self.tasks[task as usize].base)
     }
 
@@ -47,6 +47,12 @@ impl Engine<'_> {
                 }
                 Op::Count => self.measurement.count(),
                 Op::Start => self.measurement.start(self.now),
+                Op::BeginSection { section } => {
+                    self.measurement.begin_section(section, self.now + work);
+                }
+                Op::EndSection { section } => {
+                    self.measurement.end_section(section, self.now + work);
+                }
                 Op::Repeat { counter, times, to } => {
                     self.repeat(task, counter, times, to);
                     continue;
@@ -88,6 +94,16 @@ impl Engine<'_> {
                 return self.transfer_cost(cpu, task, channel, bytes, begin);
             }
             Op::Fork { .. } => figures.fork_ns,
+            Op::Stream { bytes, .. } => {
+                self.tasks[task as usize].stream_left = bytes;
+                return 0;
+            }
+            Op::Barrier { barrier, spin_ns } => {
+                return self.barrier_cost(cpu, task, barrier, spin_ns);
+            }
+            Op::RaiseFlag { flag } | Op::LowerFlag { flag } => {
+                return self.flag_cost(cpu, task, flag);
+            }
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Yield => figures.syscall_ns,
@@ -128,11 +144,23 @@ impl Engine<'_> {
     /// Runs what is left of the current task's segment.
     fn start_segment(&mut self, cpu: u32) {
         let task = self.current(cpu);
+        if self.tasks[task as usize].stream_left > 0 {
+            self.begin_stream(cpu, task);
+        }
+        self.time_segment(cpu);
+    }
+
+    /// The rest of the segment takes as long as it does at the speed of this moment.
+    pub fn time_segment(&mut self, cpu: u32) {
+        let task = self.current(cpu);
         let speed = self.speed_pct(cpu);
+        if self.tasks[task as usize].stream_left > 0 {
+            self.cpus[cpu as usize].stream_mbps = self.stream_rate(cpu, speed);
+        }
         let state = &self.tasks[task as usize];
         let end = match state.spin_until {
             Some(until) => until.max(self.now),
-            None => self.now + state.work_left * 100 / u64::from(speed),
+            None => self.now + state.work_left * 100 / u64::from(speed) + self.stream_time(cpu),
         };
         self.cpus[cpu as usize].speed_pct = speed;
         self.begin(cpu, Activity::Segment, end);
@@ -168,15 +196,15 @@ impl Engine<'_> {
         }
     }
 
-    fn change_speed(&mut self, cpu: u32) {
+    pub fn change_speed(&mut self, cpu: u32) {
         let slot = self.slot(Slot::Activity(cpu));
         let Some(end) = self.queue.due(slot) else { return };
         let spins = self.tasks[self.current(cpu) as usize].spin_until.is_some();
         if spins || end < self.now + NEAR_END {
             return;
         }
-        self.save_segment(cpu);
-        self.start_segment(cpu);
+        self.keep_rest(cpu, end);
+        self.time_segment(cpu);
     }
 
     /// The segment under way is interrupted: what is left of it is kept with the task.
@@ -184,9 +212,22 @@ impl Engine<'_> {
         let slot = self.slot(Slot::Activity(cpu));
         let Some(end) = self.queue.due(slot) else { return };
         self.queue.disarm(slot);
+        self.keep_rest(cpu, end);
+        if self.tasks[self.current(cpu) as usize].stream_left > 0 {
+            self.end_stream(cpu);
+        }
+    }
+
+    /// What is left of a segment that was to end at `end`: at last its stream, before that the rest.
+    fn keep_rest(&mut self, cpu: u32, end: Time) {
         let speed = u64::from(self.cpus[cpu as usize].speed_pct);
+        let streams = self.stream_time(cpu);
+        let left = end - self.now;
+        if left < streams {
+            self.keep_stream(cpu, left);
+        }
         let task = self.current(cpu);
-        self.tasks[task as usize].work_left = (end - self.now) * speed / 100;
+        self.tasks[task as usize].work_left = left.saturating_sub(streams) * speed / 100;
     }
 
     /// The segment ends in the operation's effect.
@@ -197,6 +238,9 @@ impl Engine<'_> {
         state.in_segment = false;
         state.work_left = 0;
         state.spin_until = None;
+        if std::mem::take(&mut state.stream_left) > 0 {
+            self.end_stream(cpu);
+        }
         let op = self.op(task);
         let then = self.effect(cpu, task, op);
         self.wake_all(cpu, then);
@@ -246,7 +290,9 @@ impl Engine<'_> {
                 self.cpus[cpu as usize].wakees.extend(all);
                 Then::Next
             }
-            Op::Barrier { barrier } => self.barrier(cpu, task, barrier),
+            Op::Barrier { barrier, spin_ns } => self.barrier(cpu, task, barrier, spin_ns),
+            Op::RaiseFlag { flag } => self.turn_flag(cpu, task, flag, true),
+            Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::Sleep { ns, random_pct } => {
                 let extra = self.costs.random_below(ns * u64::from(random_pct) / 100);
                 self.sleep_until(task, self.now + ns + extra)
@@ -275,10 +321,12 @@ impl Engine<'_> {
                 }
             }
             Op::Exit => self.exit(cpu, task),
-            Op::Spin { .. } | Op::Run { .. } => Then::Next,
-            Op::Count | Op::Start | Op::Repeat { .. } => {
-                unreachable!("they have no effect of their own")
-            }
+            Op::Spin { .. } | Op::Run { .. } | Op::Stream { .. } => Then::Next,
+            Op::Count
+            | Op::Start
+            | Op::BeginSection { .. }
+            | Op::EndSection { .. }
+            | Op::Repeat { .. } => unreachable!("they have no effect of their own"),
         }
     }
 
@@ -418,18 +466,6 @@ impl Engine<'_> {
             self.unlock(cpu, mutex);
         }
         Then::Block(Resume::Retry)
-    }
-
-    fn barrier(&mut self, cpu: u32, task: u32, barrier: Object) -> Then {
-        let barrier = self.object(task, barrier);
-        let barrier = &mut self.barriers[barrier];
-        if barrier.waiters.len() as u32 + 1 < barrier.parties {
-            barrier.waiters.push(task);
-            return Then::Block(Resume::Next);
-        }
-        let waiters = std::mem::take(&mut barrier.waiters);
-        self.cpus[cpu as usize].wakees.extend(waiters);
-        Then::Next
     }
 
     fn sleep_until(&mut self, task: u32, time: Time) -> Then {

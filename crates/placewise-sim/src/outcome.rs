@@ -231,6 +231,10 @@ impl Engine<'_> {
                 let value = self.measurement.latencies.value_at_quantile(quantile) as f64 / 1e3;
                 figure(name, value, "us", Better::Lower)
             }
+            Metric::BestRate { name, section, bytes } => {
+                let shortest = self.measurement.shortest_section(section)?;
+                figure(name, bytes as f64 * 1e3 / shortest as f64, "MB/s", Better::Higher)
+            }
             Metric::RunQueueLockShare => figure("rq_lock_share", lock_share, "%", Better::Lower),
             _ => None,
         }

@@ -41,6 +41,10 @@ pub struct Task {
     /// The operation's segment is under way, with this much work left.
     pub in_segment: bool,
     pub work_left: Time,
+    /// After the work: bytes still to be streamed.
+    pub stream_left: u64,
+    /// Where its memory is: the node where it streamed first.
+    pub memory_node: Option<u16>,
     /// A spin ends at this wall time.
     pub spin_until: Option<Time>,
     /// Progress within an operation of several steps.
@@ -100,6 +104,8 @@ impl Task {
             pid: 0,
             in_segment: false,
             work_left: 0,
+            stream_left: 0,
+            memory_node: None,
             spin_until: None,
             stage: 0,
             resume: Resume::Retry,

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 
 use crate::event::{Context, Event, Record, Sink};
+use crate::header::Header;
 
 /// A [`Sink`] that writes text. The first error is kept for [`finish`](Self::finish).
 pub struct FtraceWriter<W: Write> {
@@ -25,6 +26,14 @@ impl<W: Write> FtraceWriter<W> {
     /// Writes placement decisions too.
     pub fn with_decisions(self) -> Self {
         FtraceWriter { decisions: true, ..self }
+    }
+
+    /// Writes what the trace says about its run.
+    pub fn with_header(mut self, header: &Header) -> Self {
+        if self.status.is_ok() {
+            self.status = write!(self.out, "{header}");
+        }
+        self
     }
 
     /// The writer back, or the first error.

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! # kernel: 6.12.0
+//! # policy: short-task
 //! # command: hackbench -g 4
 //! # cpu 0 core=0-1 llc=0-3 package=0
 //! # node/node0 cpus=0-3 distance=10
@@ -31,6 +32,8 @@ use placewise_machine::{CpuSet, TraceTopology};
 pub struct Header {
     /// `uname -r`
     pub kernel: Option<String>,
+    /// What a simulated kernel was changed by: patches and hints.
+    pub policy: Option<String>,
     /// The program that was run for the trace.
     pub command: Option<String>,
     pub topology: TraceTopology,
@@ -131,6 +134,7 @@ impl Header {
         };
         match keyword {
             "kernel" => self.kernel = Some(value.to_string()),
+            "policy" => self.policy = Some(value.to_string()),
             "command" => self.command = Some(value.to_string()),
             "features" => self.features = value.split_whitespace().map(str::to_string).collect(),
             "clock" => self.clock = Some(value.to_string()),
@@ -200,6 +204,7 @@ fn shortened(text: &str) -> String {
 impl fmt::Display for Header {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_line(out, "kernel", &self.kernel)?;
+        write_line(out, "policy", &self.policy)?;
         write_line(out, "command", &self.command)?;
         write!(out, "{}", self.topology)?;
         write_line(out, "base_slice_ns", &self.base_slice_ns)?;
@@ -346,8 +351,12 @@ mod tests {
 
     prop_compose! {
         fn header()(
-            (kernel, command, clock) in
-                (prop::option::of(word()), prop::option::of(words()), prop::option::of(word())),
+            (kernel, policy, command, clock) in (
+                prop::option::of(word()),
+                prop::option::of(word()),
+                prop::option::of(words()),
+                prop::option::of(word()),
+            ),
             machine in prop::sample::select(&["uma-8", "arm64-8", "zen3-2s-nps1"][..]),
             features in prop::collection::vec(word(), 0..4),
             (base_slice_ns, recorder, overrun) in any::<(Option<u64>, Option<u32>, Option<u64>)>(),
@@ -357,7 +366,7 @@ mod tests {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
-                kernel, command, topology, base_slice_ns, features, clock, recorder, tasks,
+                kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
                 overrun, lost, problems,
             }
         }

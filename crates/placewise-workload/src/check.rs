@@ -4,7 +4,7 @@
 //! program's bases by following forks from program 0, so forks must not form a cycle.
 
 use crate::WorkloadError;
-use crate::program::{COUNTERS, Object, Op, Program, Workload};
+use crate::program::{COUNTERS, Object, Op, Program, SECTIONS, Workload};
 
 impl Workload {
     /// Says what is out of range, if anything is.
@@ -48,6 +48,10 @@ impl Workload {
                     (program as usize) < self.programs.len() && count > 0
                 }
                 Op::Timer { period, .. } => period > 0,
+                Op::Stream { bytes, .. } => bytes > 0,
+                Op::BeginSection { section } | Op::EndSection { section } => {
+                    (section as usize) < SECTIONS
+                }
                 _ => true,
             };
             if !fits {
@@ -107,11 +111,14 @@ impl Workload {
             Op::GateWait { gate } | Op::GateOpen { gate } => {
                 in_range(gate, self.gates as usize, "gate")
             }
+            Op::RaiseFlag { flag } | Op::LowerFlag { flag } => {
+                in_range(flag, self.flags as usize, "flag")
+            }
             Op::Enlist { list } | Op::WakeListed { list } => {
                 in_range(list, self.lists as usize, "list")
             }
             Op::Timer { timer, .. } => in_range(timer, self.timers as usize, "timer"),
-            Op::Barrier { barrier } => in_range(barrier, self.barriers.len(), "barrier"),
+            Op::Barrier { barrier, .. } => in_range(barrier, self.barriers.len(), "barrier"),
             Op::Lock { mutex } | Op::Unlock { mutex } => {
                 in_range(mutex, self.mutexes as usize, "mutex")
             }

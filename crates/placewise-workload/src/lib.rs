@@ -9,12 +9,14 @@ mod check;
 mod context_switch1;
 mod error;
 mod hackbench;
+mod lu;
 mod model;
 mod parameter;
 pub mod program;
 mod rt_app;
 mod schbench;
 mod schedpipe;
+mod stream;
 
 pub use case::Case;
 pub use error::WorkloadError;

@@ -3,7 +3,7 @@
 use crate::error::{quoted, suggestion};
 use crate::parameter::{Parameter, Settings};
 use crate::program::Workload;
-use crate::{Case, WorkloadError, context_switch1, hackbench, schbench, schedpipe};
+use crate::{Case, WorkloadError, context_switch1, hackbench, lu, schbench, schedpipe, stream};
 
 /// A benchmark that can be built for any case.
 pub(crate) struct Model {
@@ -17,8 +17,14 @@ pub(crate) struct Model {
     pub default_cases: fn(nr_cpus: usize) -> Vec<Case>,
 }
 
-const MODELS: [&Model; 4] =
-    [&hackbench::MODEL, &schbench::MODEL, &schedpipe::MODEL, &context_switch1::MODEL];
+const MODELS: [&Model; 6] = [
+    &hackbench::MODEL,
+    &schbench::MODEL,
+    &schedpipe::MODEL,
+    &context_switch1::MODEL,
+    &stream::MODEL,
+    &lu::MODEL,
+];
 
 fn find(name: &str) -> Result<&'static Model, WorkloadError> {
     let found = MODELS.into_iter().find(|model| model.name == name);

@@ -98,8 +98,16 @@ pub enum Op {
     Signal { condition: Object },
     /// Wake all waiters of a condition.
     Broadcast { condition: Object },
-    /// Wait until as many tasks as the barrier has parties are here.
-    Barrier { barrier: Object },
+    /// Stream `bytes` through memory as fast as others leave bandwidth. The memory is on the NUMA
+    /// node where the task streamed first.
+    Stream { access: Access, bytes: u64 },
+    /// Wait until as many tasks as the barrier has parties are here: busily for `spin_ns` of CPU
+    /// time, then asleep.
+    Barrier { barrier: Object, spin_ns: Nanos },
+    /// Raise a flag in memory, after waiting busily until it is down.
+    RaiseFlag { flag: Object },
+    /// Lower a flag in memory, after waiting busily until it is up.
+    LowerFlag { flag: Object },
     /// Give the CPU away without sleeping.
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`
@@ -114,12 +122,28 @@ pub enum Op {
     Repeat { counter: u8, times: u32, to: u32 },
     /// The measured part begins here (the first task to arrive counts).
     Start,
+    /// A timed section of the program begins here, for [`Metric::BestRate`].
+    BeginSection { section: u8 },
+    /// It ends here.
+    EndSection { section: u8 },
     /// End the task. Every program ends with it.
     Exit,
 }
 
 /// For [`Op::Repeat`]: no end.
 pub const FOREVER: u32 = u32::MAX;
+
+/// What a stream does to memory: the loops of the STREAM benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Copy,
+    Scale,
+    Add,
+    Triad,
+}
+
+/// Timed sections of a workload.
+pub const SECTIONS: usize = 4;
 
 /// Loop counters a task has.
 pub const COUNTERS: usize = 4;
@@ -182,6 +206,8 @@ pub enum Metric {
     Time { units: u64 },
     /// Units per second, times `scale`.
     Throughput { unit: &'static str, scale: f64 },
+    /// Of the fastest pass through a timed section, which moves `bytes`: MB/s.
+    BestRate { name: &'static str, section: u8, bytes: u64 },
     /// Quantile of the recorded wakeup latencies: 0.5, 0.99, 0.999.
     WakeupLatency { quantile: f64 },
     /// Share of the machine's non-idle CPU time spent waiting for run-queue locks, in percent.
@@ -199,6 +225,9 @@ pub struct Workload {
     /// Parties of each barrier.
     pub barriers: Vec<u32>,
     pub gates: u32,
+    /// Flags in memory that tasks wait for busily: down at first, each with one task that raises
+    /// it and one that lowers it.
+    pub flags: u32,
     pub lists: u32,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
@@ -240,6 +269,7 @@ impl Workload {
             conditions: 0,
             barriers: Vec::new(),
             gates: 0,
+            flags: 0,
             lists: 0,
             timers: 0,
             cgroups: Vec::new(),

@@ -177,7 +177,8 @@ fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
         AUTO => kernel_of_header(args, header)?,
         name => (name, None),
     };
-    let policy = Policy::parse(name, "baseline")?;
+    // Only simulated kernels have been changed by a policy.
+    let policy = Policy::parse(name, header.policy.as_deref().unwrap_or("baseline"))?;
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 

@@ -17,9 +17,10 @@ use crate::input::InputError;
 use crate::output_file::OutputFile;
 use crate::parallel;
 use crate::report::{self, Format};
+use placewise_machine::TraceTopology;
 use placewise_policy::Policy;
 use placewise_sim::{Figure, Outcome, Scenario, simulate};
-use placewise_trace::{FtraceWriter, Sink};
+use placewise_trace::{FtraceWriter, Header, Sink};
 use placewise_workload as workload;
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -167,7 +168,7 @@ impl Plan {
         let policy = &self.policies[cell.policy];
         let seed = args.seed + u64::from(cell.run);
         let scenario = Scenario { machine: &self.machine, policy, workload, seed };
-        let mut writer = trace.map(|file| self.trace_writer(file, args.trace_decisions));
+        let mut writer = trace.map(|file| self.trace_writer(file, args, case, policy));
         let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
         let outcome = simulate(&scenario, sink)
             .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))?;
@@ -180,10 +181,19 @@ impl Plan {
     fn trace_writer<'f>(
         &self,
         file: &'f mut OutputFile,
-        decisions: bool,
+        args: &CompareArgs,
+        case: &str,
+        policy: &Policy,
     ) -> FtraceWriter<&'f mut OutputFile> {
-        let writer = FtraceWriter::new(file, self.machine.cpus.len());
-        if decisions { writer.with_decisions() } else { writer }
+        let header = Header {
+            kernel: Some(args.kernel.trim_start_matches('v').to_owned()),
+            policy: Some(policy.name.clone()),
+            command: Some(format!("{} {case}", args.workload)),
+            topology: TraceTopology::of(&self.machine),
+            ..Header::default()
+        };
+        let writer = FtraceWriter::new(file, self.machine.cpus.len()).with_header(&header);
+        if args.trace_decisions { writer.with_decisions() } else { writer }
     }
 
     fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {

@@ -96,7 +96,7 @@ impl Waiting {
                 self.look_at_task(prev, view);
                 self.look_at_task(next, view);
             }
-            Action::Decided(_) | Action::Lost { .. } | Action::Begin { .. } => {}
+            Action::Decided { .. } | Action::Lost { .. } | Action::Begin { .. } => {}
         }
     }
 

@@ -341,6 +341,31 @@ fn check_numbers(place: &str, value: &toml::Value) -> Result<(), MachineError> {
     parts.iter().try_for_each(|(place, part)| check_numbers(place, part))
 }
 
+fn check_bandwidths(costs: &Costs) -> Result<(), MachineError> {
+    let wrong = |name: &str, problem: &str| {
+        Err(MachineError::new(format!("[costs] {name}"), problem.to_string()))
+    };
+    if !BANDWIDTHS.contains(&costs.llc_bandwidth_mbps) {
+        return wrong("llc_bandwidth_mbps", "must be 1 to 1000000000 MB/s");
+    }
+    let curves = &costs.node_bandwidth_mbps;
+    for (name, curve) in [
+        ("copy", curves.copy),
+        ("scale", curves.scale),
+        ("add", curves.add),
+        ("triad", curves.triad),
+    ] {
+        if !BANDWIDTHS.contains(&curve.peak) || curve.one == 0 || curve.one > curve.peak {
+            let problem = "must have 1 <= one <= peak <= 1000000000 MB/s";
+            return wrong(&format!("node_bandwidth_mbps.{name}"), problem);
+        }
+    }
+    Ok(())
+}
+
+/// In MB/s: up to a petabyte per second.
+const BANDWIDTHS: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
+
 fn check_ranges(costs: &Costs) -> Result<(), MachineError> {
     let range = |name: &str, value: u32, least: u32, most: u32| {
         if (least..=most).contains(&value) {
@@ -353,6 +378,9 @@ fn check_ranges(costs: &Costs) -> Result<(), MachineError> {
     range("smt_throughput_pct", costs.smt_throughput_pct, 1, 100)?;
     range("balance_overlap", costs.balance_overlap, 1, 64)?;
     range("jitter_pct", costs.jitter_pct, 0, 50)?;
+    range("remote_bandwidth_pct.package", costs.remote_bandwidth_pct.package, 1, 100)?;
+    range("remote_bandwidth_pct.remote", costs.remote_bandwidth_pct.remote, 1, 100)?;
+    check_bandwidths(costs)?;
     let residencies = costs.idle_states.iter().map(|state| state.residency_ns);
     if costs.idle_states.is_empty() || !residencies.is_sorted() {
         let problem = "must name at least one state, in order of residency_ns";

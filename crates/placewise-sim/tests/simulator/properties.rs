@@ -146,7 +146,7 @@ fn add(result: &mut Workload, main: &mut Vec<Op>, part: &Part) {
         Pattern::Barrier { tasks: count } => {
             let barrier = Object::shared(result.barriers.len() as u32);
             result.barriers.push(count);
-            tasks.push((for_ever(vec![run, Op::Barrier { barrier }]), count));
+            tasks.push((for_ever(vec![run, Op::Barrier { barrier, spin_ns: 0 }]), count));
         }
         Pattern::Condition { tasks: count, holds_mutex } => {
             result.conditions += 1;

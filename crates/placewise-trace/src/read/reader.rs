@@ -114,6 +114,11 @@ impl TraceReader {
         })
     }
 
+    /// The line of the last record.
+    pub fn line(&self) -> &str {
+        self.lines.current()
+    }
+
     fn read_header(&mut self) {
         loop {
             let found = self.lines.advance();

@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
     /// rt-app's timers count from the end of the delay.
     fn prologue(&mut self, together: bool) {
         if together {
-            self.ops.push(Op::Barrier { barrier: TOGETHER });
+            self.ops.push(Op::Barrier { barrier: TOGETHER, spin_ns: 0 });
         }
         if let Some(ns) = self.task.delay {
             self.ops.push(Op::Sleep { ns, random_pct: 0 });
@@ -236,7 +236,7 @@ impl<'a> Compiler<'a> {
                     .push(Op::Broadcast { condition: self.objects.conditions.shared(condition) });
             }
             Action::Barrier(name) => {
-                self.ops.push(Op::Barrier { barrier: self.objects.barrier(name) })
+                self.ops.push(Op::Barrier { barrier: self.objects.barrier(name), spin_ns: 0 })
             }
             Action::Suspend(_) | Action::Resume(_) => self.suspend_or_resume(event)?,
             Action::Yield => self.ops.push(Op::Yield),

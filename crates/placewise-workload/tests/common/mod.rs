@@ -53,6 +53,7 @@ pub struct Interpreter<'a> {
     time: Nanos,
     queues: Vec<VecDeque<usize>>,
     gates: Vec<bool>,
+    flags: Vec<bool>,
     lists: Vec<Vec<usize>>,
     owners: Vec<Option<usize>>,
     waiters: Vec<VecDeque<usize>>,
@@ -73,6 +74,7 @@ impl<'a> Interpreter<'a> {
             time: 0,
             queues: vec![VecDeque::new(); workload.channels.len()],
             gates: vec![false; workload.gates as usize],
+            flags: vec![false; workload.flags as usize],
             lists: vec![Vec::new(); workload.lists as usize],
             owners: vec![None; workload.mutexes as usize],
             waiters: vec![VecDeque::new(); workload.conditions as usize],
@@ -222,7 +224,7 @@ impl<'a> Interpreter<'a> {
                 }
                 Some(condition.index(base))
             }
-            Op::Barrier { barrier } => self.barrier(task, barrier.index(base)),
+            Op::Barrier { barrier, .. } => self.barrier(task, barrier.index(base)),
             Op::Fork { program, count, base: offset, step } => {
                 for number in 0..count {
                     self.spawn(program as usize, base + offset + number * step, Some(task));
@@ -251,7 +253,13 @@ impl<'a> Interpreter<'a> {
                 }
                 Some(0)
             }
-            Op::Yield | Op::Start => Some(0),
+            Op::RaiseFlag { flag } => self.turn_flag(flag.index(base), false),
+            Op::LowerFlag { flag } => self.turn_flag(flag.index(base), true),
+            Op::Yield
+            | Op::Start
+            | Op::Stream { .. }
+            | Op::BeginSection { .. }
+            | Op::EndSection { .. } => Some(0),
             Op::Exit => {
                 self.tasks[task].exited = true;
                 Some(0)
@@ -268,6 +276,11 @@ impl<'a> Interpreter<'a> {
     fn lock(&mut self, task: usize, mutex: usize) -> Option<usize> {
         self.owners[mutex].is_none().then(|| self.owners[mutex] = Some(task))?;
         Some(mutex)
+    }
+
+    fn turn_flag(&mut self, flag: usize, from: bool) -> Option<usize> {
+        (self.flags[flag] == from).then(|| self.flags[flag] = !from)?;
+        Some(flag)
     }
 
     fn wait_condition(&mut self, task: usize, condition: usize, mutex: usize) -> Option<usize> {

@@ -5,14 +5,13 @@
 //! ... sched_wakeup: comm=pp pid=271 prio=120 target_cpu=009 (LLC 2)    <== LLC 1 -> 2
 //! ```
 //!
-//! Events that are not of the scheduler are left out; flags are those that a record keeps.
+//! Lines that are no event of the scheduler are left out.
 
-use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
-use std::rc::Rc;
 
 use placewise_machine::Machine;
-use placewise_trace::{Event, FtraceWriter, Record, Sink, TraceReader};
+use placewise_trace::{Event, Record, TraceReader};
 
 use super::bad_trace;
 
@@ -21,53 +20,34 @@ const PID_MAX: u32 = 4 << 20;
 
 pub fn run(reader: &mut TraceReader, machine: &Machine) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut lines = Lines::new(machine);
     let mut llcs = Llcs { machine, of_task: Vec::new() };
     while let Some(record) = reader.next_record().map_err(|error| bad_trace(&error))? {
-        let line = lines.of(&record);
-        writeln!(out, "{}", llcs.annotated(&line, &record))?;
+        let marks = llcs.marks(&record);
+        writeln!(out, "{}", marks.on(reader.line()))?;
     }
     out.flush()?;
     Ok(())
 }
 
-/// Records as text.
-struct Lines {
-    text: SharedBuffer,
-    writer: FtraceWriter<SharedBuffer>,
+/// What is written into one line.
+struct Marks {
+    /// The key of a field that names a CPU, and the CPU's LLC; in the order of the text.
+    llcs: Vec<(&'static str, u16)>,
+    change: Option<(u16, u16)>,
 }
 
-impl Lines {
-    fn new(machine: &Machine) -> Self {
-        let text = SharedBuffer::default();
-        let writer = FtraceWriter::new(text.clone(), machine.cpus.len()).with_decisions();
-        text.take();
-        Lines { text, writer }
-    }
-
-    fn of(&mut self, record: &Record<'_>) -> String {
-        self.writer.record(record);
-        self.text.take()
-    }
-}
-
-#[derive(Clone, Default)]
-struct SharedBuffer(Rc<RefCell<Vec<u8>>>);
-
-impl SharedBuffer {
-    fn take(&self) -> String {
-        let text = std::mem::take(&mut *self.0.borrow_mut());
-        String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned()
-    }
-}
-
-impl Write for SharedBuffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+impl Marks {
+    fn on(&self, line: &str) -> String {
+        let mut text = line.to_owned();
+        for (key, llc) in self.llcs.iter().rev() {
+            if let Some(at) = end_of_value(&text, key) {
+                text.insert_str(at, &format!(" (LLC {llc})"));
+            }
+        }
+        if let Some((from, to)) = self.change {
+            write!(text, "    <== LLC {from} -> {to}").expect("a String grows");
+        }
+        text
     }
 }
 
@@ -79,17 +59,10 @@ struct Llcs<'a> {
 }
 
 impl Llcs<'_> {
-    fn annotated(&mut self, line: &str, record: &Record<'_>) -> String {
-        let mut text = line.to_owned();
-        for (key, cpu) in cpus_named(&record.event).into_iter().rev() {
-            if let (Some(llc), Some(at)) = (self.of_cpu(cpu), end_of_value(&text, key)) {
-                text.insert_str(at, &format!(" (LLC {llc})"));
-            }
-        }
-        if let Some((from, to)) = self.change(record) {
-            text += &format!("    <== LLC {from} -> {to}");
-        }
-        text
+    fn marks(&mut self, record: &Record<'_>) -> Marks {
+        let of = |(key, cpu)| Some((key, self.of_cpu(cpu)?));
+        let llcs = cpus_named(&record.event).into_iter().filter_map(of).collect();
+        Marks { llcs, change: self.change(record) }
     }
 
     fn of_cpu(&self, cpu: u32) -> Option<u16> {
@@ -154,7 +127,8 @@ fn cpus_named(event: &Event<'_>) -> Vec<(&'static str, u32)> {
     }
 }
 
-/// Behind the value of the last `key`: a comm in front of it may hold the same text.
+/// Behind the value of the last `key`: a comm in front of it may hold the same text. `perf sched`
+/// and trace-cmd print some events without keys; those lines stay as they are.
 fn end_of_value(line: &str, key: &str) -> Option<usize> {
     let start = line.rfind(key)? + key.len();
     let length = line[start..].find(' ').unwrap_or(line.len() - start);

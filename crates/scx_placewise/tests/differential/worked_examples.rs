@@ -2,6 +2,10 @@
 
 #[path = "../../../placewise-policy/tests/balance.rs"]
 mod balance;
+#[path = "../../../placewise-policy/tests/balance_legacy.rs"]
+mod balance_legacy;
+#[path = "../../../placewise-policy/tests/balance_rework_v2.rs"]
+mod balance_rework_v2;
 #[path = "../../../placewise-policy/tests/fork.rs"]
 mod fork;
 #[path = "../../../placewise-policy/tests/task_groups.rs"]

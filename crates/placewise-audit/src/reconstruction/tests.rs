@@ -1,0 +1,236 @@
+//! What a reconstruction must hold after every step, whatever the trace: on real traces, and on real
+//! traces with their lines dropped, repeated and moved.
+//!
+//! The tests named `fuzz_*` try for PLACEWISE_FUZZ_SECONDS each (60 unless set) and run only when
+//! asked for with `--ignored`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use placewise_machine::from_trace;
+use placewise_policy::{NR_CPUS, Policy};
+use placewise_trace::TraceReader;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::*;
+use crate::timeline::Timeline;
+
+const TRACES: [&str; 3] =
+    ["vm16-k510-hackbench-sockets", "vm16-k612-pingpong", "vm16-k618-nps2-forkpar"];
+/// One for each way of queueing and of sending wakees.
+const KERNELS: [&str; 3] = ["v5.10", "v6.0", "v6.18"];
+/// Lines of events that are damaged, from the start of a trace.
+const LINES: usize = 3_000;
+/// A step is much cheaper than looking at all tasks.
+const STEPS_BETWEEN_LOOKS: usize = 3;
+
+fn tasks_of(of: &Reconstruction) -> std::ops::Range<TaskId> {
+    FIRST_TASK..(of.trails.len() as TaskId).max(FIRST_TASK)
+}
+
+/// A description of the first thing that is wrong.
+fn inconsistency(of: &Reconstruction) -> Option<String> {
+    let queued = |task: TaskId| of.whereabouts(task) == Whereabouts::Queued;
+    let (mut nr_queued, mut nr_delayed) = (vec![0; NR_CPUS as usize], vec![0; NR_CPUS as usize]);
+    let (mut pending, mut weights) = (vec![0; NR_CPUS as usize], vec![0; NR_CPUS as usize]);
+    for id in tasks_of(of) {
+        let (task, trail) = (&of.state.task[id as usize], &of.trails[id as usize]);
+        let cpu = usize::from(task.cpu);
+        if (task.on_rq != 0) != queued(id) {
+            return Some(format!("task {id}: on_rq {} and {:?}", task.on_rq, trail.whereabouts));
+        }
+        if task.on_rq != 0 {
+            nr_queued[cpu] += 1;
+            nr_delayed[cpu] += u32::from(task.delayed);
+            weights[cpu] += u64::from(task.weight);
+        } else if task.delayed != 0 {
+            return Some(format!("task {id}: delayed, but not queued"));
+        }
+        if let Some(on) = trail.pending_on {
+            pending[on as usize] += 1;
+        }
+    }
+    (0..of.state.root.nr_cpu_ids).find_map(|cpu| {
+        let rq = &of.state.rq[cpu as usize];
+        let at = cpu as usize;
+        let found = (rq.nr_running, rq.cfs.h_nr_delayed, of.pending[at], rq.cfs.load_weight);
+        let counted = (nr_queued[at], nr_delayed[at], pending[at], weights[at]);
+        if found != counted {
+            return Some(format!(
+                "CPU {cpu}: (running, delayed, pending, weight) {found:?}, but {counted:?} tasks"
+            ));
+        }
+        if (rq.ttwu_pending != 0) != (pending[at] > 0) {
+            return Some(format!("CPU {cpu}: ttwu_pending {} of {}", rq.ttwu_pending, pending[at]));
+        }
+        let current = rq.curr;
+        if let Some(mut waiting) = of.queues.waiting(cpu) {
+            waiting.sort_unstable();
+            let here = |id: &TaskId| {
+                queued(*id) && u32::from(of.state.task[*id as usize].cpu) == cpu && *id != current
+            };
+            if !waiting.iter().copied().eq(tasks_of(of).filter(here)) {
+                return Some(format!("CPU {cpu}: {waiting:?} wait in virtual time"));
+            }
+        }
+        let runs_here = current == cpu
+            || current >= FIRST_TASK
+                && queued(current)
+                && u32::from(of.state.task[current as usize].cpu) == cpu;
+        (!runs_here).then(|| format!("CPU {cpu}: runs task {current}, which is not on it"))
+    })
+}
+
+/// Drives a trace through one policy, looking at it every so many steps; the steps.
+fn follow(text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, String> {
+    let mut reader =
+        TraceReader::from_reader("trace", std::io::Cursor::new(text.to_vec())).unwrap();
+    let machine = from_trace("trace", &reader.header().topology).unwrap();
+    let policy = Policy::parse(kernel, "baseline").unwrap();
+    let mut reconstruction = Reconstruction::new(&machine, &policy, &BTreeMap::new()).unwrap();
+    let mut timeline = Timeline::new(machine.cpus.len() as u32, 4_000_000, false);
+    let mut steps = 0;
+    let mut drain = |timeline: &mut Timeline| {
+        while let Some(step) = timeline.pop() {
+            reconstruction.step(&step, timeline.tasks());
+            steps += 1;
+            if steps % between_looks == 0
+                && let Some(problem) = inconsistency(&reconstruction)
+            {
+                return Err(format!("{kernel}, step {steps}, {step:?}: {problem}"));
+            }
+        }
+        Ok(())
+    };
+    while let Some(record) = reader.next_record().unwrap() {
+        timeline.push(&record);
+        drain(&mut timeline)?;
+    }
+    timeline.end();
+    drain(&mut timeline)?;
+    Ok(steps)
+}
+
+/// Header and events of a trace, as lines.
+fn lines_of(trace: &str) -> (Vec<String>, Vec<String>) {
+    let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::File::open(Path::new(&path)).unwrap();
+    let lines = BufReader::new(zstd::Decoder::new(file).unwrap()).lines().map(Result::unwrap);
+    lines.partition(|line| line.starts_with('#'))
+}
+
+fn text_of(header: &[String], events: &[String]) -> Vec<u8> {
+    let lines = header.iter().chain(events);
+    lines.flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Drop(Index, usize),
+    Repeat(Index, Index),
+    Swap(Index, Index),
+    /// Lines move as a block.
+    Move(Index, usize, Index),
+    /// A line's CPU or pid is that of another.
+    Mix(Index, Index, usize),
+}
+
+fn damages() -> impl Strategy<Value = Vec<Damage>> {
+    let index = any::<Index>;
+    let damage = prop_oneof![
+        (index(), 1..40_usize).prop_map(|(at, lines)| Damage::Drop(at, lines)),
+        (index(), index()).prop_map(|(from, to)| Damage::Repeat(from, to)),
+        (index(), index()).prop_map(|(one, other)| Damage::Swap(one, other)),
+        (index(), 1..40_usize, index()).prop_map(|(at, lines, to)| Damage::Move(at, lines, to)),
+        (index(), index(), 20..80_usize).prop_map(|(to, from, at)| Damage::Mix(to, from, at)),
+    ];
+    vec(damage, 1..60)
+}
+
+fn damage(events: &mut Vec<String>, damage: &Damage) {
+    let at = |index: &Index, events: &Vec<String>| index.index(events.len());
+    if events.len() < 2 {
+        return;
+    }
+    match damage {
+        Damage::Drop(from, lines) => {
+            let from = at(from, events);
+            events.drain(from..(from + lines).min(events.len()));
+        }
+        Damage::Repeat(from, to) => {
+            let (line, to) = (events[at(from, events)].clone(), at(to, events));
+            events.insert(to, line);
+        }
+        Damage::Swap(one, other) => {
+            let (one, other) = (at(one, events), at(other, events));
+            events.swap(one, other);
+        }
+        Damage::Move(from, lines, to) => {
+            let from = at(from, events);
+            let moved: Vec<_> = events.drain(from..(from + lines).min(events.len())).collect();
+            let to = to.index(events.len() + 1);
+            events.splice(to..to, moved);
+        }
+        Damage::Mix(to, from, column) => {
+            let (to, from) = (at(to, events), events[at(from, events)].clone());
+            if let (Some(start), Some(end)) = (events[to].get(..*column), from.get(*column..)) {
+                events[to] = format!("{start}{end}");
+            }
+        }
+    }
+}
+
+/// A trace's number, and what happens to it.
+fn damaged() -> impl Strategy<Value = (usize, Vec<Damage>)> {
+    (0..TRACES.len(), damages())
+}
+
+/// Reads each trace once.
+fn survives() -> impl Fn((usize, Vec<Damage>)) -> Result<(), TestCaseError> {
+    let traces = TRACES.map(lines_of);
+    move |(trace, damages): (usize, Vec<Damage>)| {
+        let (header, events) = &traces[trace];
+        let mut events = events[..LINES.min(events.len())].to_vec();
+        damages.iter().for_each(|one| damage(&mut events, one));
+        let text = text_of(header, &events);
+        for kernel in KERNELS {
+            follow(&text, kernel, STEPS_BETWEEN_LOOKS).map_err(TestCaseError::fail)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn real_traces_keep_the_state_consistent() {
+    for trace in TRACES {
+        let (header, events) = lines_of(trace);
+        for kernel in KERNELS {
+            let steps = follow(&text_of(&header, &events), kernel, 1).unwrap();
+            assert!(steps >= events.len(), "{trace}: {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn damaged_traces_keep_the_state_consistent() {
+    let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    runner.run(&damaged(), survives()).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+#[ignore = "runs for PLACEWISE_FUZZ_SECONDS"]
+fn fuzz_damaged_traces() {
+    let seconds = std::env::var("PLACEWISE_FUZZ_SECONDS").ok();
+    let seconds = seconds.map_or(60, |text| text.parse().expect("PLACEWISE_FUZZ_SECONDS"));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let survives = survives();
+    while Instant::now() < end {
+        runner.run(&damaged(), &survives).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}

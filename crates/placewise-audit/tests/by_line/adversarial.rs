@@ -1,0 +1,134 @@
+//! Traces that no kernel writes: the audit says what is wrong with them, and goes on.
+
+use std::io::Cursor;
+
+use placewise_audit::{AuditError, NoPlacement, Options, audit};
+use placewise_machine::load;
+use placewise_policy::{FIRST_TASK, NR_TASKS, Policy};
+use placewise_trace::TraceReader;
+
+use crate::script::{MACHINE, Script};
+
+#[test]
+fn a_truncated_line_and_garbage_are_counted() {
+    let mut bytes = b"\x00\xff\xfe[000] 1.0: sched_waking\n\n\x1b[0m [abc\n".to_vec();
+    bytes.extend(b"  a-1 [000] d..2. 1.000000: sched_waking: comm=x pid=\n");
+    bytes.extend(
+        b"  a-1 [000] d..2. 1.000000: sched_waking: comm=x pid=2 prio=120 target_cpu=001\n",
+    );
+    bytes.extend(b"  a-1 [000] d..2. 1.000000: sched_switch: prev_comm=x prev_pid=1 prev_prio=1");
+    let mut reader = TraceReader::from_reader("trace", Cursor::new(bytes)).unwrap();
+    let machine = load(MACHINE).unwrap();
+    let policy = Policy::parse("v6.0", "baseline").unwrap();
+    let options = Options { machine: &machine, kernel: &policy, others: &[], task: None };
+    let audit = audit(&mut reader, &options, &mut ()).unwrap();
+    assert_eq!((audit.events, audit.losses.malformed_lines), (1, 3));
+    assert!(audit.losses.truncated_last_line);
+    assert_eq!(audit.losses.non_utf8_lines, 1);
+}
+
+#[test]
+fn cpus_that_cannot_be_are_left_out() {
+    let mut script = Script::new();
+    script.runs(4, 200).sleeps(4).runs(0, 100).after(1_000);
+    // The machine has 16; there is no policy for 10,000.
+    script.runs(20, 300).sleeps(20).runs(9_999, 301).sleeps(9_999);
+    script.waking(0, 200, 99).migrate(0, 200, 4, 1_000).wakeup(0, 200, 4_294_967_295);
+    let seen = script.audit("v6.0");
+    assert_eq!(seen.audit.losses.cpus_out_of_range, 2);
+    assert_eq!(seen.audit.repairs.impossible_events, 3);
+    assert_eq!(seen.decisions.len(), 0);
+}
+
+#[test]
+fn pids_that_cannot_be_are_left_out() {
+    let mut script = Script::new();
+    script.runs(0, 100).waking(0, 4_294_967_295, 4).wakeup(0, 4_294_967_295, 4);
+    assert_eq!(script.audit("v6.0").audit.repairs.impossible_events, 2);
+}
+
+#[test]
+fn time_that_goes_back_stands_still() {
+    let mut script = Script::new();
+    script.runs(0, 100).at(500_000).runs(4, 200).sleeps(4).at(1_000).wake(0, 200, 4, 4);
+    script.at(600_000).switch(4, "R", 200).at(0).sleeps(4);
+    let seen = script.audit("v6.0");
+    assert_eq!(seen.audit.losses.clock_steps, 2);
+    assert_eq!(seen.wakeups_of(200) + seen.audit.no_placement.values().sum::<u64>() as usize, 1);
+}
+
+#[test]
+fn a_clock_that_does_not_count_from_boot_is_refused() {
+    let text = b"  a-1 [000] d..2. 18446744073.000000: sched_waking: comm=x pid=2 prio=120 target_cpu=001\n";
+    let mut reader = TraceReader::from_reader("trace", Cursor::new(text.to_vec())).unwrap();
+    let machine = load(MACHINE).unwrap();
+    let policy = Policy::parse("v6.0", "baseline").unwrap();
+    let options = Options { machine: &machine, kernel: &policy, others: &[], task: None };
+    let refused = audit(&mut reader, &options, &mut ());
+    assert!(matches!(refused, Err(AuditError::Clock { .. })));
+}
+
+/// One task current on two CPUs at once.
+#[test]
+fn a_pid_that_runs_twice_is_where_it_was_seen_last() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(10);
+    script.switch(9, "R", 200).after(10);
+    let (reconstruction, timeline) = script.reconstruct("v6.0");
+    let state = reconstruction.state();
+    let task = timeline.tasks().find(200).unwrap();
+    assert_eq!(u32::from(state.task[task as usize].cpu), 9);
+    assert_eq!((state.rq[4].nr_running, state.rq[9].nr_running), (0, 1));
+    assert_eq!(state.rq[4].curr, 4);
+}
+
+#[test]
+fn a_fork_of_a_pid_that_lives_replaces_it() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(10);
+    script.fork(0, 200).wakeup_new(0, 200, 6).after(10);
+    let seen = script.audit("v6.0");
+    assert_eq!((seen.audit.agreement.forks.decisions, seen.decision(200).actual), (1, 6));
+    let (reconstruction, timeline) = script.reconstruct("v6.0");
+    let child = timeline.tasks().find(200).unwrap();
+    let state = reconstruction.state();
+    assert_ne!(state.rq[4].curr, child);
+    assert_eq!((state.rq[6].nr_running, state.task[child as usize].cpu), (1, 6));
+}
+
+#[test]
+fn a_task_that_forks_itself_or_forks_the_idle_task_does_no_harm() {
+    let mut script = Script::new();
+    script.runs(0, 100).fork(0, 100).wakeup_new(0, 100, 1).fork(0, 0).wakeup_new(0, 0, 2);
+    script.after(5).sleeps(0);
+    let seen = script.audit("v6.18");
+    assert!(seen.audit.agreement.forks.decisions <= 2);
+}
+
+/// More live tasks than there is room for: the ones mentioned longest ago are forgotten.
+#[test]
+fn seventy_thousand_tasks_that_live_are_too_many() {
+    let born = 70_000;
+    let mut script = Script::new();
+    script.runs(0, 1);
+    for pid in 1_000..1_000 + born {
+        script.after(1).fork(0, pid).wakeup_new(0, pid, pid % 16);
+    }
+    let seen = script.audit("v6.0");
+    let room = NR_TASKS - FIRST_TASK;
+    assert_eq!(seen.audit.repairs.forgotten_tasks, u64::from(born + 1 - room));
+    assert_eq!(seen.audit.agreement.forks.decisions, u64::from(born));
+}
+
+#[test]
+fn wakeups_that_never_end_are_given_up() {
+    let begun = 70_000;
+    let mut script = Script::new();
+    script.runs(0, 100);
+    for wakeup in 0..begun {
+        script.after(1).waking(0, 200 + wakeup % 300, 4);
+    }
+    let seen = script.audit("v6.0");
+    assert_eq!(seen.no_placement(NoPlacement::NoEnd), u64::from(begun));
+    assert_eq!(seen.audit.repairs.wakeups_without_end, u64::from(begun));
+}

@@ -1,0 +1,62 @@
+//! A simulated trace with its decisions: the policy of the kernel that it was simulated with must
+//! take each of them again as it was taken.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const MACHINE: &str = "numa:2 l3:2 core:4 pu:2";
+const KERNELS: [&str; 3] = ["v6.0", "v6.12", "v6.18"];
+const POLICIES: [&str; 3] = ["baseline", "short-task", "hint:wake_affine+fork_affine"];
+/// With what fits into a moment, and the decisions to be expected at least.
+const WORKLOADS: [(&str, &str, u64); 3] = [
+    ("hackbench", "groups=2;fds=8;loops=100", 100),
+    ("schbench", "workers=6;messengers=2;warmup_ms=50;window_ms=150", 20),
+    ("context_switch1", "instances=10;warmup_ms=10;window_ms=20", 1_000),
+];
+
+fn placewise(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::cargo_bin("placewise").unwrap().args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn simulate(trace: &str, kernel: &str, (workload, case, _): (&str, &str, u64), policy: &str) {
+    let what = ["--workload", workload, "--case", case, "--policy", policy, "--runs", "1"];
+    let to = ["--machine", MACHINE, "--kernel", kernel, "--trace-decisions", "--trace", trace];
+    placewise(&[&["compare"], &what[..], &to].concat());
+}
+
+fn audit(trace: &str) -> Value {
+    serde_json::from_slice(&placewise(&["audit", trace, "--format", "json"])).unwrap()
+}
+
+/// How often the trace has this event.
+fn count(trace: &str, event: &str) -> u64 {
+    let text = std::fs::read_to_string(Path::new(trace)).unwrap();
+    text.lines().filter(|line| line.contains(event)).count() as u64
+}
+
+/// Machine, kernel and policy are those of the trace's header.
+#[test]
+fn every_recorded_decision_is_taken_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace.txt");
+    let trace = trace.to_str().unwrap();
+    for kernel in KERNELS {
+        for workload in WORKLOADS {
+            for policy in POLICIES {
+                simulate(trace, kernel, workload, policy);
+                let agreement = &audit(trace)["agreement"];
+                let which = format!("{kernel}, {workload:?}, {policy}: {agreement}");
+                let (wakeups, forks) =
+                    (agreement["wakeups"].as_u64().unwrap(), agreement["forks"].as_u64().unwrap());
+                assert!(wakeups >= workload.2, "{which}");
+                assert_eq!(wakeups + forks, count(trace, " placewise_select_task_rq: "), "{which}");
+                assert_eq!(agreement["exact_cpu_pct"], 100.0, "{which}");
+                assert_eq!(agreement["forks_exact_cpu_pct"], 100.0, "{which}");
+            }
+        }
+    }
+}
