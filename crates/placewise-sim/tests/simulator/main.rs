@@ -10,3 +10,4 @@ mod placement;
 mod properties;
 mod scheduling;
 mod trace;
+mod wakers;
