@@ -110,14 +110,31 @@ fn a_task_that_forks_itself_or_forks_the_idle_task_does_no_harm() {
 fn seventy_thousand_tasks_that_live_are_too_many() {
     let born = 70_000;
     let mut script = Script::new();
-    script.runs(0, 1);
+    script.runs(0, 1).waking(0, 999, 4);
     for pid in 1_000..1_000 + born {
         script.after(1).fork(0, pid).wakeup_new(0, pid, pid % 16);
     }
+    for pid in 10_000..1_000 + born {
+        script.wakeup(0, pid, pid % 16);
+    }
     let seen = script.audit("v6.0");
     let room = NR_TASKS - FIRST_TASK;
-    assert_eq!(seen.audit.repairs.forgotten_tasks, u64::from(born + 1 - room));
+    assert_eq!(seen.audit.repairs.forgotten_tasks, u64::from(born + 2 - room));
     assert_eq!(seen.audit.agreement.forks.decisions, u64::from(born));
+    // Who has the number of the wakee now does not end its wakeup.
+    assert_eq!(seen.no_placement(NoPlacement::NoEnd), 1);
+}
+
+#[test]
+fn seventy_thousand_tasks_that_die_are_not() {
+    let mut script = Script::new();
+    script.runs(0, 1);
+    for pid in 1_000..71_000 {
+        script.after(1).fork(0, pid).wakeup_new(0, pid, 4).switch(4, "R", pid).switch(4, "X", 0);
+    }
+    let seen = script.audit("v6.0");
+    assert_eq!(seen.audit.repairs.forgotten_tasks, 0);
+    assert_eq!(seen.audit.agreement.forks.decisions, 70_000);
 }
 
 #[test]
