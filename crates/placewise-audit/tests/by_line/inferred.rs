@@ -143,6 +143,17 @@ fn a_device_wakes_for_itself() {
 }
 
 #[test]
+fn a_waker_that_exits_is_not_sync() {
+    let mut script = sync_wakeups(3);
+    script.event(0, "sched_process_exit: comm=waker pid=100 prio=120");
+    script.named(250, "wakee").runs(4, 250).sleeps(4).after(1_000);
+    script.waking(0, 250, 4).wakeup(4, 250, 4);
+    let seen = script.audit("v6.0");
+    assert!(seen.decision(250).believed.sync);
+    assert_ne!(u32::from(seen.decision(250).decision.affine), AFFINE_SYNC);
+}
+
+#[test]
 fn the_tick_is_where_soft_interrupts_wake() {
     let phase = |times: u32| {
         let mut script = Script::new();

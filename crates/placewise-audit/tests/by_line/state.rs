@@ -66,6 +66,7 @@ fn a_child_has_the_wake_flips_of_its_parent() {
     let flips = with_task(&script, 100, |_, task, _| task.wakee_flips);
     assert_eq!(flips, 6, "whatever has been tried beside");
     assert_eq!(with_task(&script, 300, |_, task, _| task.wakee_flips), flips);
+    assert_eq!(with_task(&script, 200, |_, task, _| task.wakee_flips), 0, "it wakes nobody");
 }
 
 /// post_init_entity_util_avg()

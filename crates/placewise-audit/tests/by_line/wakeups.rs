@@ -154,6 +154,19 @@ fn a_pending_wakeup_makes_its_cpu_busy_until_it_arrives() {
 }
 
 #[test]
+fn a_wakee_that_moves_is_pending_from_its_migration() {
+    let second_wakeup = |to: u32| {
+        let mut script = Script::new();
+        script.runs(0, 100).runs(4, 101).runs(6, 200).sleeps(6).runs(5, 201).sleeps(5);
+        script.after(1_000).waking(0, 200, 6).migrate(0, 200, 6, to);
+        script.waking(4, 201, 5).wakeup(5, 201, 5).wakeup(to, 200, to);
+        script.audit("v6.0").decision(201).predicted
+    };
+    assert_eq!(second_wakeup(7), 5);
+    assert_ne!(second_wakeup(5), 5);
+}
+
+#[test]
 fn without_sched_wakeup_the_wakee_arrives_where_it_runs_next() {
     let mut script = asleep(4);
     script.waking(0, 200, 4).migrate(0, 200, 4, 5).after(20).switch(5, "R", 200).after(10);
