@@ -412,3 +412,56 @@ fn largest_cases_stay_in_range() {
         assert_eq!(build(name, &case).unwrap().check(), Ok(()));
     }
 }
+
+#[test]
+fn stream_meets_before_and_after_every_loop() {
+    let (threads, runs) = (5, 4);
+    let workload = workload("stream", &format!("threads={threads};runs={runs};elements=1000000"));
+    let mut run = Interpreter::new(&workload);
+    assert_eq!(run.run(Nanos::MAX), End::AllExited);
+    assert_eq!(run.tasks.len(), threads);
+    let loops = 2 + 4 * runs;
+    let streams = run.steps_where(|step| matches!(step.op, Op::Stream { .. }));
+    assert_eq!(streams.len(), threads * loops);
+    // Nobody is in a loop that somebody has not come to yet.
+    for (number, together) in streams.chunks(threads).enumerate() {
+        let mut tasks: Vec<_> = together.iter().map(|step| step.task).collect();
+        tasks.sort_unstable();
+        assert_eq!(tasks, (0..threads).collect::<Vec<_>>(), "loop {number}");
+        assert!(together.iter().all(|step| step.op == together[0].op), "loop {number}");
+    }
+    // Each new thread wakes main before anything else, and main waits for each.
+    for thread in 1..threads {
+        let first = run.steps_where(|step| step.task == thread)[0];
+        assert_eq!((first.op, first.index), (Op::WakeParent, 0));
+    }
+    let waits = run.steps_where(|step| matches!(step.op, Op::Wait { .. }));
+    assert_eq!(waits.len(), threads - 1);
+    let timed = run.steps_where(|step| matches!(step.op, Op::EndSection { .. }));
+    assert_eq!(timed.len(), 4 * (runs - 1), "the first run is not timed");
+}
+
+#[test]
+fn lu_passes_every_plane_on_from_thread_to_thread() {
+    let threads = 6;
+    let workload = workload("lu", &format!("threads={threads};burners=1;plane_us=600"));
+    let mut run = Interpreter::new(&workload);
+    assert_eq!(run.run(2_000 * MS), End::TimeUp);
+    let raises = run.steps_where(|step| matches!(step.op, Op::RaiseFlag { .. }));
+    let lowers = run.steps_where(|step| matches!(step.op, Op::LowerFlag { .. }));
+    for flag in 0..threads - 1 {
+        let of_flag = |steps: &[Step]| -> Vec<Step> {
+            steps.iter().copied().filter(|step| step.index == flag).collect()
+        };
+        let (raises, lowers) = (of_flag(&raises), of_flag(&lowers));
+        assert!(lowers.len() > 160 && raises.len() - lowers.len() <= 1, "flag {flag}");
+        assert!(raises.iter().all(|step| step.task == raises[0].task));
+        assert!(lowers.iter().all(|step| step.task == lowers[0].task));
+        // A plane is taken only once it has been worked on to the left.
+        assert!(raises.iter().zip(&lowers).all(|(raise, lower)| raise.time <= lower.time));
+        // The pipeline is filled stage by stage: 600 us are for 76 threads.
+        let start = raises[0].time - run.steps_where(|step| step.op == Op::Start)[0].time;
+        assert_eq!(start, (flag as u64 + 1) * 7_600_000);
+    }
+    assert!(run.count > 160);
+}

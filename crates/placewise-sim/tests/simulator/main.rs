@@ -9,5 +9,6 @@ mod output;
 mod placement;
 mod properties;
 mod scheduling;
+mod streaming;
 mod trace;
 mod wakers;
