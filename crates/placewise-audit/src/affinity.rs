@@ -161,3 +161,150 @@ fn bound_to(name: &str, cpu: u32) -> Option<u32> {
     let named = rest.split([':', '-', '+']).next()?.parse().ok()?;
     (kind == "kworker" || named == cpu).then_some(named)
 }
+
+#[cfg(test)]
+mod tests {
+    use placewise_machine::load;
+    use placewise_policy::FIRST_TASK;
+
+    use super::*;
+
+    const ONE: TaskId = FIRST_TASK;
+    const OTHER: TaskId = FIRST_TASK + 1;
+    const OTHER_NAME: TaskId = FIRST_TASK + 2;
+
+    struct World {
+        affinity: Affinity,
+        tasks: Tasks,
+    }
+
+    impl World {
+        /// 16 CPUs; two tasks of one name and one of another.
+        fn new(stated: &[(u32, usize)]) -> Self {
+            let stated = stated.iter().map(|&(pid, cpu)| (pid, CpuSet::single(cpu))).collect();
+            let mut tasks = Tasks::new();
+            for (pid, name) in [(100, "same"), (101, "same"), (102, "other")] {
+                tasks.mention(pid, name, None, &mut Vec::new()).unwrap();
+            }
+            let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
+            World { affinity: Affinity::new(&machine, stated), tasks }
+        }
+
+        fn see(&mut self, task: TaskId, cpu: u32) {
+            self.affinity.see(task, self.tasks.get(task).name, cpu);
+        }
+
+        /// The policy would have put it on CPU 9, the kernel did on 4.
+        fn refuse(&mut self, task: TaskId, times: u32) {
+            for _ in 0..times {
+                self.affinity.judge(task, self.tasks.get(task).name, 9, 4);
+            }
+        }
+
+        fn cpus(&mut self, task: TaskId) -> Vec<usize> {
+            self.affinity.of(task, 4, &self.tasks).cpus.iter().collect()
+        }
+
+        fn is_held(&mut self, task: TaskId) -> bool {
+            self.cpus(task).len() < 16
+        }
+    }
+
+    #[test]
+    fn refusals_in_a_row_hold_a_task_to_where_it_was_seen() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.see(ONE, 6);
+        world.refuse(ONE, REFUSALS - 1);
+        assert!(!world.is_held(ONE));
+        world.refuse(ONE, 1);
+        assert_eq!(world.cpus(ONE), [4, 6]);
+        assert_eq!(world.affinity.nr_held(), 1);
+    }
+
+    #[test]
+    fn where_it_goes_of_itself_ends_the_row() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.refuse(ONE, REFUSALS - 1);
+        world.see(ONE, 5);
+        world.refuse(ONE, REFUSALS - 1);
+        assert!(!world.is_held(ONE));
+    }
+
+    #[test]
+    fn an_answer_where_it_was_seen_is_no_refusal() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.see(ONE, 9);
+        world.refuse(ONE, 10);
+        assert!(!world.is_held(ONE));
+    }
+
+    #[test]
+    fn an_escape_widens_and_too_many_set_it_free() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.refuse(ONE, REFUSALS);
+        for escape in 1..ESCAPES_MAX {
+            let before = world.affinity.generation();
+            world.see(ONE, 10 + escape);
+            assert_ne!(world.affinity.generation(), before, "answers change");
+            assert_eq!(world.cpus(ONE).len() as u32, 1 + escape);
+        }
+        world.see(ONE, 15);
+        assert!(!world.is_held(ONE));
+        world.refuse(ONE, 10);
+        assert!(!world.is_held(ONE), "for good");
+    }
+
+    #[test]
+    fn what_holds_a_name_holds_its_tasks_until_one_escapes() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.see(OTHER, 5);
+        world.refuse(ONE, REFUSALS_OF_NAME - 1);
+        assert!(!world.is_held(OTHER));
+        world.refuse(OTHER, 1);
+        assert_eq!(world.cpus(OTHER), [4, 5]);
+        assert!(!world.is_held(OTHER_NAME));
+    }
+
+    #[test]
+    fn a_child_is_held_as_its_parent_is() {
+        let mut world = World::new(&[]);
+        world.see(ONE, 4);
+        world.affinity.inherit(OTHER_NAME, ONE);
+        assert!(!world.is_held(OTHER_NAME), "neither is its parent");
+        world.refuse(ONE, REFUSALS);
+        world.affinity.inherit(OTHER_NAME, ONE);
+        assert_eq!(world.cpus(OTHER_NAME), [4]);
+        world.affinity.forget(OTHER_NAME);
+        assert!(!world.is_held(OTHER_NAME));
+    }
+
+    #[test]
+    fn the_header_knows_better() {
+        let mut world = World::new(&[(100, 3)]);
+        world.see(ONE, 4);
+        world.refuse(ONE, REFUSALS);
+        assert_eq!(world.cpus(ONE), [3]);
+        assert!(!world.affinity.of(ONE, 4, &world.tasks).inferred);
+    }
+
+    /// An affinity to CPUs that the machine does not have says nothing.
+    #[test]
+    fn a_stated_affinity_without_a_cpu_of_the_machine_is_none() {
+        let mut world = World::new(&[(100, 500)]);
+        assert_eq!(world.cpus(ONE).len(), 16);
+    }
+
+    #[test]
+    fn threads_of_a_cpu_have_it_in_their_name() {
+        assert_eq!(bound_to("kworker/3:1H", 7), Some(3), "wherever it is seen");
+        assert_eq!(bound_to("ksoftirqd/3", 3), Some(3));
+        assert_eq!(bound_to("ksoftirqd/3", 4), None, "some program may be called so");
+        assert_eq!(bound_to("kworker/u64:2", 3), None);
+        assert_eq!(bound_to("bash", 3), None);
+    }
+}

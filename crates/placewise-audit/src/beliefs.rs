@@ -105,3 +105,84 @@ impl Beliefs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYNC: Hypothesis = Hypothesis { sync: true, wide: false };
+    const WIDE: Hypothesis = Hypothesis { sync: false, wide: true };
+    const BOTH: Hypothesis = Hypothesis { sync: true, wide: true };
+
+    /// Which hypotheses explain an outcome that only `right` explain.
+    fn only(right: &[Hypothesis]) -> [Option<bool>; 4] {
+        Hypothesis::ALL.map(|hypothesis| Some(right.contains(&hypothesis)))
+    }
+
+    fn taught(lessons: &[[Option<bool>; 4]]) -> Beliefs {
+        let mut beliefs = Beliefs::default();
+        for &lesson in lessons {
+            assert!(beliefs.wants_trial(1, 2, false));
+            beliefs.learn(1, 2, lesson);
+        }
+        beliefs
+    }
+
+    #[test]
+    fn what_explains_the_outcomes_is_believed() {
+        assert_eq!(Beliefs::default().of(1, 2, true), Hypothesis::default());
+        assert_eq!(taught(&[only(&[SYNC, BOTH])]).of(1, 2, true), SYNC, "the simpler of equals");
+        assert_eq!(taught(&[only(&[WIDE])]).of(1, 2, true), WIDE);
+        let changed = [only(&[SYNC]), only(&[WIDE]), only(&[WIDE])];
+        assert_eq!(taught(&changed).of(1, 2, true), WIDE);
+    }
+
+    #[test]
+    fn a_pair_is_in_order() {
+        assert_eq!(taught(&[only(&[SYNC])]).of(2, 1, true), Hypothesis::default());
+    }
+
+    #[test]
+    fn what_cannot_be_sync_is_not_believed_to_be() {
+        let mut beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
+        assert_eq!(beliefs.of(1, 2, false), WIDE);
+        assert_eq!((beliefs.counts.sync, beliefs.counts.wide), (0, 1));
+    }
+
+    #[test]
+    fn an_outcome_that_all_or_none_explain_teaches_nothing() {
+        let lessons = [only(&[SYNC]), only(&[]), only(&Hypothesis::ALL)];
+        let beliefs = taught(&lessons);
+        assert_eq!(beliefs.pairs[&(1, 2)].scores, [-1, 1, -1, -1]);
+    }
+
+    /// So that it can change within a few wakeups.
+    #[test]
+    fn no_belief_is_stronger_than_the_limit() {
+        let mut lessons = vec![only(&[SYNC]); 100];
+        assert_eq!(taught(&lessons).pairs[&(1, 2)].scores, [-8, 8, -8, -8]);
+        lessons.extend([only(&[WIDE]); 9]);
+        assert_eq!(taught(&lessons).of(1, 2, true), WIDE);
+    }
+
+    #[test]
+    fn later_wakeups_are_tried_when_they_were_not_explained_or_now_and_then() {
+        let mut beliefs = Beliefs::default();
+        let tried = (0..TRIALS).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        assert_eq!(tried as u32, TRIALS);
+        let later = (0..10 * SAMPLE).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        assert_eq!(later, 10);
+        assert!(beliefs.wants_trial(1, 2, false));
+    }
+
+    #[test]
+    fn pairs_beyond_the_limit_are_not_learned() {
+        let mut beliefs = Beliefs::default();
+        for waker in 0..PAIRS_MAX as u32 {
+            assert!(beliefs.wants_trial(waker, 2, true));
+        }
+        assert!(!beliefs.wants_trial(u32::MAX, 2, false));
+        beliefs.learn(u32::MAX, 2, only(&[SYNC]));
+        assert_eq!(beliefs.of(u32::MAX, 2, true), Hypothesis::default());
+    }
+}

@@ -139,3 +139,92 @@ impl Queues {
 fn running(current: TaskId) -> Option<TaskId> {
     (current >= FIRST_TASK).then_some(current)
 }
+
+#[cfg(test)]
+mod tests {
+    use placewise_machine::load;
+    use placewise_policy::Policy;
+
+    use super::*;
+
+    const ONE: TaskId = FIRST_TASK;
+    const OTHER: TaskId = FIRST_TASK + 1;
+    const CPU: u32 = 3;
+
+    /// `ONE` runs, and has for `ran`, while `OTHER` waits.
+    fn queues(kernel: &str, ran: u64) -> Queues {
+        let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
+        let profile = Policy::parse(kernel, "baseline").unwrap().profile;
+        let mut queues = Queues::new(&machine, &profile);
+        for task in [ONE, OTHER] {
+            queues.meet(task, 1024);
+            queues.enqueue(CPU, CPU, task, Enqueue::Wakeup);
+        }
+        queues.take(CPU, ONE);
+        queues.account(CPU, ONE, ran);
+        queues
+    }
+
+    #[test]
+    fn who_has_had_more_than_its_share_stays_queued() {
+        assert!(queues("v6.12", 3_000_000).delays(CPU, ONE));
+        let mut behind = queues("v6.12", 3_000_000);
+        behind.put_back(CPU, ONE);
+        behind.take(CPU, OTHER);
+        behind.account(CPU, OTHER, 1_000_000);
+        assert!(!behind.delays(CPU, OTHER));
+    }
+
+    /// Its run time may have been longer than the trace's clock tells.
+    #[test]
+    fn in_doubt_it_stays() {
+        assert!(queues("v6.12", 0).delays(CPU, ONE));
+    }
+
+    #[test]
+    fn who_is_alone_leaves() {
+        let mut queues = queues("v6.12", 3_000_000);
+        queues.dequeue(CPU, ONE, OTHER, Dequeue::Sleep);
+        assert!(!queues.delays(CPU, ONE));
+    }
+
+    #[test]
+    fn before_delayed_dequeue_all_leave() {
+        for kernel in ["v5.10", "v6.0"] {
+            assert!(!queues(kernel, 3_000_000).delays(CPU, ONE), "{kernel}");
+            assert_eq!(queues(kernel, 0).waiting(CPU), None);
+        }
+    }
+
+    /// A lag that it has spent asleep does not keep it back when it comes again.
+    #[test]
+    fn a_spent_lag_is_none() {
+        let eligible = |spent: bool| {
+            let mut queues = queues("v6.12", 3_000_000);
+            queues.dequeue(CPU, ONE, ONE, Dequeue::Sleep);
+            queues.take(CPU, OTHER);
+            if spent {
+                queues.spend_lag(ONE);
+            }
+            queues.enqueue(CPU, OTHER, ONE, Enqueue::Wakeup);
+            queues.put_back(CPU, OTHER);
+            queues.pick(CPU)
+        };
+        assert_eq!(eligible(false), Some(OTHER));
+        assert_eq!(eligible(true), Some(ONE), "neither is ahead, and it has the earlier deadline");
+    }
+
+    #[test]
+    fn a_heavy_task_has_a_larger_share() {
+        let mut queues = queues("v6.12", 0);
+        queues.put_back(CPU, ONE);
+        queues.dequeue(CPU, CPU, ONE, Dequeue::Sleep);
+        queues.reweight(ONE, 88_761);
+        queues.enqueue(CPU, CPU, ONE, Enqueue::Wakeup);
+        queues.take(CPU, ONE);
+        queues.account(CPU, ONE, 100_000);
+        let ahead =
+            queues.entities[ONE as usize].vruntime - queues.entities[OTHER as usize].vruntime;
+        assert!(ahead.abs() < 2_000, "{ahead}");
+    }
+}

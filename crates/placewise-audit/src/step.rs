@@ -82,3 +82,31 @@ impl PrevState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_what_the_kernel_prints() {
+        for (text, state) in [
+            ("R", PrevState::Runnable),
+            ("R+", PrevState::Runnable),
+            // Preempted on its way to sleep, it stays queued.
+            ("S+", PrevState::Runnable),
+            ("D|K+", PrevState::Runnable),
+            ("S", PrevState::Asleep),
+            ("D", PrevState::Asleep),
+            ("I", PrevState::Asleep),
+            ("D|K", PrevState::Asleep),
+            ("X", PrevState::Dead),
+            ("Z", PrevState::Dead),
+            ("T", PrevState::Stopped),
+            ("t", PrevState::Stopped),
+            ("P", PrevState::Stopped),
+            ("", PrevState::Stopped),
+        ] {
+            assert_eq!(PrevState::parse(text), state, "{text}");
+        }
+    }
+}

@@ -193,3 +193,96 @@ fn comm_bytes(comm: &str) -> Comm {
     bytes[..length].copy_from_slice(&comm.as_bytes()[..length]);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mention(tasks: &mut Tasks, pid: u32, comm: &str) -> TaskId {
+        tasks.mention(pid, comm, None, &mut Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn a_pid_is_one_task_until_it_is_released() {
+        let mut tasks = Tasks::new();
+        let one = mention(&mut tasks, 5, "one");
+        assert_eq!(mention(&mut tasks, 5, "one"), one);
+        tasks.release_pid(one);
+        assert_eq!(tasks.find(5), None);
+        let other = mention(&mut tasks, 5, "other");
+        assert_ne!(other, one);
+        // The end of the first says nothing of the second.
+        tasks.release_pid(one);
+        assert_eq!(tasks.find(5), Some(other));
+        assert_eq!((tasks.name_of(one), tasks.name_of(other)), ("one", "other"));
+    }
+
+    #[test]
+    fn a_number_that_is_free_is_taken_first() {
+        let mut tasks = Tasks::new();
+        let one = mention(&mut tasks, 5, "one");
+        mention(&mut tasks, 6, "two");
+        tasks.release_pid(one);
+        tasks.reuse(one);
+        assert_eq!(mention(&mut tasks, 7, "three"), one);
+        assert_eq!((tasks.name_of(one), tasks.get(one).prio), ("three", DEFAULT_PRIO));
+    }
+
+    #[test]
+    fn a_task_that_becomes_another_program_has_its_name() {
+        let mut tasks = Tasks::new();
+        let task = mention(&mut tasks, 5, "sh");
+        mention(&mut tasks, 5, "ls");
+        assert_eq!(tasks.name_of(task), "ls");
+        mention(&mut tasks, 5, "");
+        assert_eq!(tasks.name_of(task), "ls", "no name is none");
+    }
+
+    #[test]
+    fn the_priority_is_the_last_one_told() {
+        let mut tasks = Tasks::new();
+        let task = tasks.mention(5, "sh", Some(139), &mut Vec::new()).unwrap();
+        mention(&mut tasks, 5, "sh");
+        assert_eq!(tasks.get(task).prio, 139);
+    }
+
+    #[test]
+    fn who_was_mentioned_longest_ago_makes_room() {
+        let mut tasks = Tasks::new();
+        let room = NR_TASKS - FIRST_TASK;
+        for pid in 1..=room {
+            mention(&mut tasks, pid, "x");
+        }
+        mention(&mut tasks, 1, "x");
+        let mut forgotten = Vec::new();
+        let new = tasks.mention(room + 1, "x", None, &mut forgotten).unwrap();
+        assert_eq!(forgotten, [new], "it has the place of the one that went");
+        assert_eq!(
+            (tasks.find(1).is_some(), tasks.find(2), tasks.find(room + 1)),
+            (true, None, Some(new))
+        );
+    }
+
+    #[test]
+    fn names_beyond_the_limit_share_one() {
+        let mut tasks = Tasks::new();
+        for name in 0..NAMES_MAX {
+            mention(&mut tasks, 5, &format!("name{name}"));
+        }
+        let task = mention(&mut tasks, 6, "one too many");
+        assert_eq!(tasks.name_of(task), OTHER_NAMES);
+        assert_eq!(tasks.nr_names(), NAMES_MAX);
+    }
+
+    #[test]
+    fn a_pid_that_no_kernel_gives_is_none() {
+        assert_eq!(Tasks::new().mention(PID_MAX, "x", None, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn names_are_cut_where_they_may_not_be() {
+        let mut tasks = Tasks::new();
+        let task = mention(&mut tasks, 5, "fifteen bytes \u{e9}\u{e9}");
+        assert!(tasks.name_of(task).starts_with("fifteen bytes \u{e9}"));
+    }
+}

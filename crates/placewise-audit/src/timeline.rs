@@ -321,6 +321,9 @@ impl Timeline {
             Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
             Readings::Fork(_) | Readings::Exec(_) => 0,
         };
+        for cpu in [decision.waking_cpu, decision.prev_cpu, decision.result_cpu] {
+            self.known_cpu(cpu.into())?;
+        }
         Some(recorded::Tasks {
             placed: self.tasks.find(decision.pid)?,
             waker: find(decision.waker_pid, decision.waking_cpu)?,

@@ -105,6 +105,11 @@ impl<'a> CostModel<'a> {
         bytes.div_ceil(LINE)
     }
 
+    /// Copying a message whose lines are near.
+    pub fn copy(&self, bytes: u32) -> Time {
+        u64::from(bytes) * self.figures.copy_ns_per_kib / 1024
+    }
+
     /// Refilling the caches with a task's footprint after it moved.
     pub fn refill(&self, footprint_kib: u32, from: u32, to: u32) -> Time {
         let per_kib = self.by_distance(&self.figures.refill_ns_per_kib, from, to);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::event_queue::Time;
 use crate::task::Resume;
-use crate::wakeup::Placed;
+use crate::wakeup::{Placed, WakerContext};
 use placewise_policy::BalanceWalk;
 
 /// No visit under way.
@@ -75,13 +75,14 @@ pub struct Cpu {
     pub need_resched: bool,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<u32>,
-    /// The waking in task context.
+    /// The waking that the current task has left to do.
     pub wakees: VecDeque<u32>,
     pub wake_sync: bool,
+    pub wake_context: WakerContext,
     /// What each wakeup costs beside itself, when each is a system call of its own.
     pub wake_call_ns: Time,
     pub then: Then,
-    /// The wakeups under way, in task and in interrupt context.
+    /// The wakeups under way, of the current task and in hard interrupt context.
     pub placed: Option<Placed>,
     pub interrupt_placed: Option<Placed>,
     /// Time that the kernel has spent here and that has not passed yet.
@@ -137,6 +138,7 @@ impl Cpu {
             prev: None,
             wakees: VecDeque::new(),
             wake_sync: false,
+            wake_context: WakerContext::Task,
             wake_call_ns: 0,
             then: Then::Next,
             placed: None,

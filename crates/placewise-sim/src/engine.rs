@@ -28,6 +28,7 @@ use crate::costs::CostModel;
 use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
 use crate::measure::Measurement;
+use crate::occupancy::Occupancy;
 use crate::outcome::Outcome;
 use crate::sync::{Barrier, Condition, Flag, Gate, Mutex};
 use crate::task::{Task, TaskState};
@@ -66,6 +67,7 @@ pub struct Engine<'a> {
     /// CPUs of each LLC that are not idle, and since when that is none.
     pub llc_busy: Vec<(u32, Time)>,
     pub measurement: Measurement,
+    pub occupancy: Occupancy,
     pub trace: Option<&'a mut dyn Sink>,
     pub traces_decisions: bool,
     pub hint: u8,
@@ -136,6 +138,7 @@ impl<'a> Engine<'a> {
             timers: vec![None; workload.timers as usize],
             llc_busy: vec![(0, 0); state.root.nr_llcs as usize],
             measurement: Measurement::new(workload),
+            occupancy: Occupancy::new(machine, workload),
             policy: state,
             traces_decisions: trace.as_ref().is_some_and(|sink| sink.takes_decisions()),
             trace,
@@ -214,6 +217,9 @@ impl<'a> Engine<'a> {
         self.start();
         let mut begin = self.snapshot();
         while let Some((time, slot)) = self.queue.pop() {
+            if self.occupancy.is_due(time) {
+                self.look_at_occupancy(time.min(self.measurement.end()));
+            }
             if self.measurement.is_over(time) {
                 self.now = self.measurement.end();
                 break;
@@ -221,6 +227,7 @@ impl<'a> Engine<'a> {
             self.now = time;
             if self.measurement.window_begins(time) {
                 begin = self.snapshot();
+                self.occupancy.start(time);
             }
             self.measurement.events += 1;
             match self.slot_of(slot) {

@@ -19,6 +19,7 @@ mod idle;
 mod interrupt;
 mod invariants;
 mod measure;
+mod occupancy;
 mod ops;
 mod outcome;
 mod schedstat;

@@ -14,11 +14,19 @@ use crate::cpu::{Activity, Then};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::{Resume, TaskState};
+use crate::wakeup::WakerContext;
 
 /// Computing ends a segment once it is this long: a task may do nothing else for ever.
 const LONG_SEGMENT: Time = 1_000_000;
 /// A need to reschedule waits for the end of an operation that is this near.
 pub const NEAR_END: Time = 5_000;
+
+/// Which end of a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Writer,
+    Reader,
+}
 
 impl Engine<'_> {
     pub fn op(&self, task: u32) -> Op {
@@ -28,6 +36,11 @@ impl Engine<'_> {
 
     pub fn object(&self, task: u32, object: Object) -> usize {
         object.index(self.tasks[task as usize].base)
+    }
+
+    /// What `object` means for the task whose message was read last.
+    fn object_of_peer(&self, task: u32, object: Object) -> usize {
+        object.index(self.tasks[task as usize].peer)
     }
 
     /// The current task goes on where it is in its program.
@@ -90,8 +103,17 @@ impl Engine<'_> {
     fn operation_cost(&mut self, cpu: u32, task: u32, op: Op, begin: Time) -> Time {
         let figures = self.costs.figures;
         let figure = match op {
-            Op::Send { channel, bytes } | Op::Receive { channel, bytes } => {
-                return self.transfer_cost(cpu, task, channel, bytes, begin);
+            Op::Send { channel, bytes } => {
+                let channel = self.object(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
+            }
+            Op::Receive { channel, bytes } => {
+                let channel = self.object(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Reader, bytes, begin);
+            }
+            Op::Reply { channel, bytes } => {
+                let channel = self.object_of_peer(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
             }
             Op::Fork { .. } => figures.fork_ns,
             Op::Stream { bytes, .. } => {
@@ -118,27 +140,49 @@ impl Engine<'_> {
     fn transfer_cost(
         &mut self,
         cpu: u32,
-        task: u32,
-        channel: Object,
+        index: usize,
+        side: Side,
         bytes: u32,
         begin: Time,
     ) -> Time {
         let figures = self.costs.figures;
-        let index = self.object(task, channel);
         let channel = &self.channels[index];
         let copy = match channel.kind() {
             ChannelKind::Pipe => figures.pipe_message_ns,
-            ChannelKind::UnixSocket => figures.socket_message_ns,
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => figures.socket_message_ns,
+            ChannelKind::LoopbackTcp => figures.tcp_message_ns + self.costs.copy(bytes),
+            ChannelKind::LoopbackUdp => figures.udp_message_ns + self.costs.copy(bytes),
+            ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
-        let lines = figures.channel_lines + CostModel::lines_of(bytes);
-        let transfer = self.costs.cache_lines(lines, channel.last_cpu, cpu);
+        let transfer = match channel.kind() {
+            ChannelKind::Pipe | ChannelKind::UnixSocket => {
+                let lines = figures.channel_lines + CostModel::lines_of(bytes);
+                self.costs.cache_lines(lines, channel.last_cpu, cpu)
+            }
+            _ => self.costs.cache_lines(figures.channel_lines, channel.last_cpu, cpu),
+        };
+        // Long messages stream, and only to the reader: the writer fills new buffers.
+        let streamed = match (channel.kind(), side) {
+            (ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp, Side::Reader) => {
+                let lines = CostModel::lines_of(bytes).div_ceil(figures.copy_overlap);
+                self.costs.cache_lines(lines, channel.written_on, cpu)
+            }
+            _ => 0,
+        };
         let call = self.costs.draw(figures.syscall_ns);
-        let inside = self.costs.draw(copy) + transfer;
+        let inside = self.costs.draw(copy) + transfer + streamed;
         let channel = &mut self.channels[index];
-        let entered = channel.busy_until.max(begin + call);
-        channel.busy_until = entered + inside;
+        let mut left = begin + call + inside;
+        // Polled sockets have a lock each.
+        if channel.kind() != ChannelKind::PolledSockets {
+            left = left.max(channel.busy_until + inside);
+            channel.busy_until = left;
+        }
         channel.last_cpu = cpu;
-        channel.busy_until - begin
+        if side == Side::Writer {
+            channel.written_on = cpu;
+        }
+        left - begin
     }
 
     /// Runs what is left of the current task's segment.
@@ -249,11 +293,22 @@ impl Engine<'_> {
     /// What an operation does: it may leave wakees with the CPU, and says how the task goes on.
     fn effect(&mut self, cpu: u32, task: u32, op: Op) -> Then {
         self.cpus[cpu as usize].wake_sync = false;
+        self.cpus[cpu as usize].wake_context = WakerContext::Task;
         self.cpus[cpu as usize].wake_call_ns = 0;
         self.tasks[task as usize].woken_early = false;
         match op {
-            Op::Send { channel, bytes } => self.send(cpu, task, channel, bytes),
-            Op::Receive { channel, bytes } => self.receive(cpu, task, channel, bytes),
+            Op::Send { channel, bytes } => {
+                let channel = self.object(task, channel);
+                self.send(cpu, task, channel, bytes)
+            }
+            Op::Receive { channel, bytes } => {
+                let channel = self.object(task, channel);
+                self.receive(cpu, task, channel, bytes)
+            }
+            Op::Reply { channel, bytes } => {
+                let channel = self.object_of_peer(task, channel);
+                self.send(cpu, task, channel, bytes)
+            }
             Op::GateWait { gate } => self.gate_wait(task, gate),
             Op::GateOpen { gate } => self.gate_open(cpu, task, gate),
             Op::Enlist { list } => {
@@ -330,11 +385,11 @@ impl Engine<'_> {
         }
     }
 
-    fn send(&mut self, cpu: u32, task: u32, channel: Object, bytes: u32) -> Then {
-        let index = self.object(task, channel);
+    fn send(&mut self, cpu: u32, task: u32, index: usize, bytes: u32) -> Then {
         let rule = self.policy.profile.pipe_wakes;
+        let sender = self.tasks[task as usize].base;
         let channel = &mut self.channels[index];
-        let Some(wake) = channel.send(bytes, rule) else {
+        let Some(wake) = channel.send(bytes, sender, rule) else {
             channel.writers.push_back(task);
             return Then::Block(Resume::Retry);
         };
@@ -345,10 +400,12 @@ impl Engine<'_> {
         Then::Next
     }
 
-    fn receive(&mut self, cpu: u32, task: u32, channel: Object, bytes: u32) -> Then {
-        let index = self.object(task, channel);
+    fn receive(&mut self, cpu: u32, task: u32, index: usize, bytes: u32) -> Then {
         let rule = self.policy.profile.pipe_wakes;
         let channel = &mut self.channels[index];
+        if let Some(sender) = channel.next_sender() {
+            self.tasks[task as usize].peer = sender;
+        }
         let Some(wake) = channel.receive(bytes, rule) else {
             channel.readers.push_back(task);
             return Then::Block(Resume::Retry);
@@ -363,7 +420,13 @@ impl Engine<'_> {
     fn wake_channel(&mut self, cpu: u32, channel: usize, wake: Wake) {
         let channel = &mut self.channels[channel];
         let cpu = &mut self.cpus[cpu as usize];
-        cpu.wake_sync = true;
+        (cpu.wake_sync, cpu.wake_context) = match channel.kind() {
+            ChannelKind::Pipe | ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+                (true, WakerContext::Task)
+            }
+            ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp => (true, WakerContext::Softirq),
+            ChannelKind::KernelQueue => (false, WakerContext::Task),
+        };
         if matches!(wake, Wake::OneReader) {
             cpu.wakees.extend(channel.readers.pop_front());
         }

@@ -175,6 +175,8 @@ impl Engine<'_> {
             better: None,
         }));
 
+        figures.extend(self.occupancy.figures());
+
         Outcome {
             figures: self
                 .workload

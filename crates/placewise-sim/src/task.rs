@@ -64,6 +64,8 @@ pub struct Task {
     pub woken_early: bool,
     /// The timer it sleeps on.
     pub timer_expiry: Option<Time>,
+    /// The base of the task whose message it read last.
+    pub peer: u32,
     /// A futex wake that has come and was not waited for yet.
     pub token: bool,
     /// When the wake that its latency counts from was stamped.
@@ -115,6 +117,7 @@ impl Task {
             woken_migrated: false,
             woken_early: false,
             timer_expiry: None,
+            peer: 0,
             token: false,
             stamp: 0,
             footprint_kib: 0,

@@ -59,6 +59,7 @@ impl Engine<'_> {
     pub fn trace_in(&mut self, cpu: u32, context: WakerContext, event: Event<'_>) {
         let context = match (context, self.current(cpu) < FIRST_TASK) {
             (WakerContext::Task, _) => Context::Task,
+            (WakerContext::Softirq, _) => Context::SoftInterrupt,
             (WakerContext::Interrupt, false) => Context::HardInterrupt,
             (WakerContext::Interrupt, true) => Context::HardInterruptResched,
         };

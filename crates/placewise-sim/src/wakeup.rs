@@ -2,8 +2,9 @@
 //! took, bring the wakee there.
 //!
 //! Choosing a CPU and enqueueing on it are two events: in between, others may
-//! choose the same CPU. A wakeup runs in the context of the current task or of
-//! an interrupt; a CPU has at most one of each under way.
+//! choose the same CPU. A wakeup runs in the context of the current task, of a
+//! softirq that its system call ends in, or of a hard interrupt; a CPU has at
+//! most one of the first two and one of the last under way.
 
 use placewise_policy::*;
 use placewise_trace::Event;
@@ -19,8 +20,18 @@ use placewise_run_queue::Enqueue;
 pub enum WakerContext {
     /// The current task of the CPU.
     Task,
-    /// An interrupt on the CPU, whatever is current.
+    /// A softirq at the end of the current task's system call, on its time: what it has sent over
+    /// loopback arrives. in_task() is false.
+    Softirq,
+    /// A hard interrupt on the CPU, whatever is current.
     Interrupt,
+}
+
+impl WakerContext {
+    /// The current task goes on only when the wakeup is done.
+    fn on_the_task_s_time(self) -> bool {
+        self != WakerContext::Interrupt
+    }
 }
 
 /// A wakeup whose CPU has been chosen.
@@ -42,7 +53,7 @@ impl Engine<'_> {
         while let Some(wakee) = self.cpus[cpu as usize].wakees.pop_front() {
             self.tasks[wakee as usize].woken_sync = self.cpus[cpu as usize].wake_sync;
             self.cpus[cpu as usize].debt += self.cpus[cpu as usize].wake_call_ns;
-            if self.begin_wakeup(cpu, WakerContext::Task, wakee) {
+            if self.begin_wakeup(cpu, self.cpus[cpu as usize].wake_context, wakee) {
                 return;
             }
         }
@@ -76,10 +87,10 @@ impl Engine<'_> {
         }
     }
 
-    /// A wakeup in task context has come to its next step.
+    /// A wakeup on the current task's time has come to its next step.
     pub fn wakeup_step_done(&mut self, cpu: u32) {
         if let Some(placed) = self.cpus[cpu as usize].placed.take() {
-            self.finish_wakeup(cpu, WakerContext::Task, placed);
+            self.finish_wakeup(cpu, self.cpus[cpu as usize].wake_context, placed);
         }
         self.next_wakee(cpu);
     }
@@ -110,7 +121,7 @@ impl Engine<'_> {
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else {
             self.tasks[wakee as usize].spinner = Some((cpu, context));
-            if context == WakerContext::Task {
+            if context.on_the_task_s_time() {
                 self.cpus[cpu as usize].activity = Activity::Spinning;
             }
         }
@@ -135,7 +146,7 @@ impl Engine<'_> {
         let work = debt + self.costs.draw(figure);
         let end = self.now + self.stretched(cpu, work);
         match context {
-            WakerContext::Task => self.begin(cpu, Activity::Wakeup, end),
+            WakerContext::Task | WakerContext::Softirq => self.begin(cpu, Activity::Wakeup, end),
             WakerContext::Interrupt => self.arm(Slot::InterruptWakeup(cpu), end),
         }
     }
@@ -144,7 +155,7 @@ impl Engine<'_> {
     fn select(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
         let prev = u32::from(self.policy.task[wakee as usize].cpu);
         let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
-        let interrupt = if context == WakerContext::Interrupt { WF_INTERRUPT } else { 0 };
+        let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
         let figures = self.costs.figures;
@@ -155,7 +166,7 @@ impl Engine<'_> {
         let scan = u64::from(self.policy.decision.scanned) * figures.scan_cpu_ns;
         let placed = Some(Placed { wakee, cpu: target });
         match context {
-            WakerContext::Task => self.cpus[cpu as usize].placed = placed,
+            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu as usize].placed = placed,
             WakerContext::Interrupt => self.cpus[cpu as usize].interrupt_placed = placed,
         }
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);

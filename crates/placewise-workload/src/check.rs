@@ -17,10 +17,13 @@ impl Workload {
         if self.barriers.contains(&0) {
             return Err(WorkloadError::new("barriers", "a barrier without parties"));
         }
-        let highest_base = self.highest_bases()?;
-        for (id, base) in highest_base.into_iter().enumerate() {
+        let highest_bases = self.highest_bases()?;
+        let anyone = highest_bases.iter().flatten().copied().max().unwrap_or(0);
+        for (id, base) in highest_bases.into_iter().enumerate() {
             let Some(base) = base else { continue };
             for op in &self.programs[id].ops {
+                // A reply may go to any task.
+                let base = if matches!(op, Op::Reply { .. }) { anyone } else { base };
                 self.check_objects(op, base).map_err(|problem| {
                     WorkloadError::new(format!("program {id}, {op:?}"), problem)
                 })?;
@@ -105,7 +108,7 @@ impl Workload {
             index => Err(format!("uses {what} {index} of {count}")),
         };
         match *op {
-            Op::Send { channel, .. } | Op::Receive { channel, .. } => {
+            Op::Send { channel, .. } | Op::Receive { channel, .. } | Op::Reply { channel, .. } => {
                 in_range(channel, self.channels.len(), "channel")
             }
             Op::GateWait { gate } | Op::GateOpen { gate } => {

@@ -7,16 +7,20 @@
 mod case;
 mod check;
 mod context_switch1;
+mod dbench;
 mod error;
 mod hackbench;
 mod lu;
 mod model;
+mod netperf;
 mod parameter;
+mod pgbench;
 pub mod program;
 mod rt_app;
 mod schbench;
 mod schedpipe;
 mod stream;
+mod tbench;
 
 pub use case::Case;
 pub use error::WorkloadError;

@@ -10,8 +10,7 @@
 //! left neighbour has done so and has raised a flag, which it waits for busily, as NPB's sync_left
 //! and sync_right do; so the sweep is a pipeline. The rest is work in four pieces with barriers in
 //! between. The whole run is 250 iterations, 2.039 million operations (Mop); its time is taken from
-//! the rate of planes in the
-//! window, after a warm-up in which the balancer has spread the threads.
+//! the rate of planes in the window, after a warm-up in which the balancer has spread the threads.
 //!
 //! **Left out.** Memory: neither footprints nor bandwidth slow a thread down. The set-up and the
 //! verification around the iterations.

@@ -3,7 +3,10 @@
 use crate::error::{quoted, suggestion};
 use crate::parameter::{Parameter, Settings};
 use crate::program::Workload;
-use crate::{Case, WorkloadError, context_switch1, hackbench, lu, schbench, schedpipe, stream};
+use crate::{
+    Case, WorkloadError, context_switch1, dbench, hackbench, lu, netperf, pgbench, schbench,
+    schedpipe, stream, tbench,
+};
 
 /// A benchmark that can be built for any case.
 pub(crate) struct Model {
@@ -17,17 +20,21 @@ pub(crate) struct Model {
     pub default_cases: fn(nr_cpus: usize) -> Vec<Case>,
 }
 
-const MODELS: [&Model; 6] = [
+const MODELS: &[&Model] = &[
     &hackbench::MODEL,
     &schbench::MODEL,
     &schedpipe::MODEL,
     &context_switch1::MODEL,
+    &netperf::MODEL,
+    &tbench::MODEL,
+    &pgbench::MODEL,
+    &dbench::MODEL,
     &stream::MODEL,
     &lu::MODEL,
 ];
 
 fn find(name: &str) -> Result<&'static Model, WorkloadError> {
-    let found = MODELS.into_iter().find(|model| model.name == name);
+    let found = MODELS.iter().copied().find(|model| model.name == name);
     found.ok_or_else(|| {
         let known: Vec<&str> = names().collect();
         WorkloadError::new(
@@ -39,7 +46,7 @@ fn find(name: &str) -> Result<&'static Model, WorkloadError> {
 
 /// The names [`build`] knows.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    MODELS.into_iter().map(|model| model.name)
+    MODELS.iter().map(|model| model.name)
 }
 
 /// One line about a workload.

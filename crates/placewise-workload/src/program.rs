@@ -70,8 +70,11 @@ pub enum Op {
     Timer { timer: Object, period: Nanos, absolute: bool },
     /// Write one message; blocks while the channel is full.
     Send { channel: Object, bytes: u32 },
-    /// Read one message; blocks while the channel is empty.
+    /// Read one message; blocks while the channel is empty (on TCP: while it holds fewer bytes).
     Receive { channel: Object, bytes: u32 },
+    /// Write one message to the task whose message this one read last, which was not on a pipe,
+    /// TCP or UDP: to the channel that `channel` means for that task.
+    Reply { channel: Object, bytes: u32 },
     /// Block until the gate is open.
     GateWait { gate: Object },
     /// Open the gate for good and wake all who wait there, by one sync wakeup each.
@@ -187,6 +190,15 @@ pub enum ChannelKind {
     Pipe,
     /// An AF_UNIX stream socket pair, one direction.
     UnixSocket,
+    /// The AF_UNIX stream sockets of many senders that one reader polls, without limit.
+    PolledSockets,
+    /// A TCP connection over loopback, one direction: a stream of bytes, read in any portions.
+    LoopbackTcp,
+    /// A UDP socket over loopback: datagrams, dropped when the receiver's buffer is full.
+    LoopbackUdp,
+    /// A queue inside the kernel, of work items or completions: unlimited, wakes one waiter, not
+    /// sync.
+    KernelQueue,
 }
 
 /// When measuring begins and ends.

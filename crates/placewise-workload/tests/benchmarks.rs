@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{End, Interpreter, Step};
 use placewise_workload::program::*;
 use placewise_workload::{build, canonical, default_cases, names, parameters};
@@ -161,6 +163,165 @@ fn schbench_spins_before_it_asks_and_samples_before_it_spins_again() {
     );
 }
 
+/// The task that a server's requests come from, and the one that reads its responses.
+fn partners(run: &Interpreter, request: usize, response: usize) -> [usize; 4] {
+    let one = |wanted: &dyn Fn(&Step) -> bool, channel| {
+        let tasks: BTreeSet<usize> = run
+            .steps_where(|step| wanted(step) && step.index == channel)
+            .iter()
+            .map(|step| step.task)
+            .collect();
+        assert_eq!(tasks.len(), 1, "channel {channel}: {tasks:?}");
+        tasks.into_iter().next().unwrap()
+    };
+    [
+        one(&is_send, request),
+        one(&is_receive, request),
+        one(&is_send, response),
+        one(&is_receive, response),
+    ]
+}
+
+#[test]
+fn each_client_of_tbench_and_netperf_talks_to_one_server_that_the_listener_forked() {
+    for (name, case) in
+        [("tbench", "clients=5"), ("netperf", "threads=5"), ("netperf", "proto=UDP_RR;threads=5")]
+    {
+        let workload = workload(name, case);
+        let mut run = Interpreter::new(&workload);
+        assert_eq!(run.run(30 * MS), End::TimeUp);
+        assert_eq!(run.tasks.len(), 2 + 2 * 5);
+        for pair in 0..5 {
+            let [client, server, writer, reader] = partners(&run, 2 * pair, 2 * pair + 1);
+            assert_eq!((client, server), (reader, writer));
+            assert_eq!(run.tasks[client].parent, Some(0));
+            let listener = run.tasks[server].parent.unwrap();
+            assert_eq!(run.tasks[listener].program, 1);
+        }
+    }
+}
+
+#[test]
+fn tbench_clients_send_nothing_before_all_are_connected_and_all_servers_sleep() {
+    let workload = workload("tbench", "clients=4");
+    let listen = workload.channels.len() - 1;
+    let mut run = Interpreter::new(&workload);
+    run.run(20 * MS);
+    let is_connect = |step: &Step| is_send(step) && step.index == listen;
+    let last_connect = run.steps.iter().rposition(is_connect).unwrap();
+    let first_request = run.steps.iter().position(|step| is_send(step) && !is_connect(step));
+    assert!(last_connect < first_request.unwrap());
+    let starts =
+        |step: &Step| matches!(step.op, Op::Run { .. }) && run.tasks[step.task].program == 3;
+    let first_work = run.steps.iter().position(starts).unwrap();
+    assert!(first_request.unwrap() < first_work, "a server works for a request only");
+}
+
+#[test]
+fn tbench_reads_the_length_of_a_message_by_itself() {
+    let workload = workload("tbench", "");
+    for program in [2, 3] {
+        let ops = &workload.programs[program].ops;
+        let reads: Vec<u32> = ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Receive { bytes, .. } => Some(*bytes),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reads.len(), 200);
+        assert!(reads.chunks(2).all(|two| two[0] == 4 && two[1] > 4));
+    }
+}
+
+#[test]
+fn network_benchmarks_use_the_network() {
+    let kinds = |name, case| workload(name, case).channels;
+    assert!(kinds("tbench", "").iter().all(|kind| *kind == ChannelKind::LoopbackTcp));
+    assert!(kinds("netperf", "").iter().all(|kind| *kind == ChannelKind::LoopbackTcp));
+    let udp = kinds("netperf", "proto=UDP_RR");
+    assert_eq!(udp[..2], [ChannelKind::LoopbackUdp; 2]);
+}
+
+#[test]
+fn netperf_counts_one_transaction_per_round_trip() {
+    let workload = workload("netperf", "user_ns=1000");
+    let mut run = Interpreter::new(&workload);
+    run.run(20 * MS);
+    let requests = run.steps_where(|step| is_send(step) && step.index == 0).len() as u64;
+    assert!(requests > 10 && run.count.abs_diff(requests) <= 1, "{requests} and {}", run.count);
+}
+
+#[test]
+fn pgbench_sends_the_next_query_to_the_backend_that_has_replied() {
+    for (case, threads) in [("clients=6", 1), ("clients=6;threads=3", 3)] {
+        let workload = workload("pgbench", case);
+        let mut run = Interpreter::new(&workload);
+        run.run(60 * MS);
+        assert_eq!(run.tasks.len(), 1 + 1 + (threads - 1) + 6);
+        let backends: Vec<usize> =
+            (0..run.tasks.len()).filter(|&task| run.tasks[task].parent == Some(1)).collect();
+        assert_eq!(backends.len(), 6, "the postmaster forks them");
+        for thread in 0..threads {
+            let channel = 6 + thread;
+            let own = |step: &&Step| is_receive(step) && step.index == channel;
+            let driver = run.steps.iter().find(own).unwrap().task;
+            let mut replies =
+                run.steps.iter().filter(|step| is_send(step) && step.index == channel);
+            let answers = run
+                .steps
+                .iter()
+                .filter(|step| matches!(step.op, Op::Reply { .. }) && step.task == driver);
+            let mut answered = 0;
+            for answer in answers {
+                let replied = replies.next().unwrap().task;
+                assert_eq!(answer.index, run.tasks[replied].base as usize);
+                answered += 1;
+            }
+            assert!(answered > 20);
+        }
+    }
+}
+
+#[test]
+fn pgbench_backends_hold_the_lock_for_a_part_of_their_work() {
+    let workload = workload("pgbench", "db=15GB;lock_ns=5");
+    let backend = &workload.programs[2].ops;
+    let lock = Object::shared(0);
+    assert_eq!(
+        backend[3..7],
+        [
+            Op::Lock { mutex: lock },
+            Op::Run { ns: 5 },
+            Op::Unlock { mutex: lock },
+            Op::Run { ns: 67_000 }
+        ]
+    );
+}
+
+#[test]
+fn dbench_flushes_go_through_a_kworker_and_a_device() {
+    let workload = workload("dbench", "groups=3;kworkers=2;device_us=70");
+    let mut run = Interpreter::new(&workload);
+    run.run(20 * MS);
+    let queue = 3;
+    let flushes = run.steps_where(|step| is_send(step) && step.index == queue);
+    assert!(flushes.len() > 10);
+    for client in 0..3 {
+        let of_client = |step: &Step| run.tasks[step.task].program == 1 && step.task == 3 + client;
+        let ops = run.steps_where(|step| of_client(step) && step.op == Op::Count).len();
+        let own = run.steps_where(|step| of_client(step) && is_send(step));
+        assert_eq!(ops / 83, own.len());
+        let done =
+            run.steps_where(|step| matches!(step.op, Op::Reply { .. }) && step.index == client);
+        assert!(own.len() - done.len() <= 1, "each flush is answered to who asked");
+        for (asked, done) in own.iter().zip(done) {
+            assert_eq!(run.tasks[done.task].program, 2);
+            assert!(done.time >= asked.time + 70_000);
+        }
+    }
+}
+
 #[test]
 fn windows_follow_the_case() {
     let window = |case: &str| workload("schbench", case).window;
@@ -196,6 +357,12 @@ fn default_cases_are_the_published_ladders() {
         ["groups=1", "groups=2", "groups=4", "groups=8", "groups=16"]
     );
     assert_eq!(ladder("schedpipe", 224), [""]);
+    let threads = [28, 56, 84, 112, 140, 168, 196, 224].map(|count| format!("threads={count}"));
+    assert_eq!(ladder("netperf", 112), threads);
+    assert_eq!(ladder("tbench", 256).len(), 11);
+    assert_eq!(ladder("tbench", 128).last().unwrap(), "clients=512");
+    assert_eq!(ladder("pgbench", 12).last().unwrap(), "clients=32");
+    assert_eq!(ladder("dbench", 224).len(), 7);
     assert_eq!(ladder("schbench", 256).len(), 10);
     assert_eq!(ladder("schbench", 128).last().unwrap(), "workers=256");
     let switches = ladder("context_switch1", 112);
@@ -244,4 +411,57 @@ fn largest_cases_stay_in_range() {
         }
         assert_eq!(build(name, &case).unwrap().check(), Ok(()));
     }
+}
+
+#[test]
+fn stream_meets_before_and_after_every_loop() {
+    let (threads, runs) = (5, 4);
+    let workload = workload("stream", &format!("threads={threads};runs={runs};elements=1000000"));
+    let mut run = Interpreter::new(&workload);
+    assert_eq!(run.run(Nanos::MAX), End::AllExited);
+    assert_eq!(run.tasks.len(), threads);
+    let loops = 2 + 4 * runs;
+    let streams = run.steps_where(|step| matches!(step.op, Op::Stream { .. }));
+    assert_eq!(streams.len(), threads * loops);
+    // Nobody is in a loop that somebody has not come to yet.
+    for (number, together) in streams.chunks(threads).enumerate() {
+        let mut tasks: Vec<_> = together.iter().map(|step| step.task).collect();
+        tasks.sort_unstable();
+        assert_eq!(tasks, (0..threads).collect::<Vec<_>>(), "loop {number}");
+        assert!(together.iter().all(|step| step.op == together[0].op), "loop {number}");
+    }
+    // Each new thread wakes main before anything else, and main waits for each.
+    for thread in 1..threads {
+        let first = run.steps_where(|step| step.task == thread)[0];
+        assert_eq!((first.op, first.index), (Op::WakeParent, 0));
+    }
+    let waits = run.steps_where(|step| matches!(step.op, Op::Wait { .. }));
+    assert_eq!(waits.len(), threads - 1);
+    let timed = run.steps_where(|step| matches!(step.op, Op::EndSection { .. }));
+    assert_eq!(timed.len(), 4 * (runs - 1), "the first run is not timed");
+}
+
+#[test]
+fn lu_passes_every_plane_on_from_thread_to_thread() {
+    let threads = 6;
+    let workload = workload("lu", &format!("threads={threads};burners=1;plane_us=600"));
+    let mut run = Interpreter::new(&workload);
+    assert_eq!(run.run(2_000 * MS), End::TimeUp);
+    let raises = run.steps_where(|step| matches!(step.op, Op::RaiseFlag { .. }));
+    let lowers = run.steps_where(|step| matches!(step.op, Op::LowerFlag { .. }));
+    for flag in 0..threads - 1 {
+        let of_flag = |steps: &[Step]| -> Vec<Step> {
+            steps.iter().copied().filter(|step| step.index == flag).collect()
+        };
+        let (raises, lowers) = (of_flag(&raises), of_flag(&lowers));
+        assert!(lowers.len() > 160 && raises.len() - lowers.len() <= 1, "flag {flag}");
+        assert!(raises.iter().all(|step| step.task == raises[0].task));
+        assert!(lowers.iter().all(|step| step.task == lowers[0].task));
+        // A plane is taken only once it has been worked on to the left.
+        assert!(raises.iter().zip(&lowers).all(|(raise, lower)| raise.time <= lower.time));
+        // The pipeline is filled stage by stage: 600 us are for 76 threads.
+        let start = raises[0].time - run.steps_where(|step| step.op == Op::Start)[0].time;
+        assert_eq!(start, (flag as u64 + 1) * 7_600_000);
+    }
+    assert!(run.count > 160);
 }

@@ -110,7 +110,7 @@ fn rows_that_cannot_be_simulated_are_named_and_not_counted() {
     let unknown = [
         ("uma-8", "vax"),
         ("v6.0", "v9.9"),
-        ("schedpipe", "dbench"),
+        ("schedpipe", "kernbench"),
         ("window_ms=5", "clients=5"),
         ("throughput", "joy"),
         ("short-task", "magic"),

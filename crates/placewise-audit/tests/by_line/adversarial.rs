@@ -110,14 +110,31 @@ fn a_task_that_forks_itself_or_forks_the_idle_task_does_no_harm() {
 fn seventy_thousand_tasks_that_live_are_too_many() {
     let born = 70_000;
     let mut script = Script::new();
-    script.runs(0, 1);
+    script.runs(0, 1).waking(0, 999, 4);
     for pid in 1_000..1_000 + born {
         script.after(1).fork(0, pid).wakeup_new(0, pid, pid % 16);
     }
+    for pid in 10_000..1_000 + born {
+        script.wakeup(0, pid, pid % 16);
+    }
     let seen = script.audit("v6.0");
     let room = NR_TASKS - FIRST_TASK;
-    assert_eq!(seen.audit.repairs.forgotten_tasks, u64::from(born + 1 - room));
+    assert_eq!(seen.audit.repairs.forgotten_tasks, u64::from(born + 2 - room));
     assert_eq!(seen.audit.agreement.forks.decisions, u64::from(born));
+    // Who has the number of the wakee now does not end its wakeup.
+    assert_eq!(seen.no_placement(NoPlacement::NoEnd), 1);
+}
+
+#[test]
+fn seventy_thousand_tasks_that_die_are_not() {
+    let mut script = Script::new();
+    script.runs(0, 1);
+    for pid in 1_000..71_000 {
+        script.after(1).fork(0, pid).wakeup_new(0, pid, 4).switch(4, "R", pid).switch(4, "X", 0);
+    }
+    let seen = script.audit("v6.0");
+    assert_eq!(seen.audit.repairs.forgotten_tasks, 0);
+    assert_eq!(seen.audit.agreement.forks.decisions, 70_000);
 }
 
 #[test]
@@ -131,4 +148,39 @@ fn wakeups_that_never_end_are_given_up() {
     let seen = script.audit("v6.0");
     assert_eq!(seen.no_placement(NoPlacement::NoEnd), u64::from(begun));
     assert_eq!(seen.audit.repairs.wakeups_without_end, u64::from(begun));
+}
+
+/// A recorded decision about CPUs that the machine does not have.
+#[test]
+fn a_recorded_decision_about_cpus_that_cannot_be_is_none() {
+    let decided = |waking: u32, prev: u32, cpus: &str| {
+        let decision = format!(
+            "placewise_select_task_rq: pid=200 waker_pid=100 waking_cpu={waking} prev_cpu={prev} \
+             jiffies=250 cpus={cpus} idle={cpus} \
+             sched_idle= allowed={cpus} hint=0 idle_policy=0 placement=wakeup sync=1 interrupt=0 \
+             waking_nr_running=1 waking_h_nr_delayed=0 waking_load=1024 waking_has_idle_cores=0 \
+             waking_nr_idle_scan=4 prev_nr_running=0 prev_h_nr_delayed=0 prev_load=0 \
+             prev_has_idle_cores=1 prev_nr_idle_scan=4 avg_idle=1000000 wake_avg_idle=500000 \
+             wake_stamp=0 avg_scan_cost=0 waker_per_cpu_kthread=0 waker_wakee_flips=0 \
+             waker_wakee_flip_decay_ts=0 waker_last_wakee=0 waker_load=1024 waker_sum_exec_runtime=0 \
+             waker_nvcsw=0 waker_run_length_avg=0 wakee_wakee_flips=0 wakee_wakee_flip_decay_ts=0 \
+             wakee_last_wakee=0 wakee_load=1024 wakee_sum_exec_runtime=0 wakee_nvcsw=0 \
+             wakee_run_length_avg=0 wakee_recent_used_cpu=0 wakee_util_est=0 prev_curr_pid=0 \
+             prev_curr_wakee_flips=0 prev_curr_wakee_flip_decay_ts=0 prev_curr_last_wakee=0 \
+             prev_curr_load=0 prev_curr_sum_exec_runtime=0 prev_curr_nvcsw=0 prev_curr_run_length_avg=0 \
+             target_cpu=0 result_cpu=0 affine=sync search=failed"
+        );
+        let mut script = Script::new();
+        script.runs(0, 100).runs(4, 200).sleeps(4).after(1_000).waking(0, 200, 4);
+        script.event(0, &decision).wakeup(4, 200, 4);
+        script.audit("v6.0").audit
+    };
+    assert_eq!(decided(0, 4, "0-15").agreement.wakeups.decisions, 1);
+    assert!(decided(0, 4, "0-15").plain.is_some(), "it was recorded");
+    for (waking, prev) in [(1_023, 4), (0, 1_023), (16, 16)] {
+        let audit = decided(waking, prev, "0-1023");
+        assert_eq!((audit.repairs.impossible_events, audit.plain), (1, None));
+    }
+    // CPUs that a mask has too many do not matter.
+    assert_eq!(decided(0, 4, "0-1023").agreement.wakeups.decisions, 1);
 }

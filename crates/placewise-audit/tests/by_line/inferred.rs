@@ -104,6 +104,55 @@ fn a_sleeper_that_the_waker_enqueues_across_llcs_had_stayed_queued() {
     assert_eq!(waked_by(0).wakeups_of(200), 1);
 }
 
+/// Nobody else was queued, so it left.
+#[test]
+fn a_sleeper_that_was_alone_had_not() {
+    let mut script = Script::new();
+    script.runs(8, 100).runs(0, 200).switch(0, "S", 0).after(500);
+    let seen = script.waking(8, 200, 0).wakeup(8, 200, 0).audit("v6.18");
+    assert_eq!((seen.wakeups_of(200), seen.audit.inferred.delayed_by_wake_list), (1, 0));
+}
+
+/// One CPU is idle and no core is, as the first search found; of the next the outcome shows that the
+/// kernel did not look at that CPU.
+#[test]
+fn an_outcome_corrects_the_scan_limit() {
+    let goes_to = |cpu: u32| {
+        let mut script = Script::new();
+        script.runs(1, 200).switch(1, "S", 201).runs(2, 302).switch(2, "R", 302).runs(0, 100);
+        script.after(1_000).switch(1, "S", 300).after(1_000).waking(0, 201, 1);
+        script.migrate(0, 201, 1, 3).wakeup(3, 201, 3).switch(3, "R", 201).after(50).sleeps(3);
+        script.after(1_000).waking(0, 200, 1);
+        if cpu != 1 {
+            script.migrate(0, 200, 1, cpu);
+        }
+        script.wakeup(cpu, 200, cpu).audit("v6.0")
+    };
+    let found = goes_to(3);
+    assert_eq!((found.decision(200).predicted, found.audit.inferred.scan_limits), (3, 0));
+    let target = u32::from(found.decision(200).decision.target_cpu);
+    assert_eq!(goes_to(target).audit.inferred.scan_limits, 1);
+}
+
+#[test]
+fn a_device_wakes_for_itself() {
+    let mut script = sync_wakeups(3);
+    script.named(250, "wakee").runs(4, 250).sleeps(4).after(1_000);
+    script.with_flags("d.h2.").waking(0, 250, 4).wakeup(4, 250, 4);
+    assert!(!script.audit("v6.0").decision(250).believed.sync);
+}
+
+#[test]
+fn a_waker_that_exits_is_not_sync() {
+    let mut script = sync_wakeups(3);
+    script.event(0, "sched_process_exit: comm=waker pid=100 prio=120");
+    script.named(250, "wakee").runs(4, 250).sleeps(4).after(1_000);
+    script.waking(0, 250, 4).wakeup(4, 250, 4);
+    let seen = script.audit("v6.0");
+    assert!(seen.decision(250).believed.sync);
+    assert_ne!(u32::from(seen.decision(250).decision.affine), AFFINE_SYNC);
+}
+
 #[test]
 fn the_tick_is_where_soft_interrupts_wake() {
     let phase = |times: u32| {

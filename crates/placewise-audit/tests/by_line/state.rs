@@ -64,23 +64,57 @@ fn a_child_has_the_wake_flips_of_its_parent() {
     }
     script.fork(0, 300).wakeup_new(0, 300, 2);
     let flips = with_task(&script, 100, |_, task, _| task.wakee_flips);
-    assert!(flips >= 5);
+    assert_eq!(flips, 6, "whatever has been tried beside");
     assert_eq!(with_task(&script, 300, |_, task, _| task.wakee_flips), flips);
+    assert_eq!(with_task(&script, 200, |_, task, _| task.wakee_flips), 0, "it wakes nobody");
+}
+
+/// post_init_entity_util_avg()
+#[test]
+fn a_child_begins_with_a_part_of_its_cpu() {
+    let mut script = Script::new();
+    script.runs(0, 100).after(20_000).fork(0, 300).wakeup_new(0, 300, 2);
+    assert!(with_task(&script, 300, |_, task, _| task.avg.util_avg) > 100);
+}
+
+fn number_of(script: &Script, pid: u32) -> TaskId {
+    with_task(script, pid, |task, _, _| task)
 }
 
 /// Its pid is another task's later, which knows nothing of it.
 #[test]
-fn a_pid_that_is_used_again_is_a_new_task() {
+fn the_pid_of_a_dead_task_means_another() {
     let mut script = Script::new();
-    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000).switch(4, "X", 0);
-    let dead = with_task(script.runs(5, 200).switch(5, "R", 0), 200, |task, _, _| task);
-    assert!(dead >= placewise_policy::FIRST_TASK);
-    let mut again = Script::new();
-    again.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000).switch(4, "X", 0).after(10);
-    again.fork(0, 200).wakeup_new(0, 200, 6);
-    let seen = again.audit("v6.0");
-    assert_eq!(seen.audit.agreement.forks.decisions, 1);
-    assert_eq!(with_task(&again, 200, |_, task, _| (task.sum_exec_runtime, task.cpu)), (0, 6));
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000);
+    let dead = number_of(script.wake(0, 201, 5, 5), 200);
+    script.switch(4, "X", 0).after(10);
+    let mut forked = script;
+    forked.runs(1, 102).sleeps(1);
+    // Its fork may be among the events that are lost.
+    forked.wake(0, 200, 6, 6).switch(6, "R", 200);
+    assert_ne!(number_of(&forked, 200), dead);
+    assert_eq!(with_task(&forked, 200, |_, task, _| (task.sum_exec_runtime, task.cpu)), (0, 6));
+}
+
+#[test]
+fn a_fork_gives_its_pid_to_a_new_task_whoever_had_it() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000).sleeps(4).after(10);
+    let old = number_of(&script, 200);
+    script.fork(0, 200).wakeup_new(0, 200, 6);
+    assert_eq!(script.audit("v6.0").audit.agreement.forks.decisions, 1);
+    assert_ne!(number_of(&script, 200), old);
+    assert_eq!(with_task(&script, 200, |_, task, _| (task.sum_exec_runtime, task.cpu)), (0, 6));
+}
+
+/// CPU 9 is first heard of when it runs a task that another CPU had run before.
+#[test]
+fn a_task_that_came_from_elsewhere_was_not_there_from_the_start() {
+    let mut script = Script::new();
+    script.runs(0, 100).sleeps(0).after(20_000).switch(4, "R", 200).after(1_000).switch(4, "R", 0);
+    script.after(5_000).runs(9, 200).sleeps(9);
+    let run = with_task(&script, 200, |_, task, _| task.sum_exec_runtime);
+    assert!(run <= 6_000_000, "{run}");
 }
 
 #[test]

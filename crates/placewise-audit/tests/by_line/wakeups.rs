@@ -40,6 +40,22 @@ fn what_other_cpus_print_in_between_does_not_matter() {
     assert_eq!(seen.audit.repairs.wakeups_without_end, 0);
 }
 
+/// The audit reads ahead before it begins.
+#[test]
+fn a_wakeup_ends_however_far_behind_its_begin() {
+    let mut script = asleep(4);
+    script.runs(9, 300);
+    for event in 0..20_000 {
+        match event {
+            8_000 => script.waking(0, 200, 4),
+            19_000 => script.migrate(0, 200, 4, 5).wakeup(5, 200, 5),
+            _ => script.event(9, "sched_process_exec: filename=/x pid=300 old_pid=300"),
+        };
+    }
+    let seen = script.audit("v6.0");
+    assert_eq!((seen.decision(200).actual, seen.no_placement(NoPlacement::NoEnd)), (5, 0));
+}
+
 #[test]
 fn a_wakeup_without_end_is_none() {
     let mut script = asleep(4);
@@ -135,6 +151,19 @@ fn a_pending_wakeup_makes_its_cpu_busy_until_it_arrives() {
     };
     assert_eq!(second_wakeup(true), 5);
     assert_ne!(second_wakeup(false), 5);
+}
+
+#[test]
+fn a_wakee_that_moves_is_pending_from_its_migration() {
+    let second_wakeup = |to: u32| {
+        let mut script = Script::new();
+        script.runs(0, 100).runs(4, 101).runs(6, 200).sleeps(6).runs(5, 201).sleeps(5);
+        script.after(1_000).waking(0, 200, 6).migrate(0, 200, 6, to);
+        script.waking(4, 201, 5).wakeup(5, 201, 5).wakeup(to, 200, to);
+        script.audit("v6.0").decision(201).predicted
+    };
+    assert_eq!(second_wakeup(7), 5);
+    assert_ne!(second_wakeup(5), 5);
 }
 
 #[test]

@@ -10,4 +10,6 @@ mod output;
 mod placement;
 mod properties;
 mod scheduling;
+mod streaming;
 mod trace;
+mod wakers;

@@ -86,10 +86,30 @@ fn pattern() -> impl Strategy<Value = Pattern> {
     ]
 }
 
+/// Messages over what the network and the kernel carry; not UDP, which may lose what the other side
+/// waits for.
+fn messages() -> impl Strategy<Value = Pattern> {
+    let kinds =
+        vec![ChannelKind::LoopbackTcp, ChannelKind::PolledSockets, ChannelKind::KernelQueue];
+    let kind = move || prop::sample::select(kinds.clone());
+    prop_oneof![
+        (1..70_000_u32, kind()).prop_map(|(bytes, kind)| Pattern::PingPong { bytes, kind }),
+        (1..6_u32, 1..70_000_u32, kind()).prop_map(|(writers, bytes, kind)| Pattern::ManyToOne {
+            writers,
+            bytes,
+            kind
+        }),
+    ]
+}
+
 pub fn part() -> impl Strategy<Value = Part> {
+    part_of(pattern())
+}
+
+fn part_of(pattern: impl Strategy<Value = Pattern>) -> impl Strategy<Value = Part> {
     let work = prop_oneof![Just(0_u64), 1..5_000_u64, 5_000..3_000_000_u64];
     let nice = prop_oneof![3 => Just(0_i8), 1 => -20..=19_i8];
-    (pattern(), work, nice, prop::bool::weighted(0.1), prop::bool::weighted(0.15), 0..512_u32)
+    (pattern, work, nice, prop::bool::weighted(0.1), prop::bool::weighted(0.15), 0..512_u32)
         .prop_map(|(pattern, work_ns, nice, idle_policy, pinned, footprint_kib)| Part {
             pattern,
             work_ns,
@@ -281,6 +301,18 @@ proptest! {
     }
 
     #[test]
+    fn random_messages_arrive_without_contradiction(
+        machine in prop::sample::select(MACHINES.to_vec()),
+        kernel in kernel(),
+        policy in policy(),
+        parts in prop::collection::vec(part_of(messages()), 1..5),
+        seed in any::<u64>(),
+    ) {
+        let workload = workload(&parts, 15);
+        check(&Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) });
+    }
+
+    #[test]
     fn benchmarks_run_without_contradiction(
         machine in prop::sample::select(MACHINES.to_vec()),
         kernel in kernel(),
@@ -295,7 +327,7 @@ proptest! {
 }
 
 /// Small, and short.
-pub const BENCHMARKS: [(&str, &str); 8] = [
+pub const BENCHMARKS: [(&str, &str); 13] = [
     ("hackbench", "groups=1,fds=2,warmup_ms=1,window_ms=4"),
     ("hackbench", "groups=3,fds=2,warmup_ms=0,window_ms=3"),
     ("hackbench", "groups=1,fds=3,loops=20,ipc=socket,tasks=process,warmup_ms=0,window_ms=20"),
@@ -310,6 +342,11 @@ pub const BENCHMARKS: [(&str, &str); 8] = [
     ("schedpipe", "loops=2000,warmup_ms=0,window_ms=8"),
     ("context_switch1", "instances=3,warmup_ms=1,window_ms=4"),
     ("context_switch1", "instances=9,warmup_ms=1,window_ms=3"),
+    ("netperf", "threads=5,warmup_ms=1,window_ms=3"),
+    ("netperf", "proto=UDP_RR,threads=3,warmup_ms=1,window_ms=3"),
+    ("tbench", "clients=5,warmup_ms=1,window_ms=3"),
+    ("pgbench", "clients=5,threads=2,warmup_ms=1,window_ms=8"),
+    ("dbench", "groups=5,warmup_ms=1,window_ms=8"),
 ];
 
 /// The first milliseconds of the rt-app examples, on all machines.

@@ -36,6 +36,8 @@ pub struct Task {
     counters: [u32; COUNTERS],
     until: Option<Nanos>,
     woken: bool,
+    /// The task whose message it read last.
+    peer: usize,
     /// In a condition or at a barrier: not there, waiting, let go.
     stage: u8,
 }
@@ -51,7 +53,8 @@ pub struct Interpreter<'a> {
     pub steps: Vec<Step>,
     pub count: u64,
     time: Nanos,
-    queues: Vec<VecDeque<usize>>,
+    /// Messages by sender, and what is left of those that may be read in portions.
+    queues: Vec<VecDeque<(usize, Option<u32>)>>,
     gates: Vec<bool>,
     flags: Vec<bool>,
     lists: Vec<Vec<usize>>,
@@ -125,6 +128,7 @@ impl<'a> Interpreter<'a> {
             counters: [0; COUNTERS],
             until: None,
             woken: false,
+            peer: 0,
             stage: 0,
         });
     }
@@ -166,15 +170,17 @@ impl<'a> Interpreter<'a> {
                 self.timers[timer].last = Some(expiry);
                 Some(timer)
             }
-            Op::Send { channel, .. } => {
+            Op::Send { channel, bytes } => {
                 let channel = channel.index(base);
+                let stream = self.workload.channels[channel] == ChannelKind::LoopbackTcp;
                 (self.queues[channel].len() < CAPACITY)
-                    .then(|| self.queues[channel].push_back(task))?;
+                    .then(|| self.queues[channel].push_back((task, stream.then_some(bytes))))?;
                 Some(channel)
             }
-            Op::Receive { channel, .. } => {
-                let channel = channel.index(base);
-                self.queues[channel].pop_front()?;
+            Op::Receive { channel, bytes } => self.receive(task, channel.index(base), bytes),
+            Op::Reply { channel, .. } => {
+                let channel = channel.index(self.tasks[self.tasks[task].peer].base);
+                self.queues[channel].push_back((task, None));
                 Some(channel)
             }
             Op::GateWait { gate } => self.gates[gate.index(base)].then_some(gate.index(base)),
@@ -265,6 +271,23 @@ impl<'a> Interpreter<'a> {
                 Some(0)
             }
         }
+    }
+
+    /// A portion never spans two messages here.
+    fn receive(&mut self, task: usize, channel: usize, bytes: u32) -> Option<usize> {
+        let (sender, left) = self.queues[channel].front_mut()?;
+        self.tasks[task].peer = *sender;
+        match left {
+            Some(left) if *left > bytes => *left -= bytes,
+            Some(left) => {
+                assert_eq!(*left, bytes, "reads more than was written");
+                self.queues[channel].pop_front();
+            }
+            None => {
+                self.queues[channel].pop_front();
+            }
+        }
+        Some(channel)
     }
 
     fn pass(&mut self, task: usize, until: Nanos) -> Option<usize> {

@@ -84,13 +84,13 @@ fn predicted(
         not_simulated: samples.as_ref().err().cloned(),
     };
     if let Ok(samples) = samples {
-        let value = mean(&samples.values);
+        let value = samples.value();
         row.predicted = Some(value).filter(|_| !row.published.is_normalized());
         row.predicted_spread_pct = std_pct(&samples.values);
         if let Some(Ok(baseline)) = baseline {
             // Of a counter without a good direction, more is positive.
             let better = samples.better.or(row.published.better).unwrap_or(Better::Higher);
-            row.predicted_change_pct = change_pct(mean(&baseline.values), value, better);
+            row.predicted_change_pct = change_pct(baseline.value(), value, better);
         }
     }
     row
@@ -116,7 +116,7 @@ struct Prepared {
 impl Plan {
     /// The index of the row's scenario, or why there is none.
     fn add(&mut self, row: &Published) -> Result<usize, String> {
-        let case: Case = row.case.parse().map_err(text)?;
+        let case = without_run(&row.case.parse().map_err(text)?);
         let case = workload::canonical(&row.workload, &case).map_err(text)?;
         let key = [&row.machine, &row.kernel, &row.workload, &case.to_string(), &row.policy];
         let key = key.map(String::clone);
@@ -154,11 +154,57 @@ fn text(error: impl std::error::Error) -> String {
     error.to_string()
 }
 
+/// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
+/// simulator are no more like one of them than like another.
+fn without_run(case: &Case) -> Case {
+    let rest = case.iter().filter(|(key, _)| *key != "run");
+    rest.fold(Case::default(), |rest, (key, value)| rest.with(key, value))
+}
+
+/// Which figure of the simulator a published metric is, and what of it over all runs.
+#[derive(Debug, PartialEq)]
+struct Measured {
+    figure: String,
+    over_runs: OverRuns,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum OverRuns {
+    Mean,
+    Quantile(f64),
+}
+
+impl Measured {
+    /// Most metrics go by the simulator's own names; those of lu are summaries over runs, and the
+    /// mean numbers of threads on each node.
+    fn by(metric: &str) -> Self {
+        const QUANTILES: [(&str, f64); 5] =
+            [("min", 0.0), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("max", 1.0)];
+        let quantile = |name| QUANTILES.iter().find(|known| known.0 == name).map(|known| known.1);
+        let summary = metric.split_once('_').and_then(|(what, of_runs)| {
+            let figure = match what {
+                "rate" => "throughput",
+                "time" => "time",
+                _ => return None,
+            };
+            let over_runs = OverRuns::Quantile(quantile(of_runs)?);
+            Some(Self { figure: figure.into(), over_runs })
+        });
+        let column = metric.strip_prefix("lu_threads_column_");
+        let node = column.and_then(|column| column.strip_suffix("_of_4_printed"));
+        summary.unwrap_or_else(|| Self {
+            figure: node.map_or(metric.into(), |node| format!("lu.C.x_on_node_{node}")),
+            over_runs: OverRuns::Mean,
+        })
+    }
+}
+
 /// One figure of every run.
 #[derive(Debug)]
 struct Samples {
     values: Vec<f64>,
     better: Option<Better>,
+    over_runs: OverRuns,
 }
 
 impl Samples {
@@ -167,10 +213,11 @@ impl Samples {
         workload: &Workload,
         outcomes: &[Result<Outcome, SimError>],
     ) -> Result<Self, String> {
-        let mut samples = Self { values: Vec::new(), better: None };
+        let measured = Measured::by(&row.metric);
+        let mut samples = Self { values: Vec::new(), better: None, over_runs: measured.over_runs };
         for outcome in outcomes {
             let outcome = outcome.as_ref().map_err(|error| error.to_string())?;
-            let figure = figure(outcome, &row.metric)
+            let figure = figure(outcome, &measured.figure)
                 .ok_or_else(|| format!("metric `{}`: not simulated", row.metric))?;
             samples.better = figure.better;
             samples.values.push(figure.value * whole_runs(&row.metric, workload, outcome));
@@ -178,6 +225,13 @@ impl Samples {
         match samples.values.iter().all(|value| value.is_finite()) {
             true => samples.check_direction(row),
             false => Err(format!("metric `{}`: a run has no finite figure", row.metric)),
+        }
+    }
+
+    fn value(&self) -> f64 {
+        match self.over_runs {
+            OverRuns::Mean => mean(&self.values),
+            OverRuns::Quantile(quantile) => quantile_of(&self.values, quantile),
         }
     }
 
@@ -193,9 +247,24 @@ impl Samples {
     }
 }
 
+/// Between two values it is interpolated; NaN of none.
+fn quantile_of(values: &[f64], quantile: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = quantile * last as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
 fn figure<'a>(outcome: &'a Outcome, metric: &str) -> Option<&'a Figure> {
+    let name = match metric {
+        // Of the rates of many runs; the mean over the seeds stands for it.
+        "hmean" => "throughput",
+        name => name,
+    };
     let figures = outcome.figures.iter().chain(&outcome.statistics.figures);
-    figures.into_iter().find(|figure| figure.metric == metric)
+    figures.into_iter().find(|figure| figure.metric == name)
 }
 
 /// How many times the measured window a published figure spans: counters are given for the whole
@@ -260,7 +329,7 @@ mod tests {
         };
         assert!(reason(|row| row.machine = "vax".into()).contains("vax"));
         assert!(reason(|row| row.kernel = "v9.9".into()).contains("v9.9"));
-        assert!(reason(|row| row.workload = "dbench".into()).contains("dbench"));
+        assert!(reason(|row| row.workload = "kernbench".into()).contains("kernbench"));
         assert!(reason(|row| row.case = "groups=none".into()).contains("groups"));
         assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
     }
@@ -280,7 +349,36 @@ mod tests {
     }
 
     fn samples(value: f64, better: Better) -> Result<Samples, String> {
-        Ok(Samples { values: vec![value], better: Some(better) })
+        Ok(Samples { values: vec![value], better: Some(better), over_runs: OverRuns::Mean })
+    }
+
+    #[test]
+    fn metrics_of_lu_are_summaries_over_runs_and_threads_per_node() {
+        let measured = |figure: &str, over_runs| Measured { figure: figure.into(), over_runs };
+        for (metric, expected) in [
+            ("rate_median", measured("throughput", OverRuns::Quantile(0.5))),
+            ("time_q3", measured("time", OverRuns::Quantile(0.75))),
+            ("time", measured("time", OverRuns::Mean)),
+            ("rate_of_change", measured("rate_of_change", OverRuns::Mean)),
+            ("lu_threads_column_2_of_4_printed", measured("lu.C.x_on_node_2", OverRuns::Mean)),
+            ("copy", measured("copy", OverRuns::Mean)),
+        ] {
+            assert_eq!(Measured::by(metric), expected);
+        }
+        let samples = |quantile| Samples {
+            values: vec![4.0, 1.0, 2.0, 3.0],
+            better: None,
+            over_runs: OverRuns::Quantile(quantile),
+        };
+        let values = [0.0, 0.25, 0.5, 1.0].map(|quantile| samples(quantile).value());
+        assert_eq!(values, [1.0, 1.75, 2.5, 4.0]);
+    }
+
+    #[test]
+    fn rows_of_single_runs_share_the_scenario_of_all_runs() {
+        let mut plan = Plan::default();
+        let mut place = |case| plan.add(&published(case, "time", "baseline")).unwrap();
+        assert_eq!(place("groups=1;fds=2"), place("groups=1;fds=2;run=3"));
     }
 
     #[test]

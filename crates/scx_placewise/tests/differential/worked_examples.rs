@@ -10,5 +10,7 @@ mod balance_rework_v2;
 mod fork;
 #[path = "../../../placewise-policy/tests/task_groups.rs"]
 mod task_groups;
+#[path = "../../../placewise-policy/tests/fork_legacy.rs"]
+mod fork_legacy;
 #[path = "../../../placewise-policy/tests/wakeup/main.rs"]
 mod wakeup;

@@ -1,0 +1,108 @@
+//! How many runnable tasks of each name are on each LLC and node, on average over the window.
+//!
+//! The state is looked at once in a millisecond of simulated time. Nothing changes between two
+//! events, so one look before an event stands for all that have become due since the last.
+
+use placewise_machine::Machine;
+use placewise_policy::FIRST_TASK;
+use placewise_workload::program::Workload;
+
+use crate::engine::Engine;
+use crate::event_queue::Time;
+use crate::outcome::Figure;
+
+const PERIOD: Time = 1_000_000;
+
+pub struct Occupancy {
+    /// The different names of programs, and the name of each program.
+    names: Vec<String>,
+    name_of_program: Vec<usize>,
+    llc_of_cpu: Vec<u16>,
+    node_of_llc: Vec<u16>,
+    nr_nodes: usize,
+    /// Tasks found, by name and LLC.
+    found: Vec<Vec<u64>>,
+    looks: u64,
+    next: Time,
+}
+
+impl Occupancy {
+    pub fn new(machine: &Machine, workload: &Workload) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut number = |name: &String| {
+            names.iter().position(|known| known == name).unwrap_or_else(|| {
+                names.push(name.clone());
+                names.len() - 1
+            })
+        };
+        let name_of_program = workload.programs.iter().map(|it| number(&it.name)).collect();
+        let mut node_of_llc = vec![0; machine.nr_llcs()];
+        for cpu in machine.online().iter() {
+            node_of_llc[usize::from(machine.cpus[cpu].llc)] = machine.cpus[cpu].node;
+        }
+        Occupancy {
+            found: vec![vec![0; machine.nr_llcs()]; names.len()],
+            names,
+            name_of_program,
+            llc_of_cpu: machine.cpus.iter().map(|cpu| cpu.llc).collect(),
+            node_of_llc,
+            nr_nodes: machine.nr_nodes(),
+            looks: 0,
+            next: Time::MAX,
+        }
+    }
+
+    /// The window begins.
+    pub fn start(&mut self, now: Time) {
+        self.next = now;
+    }
+
+    #[inline]
+    pub fn is_due(&self, time: Time) -> bool {
+        time >= self.next
+    }
+
+    /// The means, by name; by LLC only where that says more than by node.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> {
+        let looks = self.looks.max(1) as f64;
+        let figure = move |metric, found: u64| Figure {
+            metric,
+            value: found as f64 / looks,
+            unit: "tasks",
+            better: None,
+        };
+        self.names.iter().zip(&self.found).flat_map(move |(name, on_llc)| {
+            let on_node = (0..self.nr_nodes).map(move |node| {
+                let llcs = self.node_of_llc.iter().zip(on_llc);
+                let here = llcs.filter(|(of, _)| usize::from(**of) == node);
+                figure(format!("{name}_on_node_{node}"), here.map(|(_, found)| found).sum())
+            });
+            let told = if on_llc.len() == self.nr_nodes { &[] } else { &on_llc[..] };
+            let on_llc = told.iter().enumerate();
+            let on_llc =
+                on_llc.map(move |(llc, &found)| figure(format!("{name}_on_llc_{llc}"), found));
+            on_node.chain(on_llc)
+        })
+    }
+}
+
+impl Engine<'_> {
+    /// Counts the runnable tasks for all looks that are due by `time`, which may be none: the window has
+    /// an end.
+    pub fn look_at_occupancy(&mut self, time: Time) {
+        let Some(since) = time.checked_sub(self.occupancy.next) else { return };
+        let looks = since / PERIOD + 1;
+        self.occupancy.next += looks * PERIOD;
+        self.occupancy.looks += looks;
+        for task in FIRST_TASK..self.next_task {
+            let record = &self.policy.task[task as usize];
+            if record.on_rq == 0 || record.delayed != 0 {
+                continue;
+            }
+            let program = self.tasks[task as usize].program as usize;
+            let name = self.occupancy.name_of_program[program];
+            let llc = self.occupancy.llc_of_cpu[usize::from(record.cpu)];
+            self.occupancy.found[name][usize::from(llc)] += looks;
+        }
+    }
+}
