@@ -8,9 +8,9 @@ mod balance_legacy;
 mod balance_rework_v2;
 #[path = "../../../placewise-policy/tests/fork.rs"]
 mod fork;
-#[path = "../../../placewise-policy/tests/task_groups.rs"]
-mod task_groups;
 #[path = "../../../placewise-policy/tests/fork_legacy.rs"]
 mod fork_legacy;
+#[path = "../../../placewise-policy/tests/task_groups.rs"]
+mod task_groups;
 #[path = "../../../placewise-policy/tests/wakeup/main.rs"]
 mod wakeup;
