@@ -18,12 +18,10 @@ use crate::beliefs::Hypothesis;
 use crate::reconstruction::{Reconstruction, Whereabouts, is_fair};
 use crate::step::{Outcome, Step};
 use crate::task::{TaskId, Tasks};
+use crate::trial::Question;
 
 /// From sched_switch until the task is off its CPU, at most.
 const SWITCH_NS: u64 = 2_000;
-
-/// SIS_PROP looks at so many CPUs, whatever the cost.
-const LEAST_SCAN_LIMIT: u32 = 3;
 
 /// A wakeup, as the trace tells it.
 #[derive(Clone, Copy, Debug)]
@@ -235,107 +233,6 @@ impl Reconstruction {
         }
     }
 
-    /// The kernel's scan limit was not what was reckoned: it found a CPU beyond it, or none within.
-    fn correct_scan_limit(&mut self, decision: &Decision, actual: u32) {
-        let target = u32::from(decision.target_cpu);
-        let llc = usize::from(self.state.cpu[target as usize].llc);
-        if usize::from(self.state.cpu[actual as usize].llc) != llc
-            || decision.has_idle_cores != 0 && decision.scan_limit != 0
-        {
-            return;
-        }
-        match u32::from(decision.search) {
-            SEARCH_FAILED if actual != target => self.raise_scan_limit(decision, llc),
-            SEARCH_IDLE_CPU if actual == target => self.lower_scan_limit(decision, llc),
-            _ => return,
-        }
-        self.inferred.scan_limits += 1;
-    }
-
-    fn raise_scan_limit(&mut self, decision: &Decision, llc: usize) {
-        if self.state.profile.scan_limit == SIS_UTIL {
-            self.state.llc[llc].nr_idle_scan = self.state.llc[llc].size;
-        } else if let Some(cost) = self.avg_scan_cost(decision.waking_cpu) {
-            *cost /= 2;
-        }
-    }
-
-    fn lower_scan_limit(&mut self, decision: &Decision, llc: usize) {
-        if self.state.profile.scan_limit == SIS_UTIL {
-            let limit = &mut self.state.llc[llc].nr_idle_scan;
-            *limit = limit.saturating_sub(1);
-        } else if decision.scan_limit > LEAST_SCAN_LIMIT
-            && let Some(cost) = self.avg_scan_cost(decision.waking_cpu)
-        {
-            let excess = u64::from(decision.scan_limit / decision.scanned.max(1)).max(2);
-            *cost = (*cost + 1).saturating_mul(excess);
-        }
-    }
-
-    /// What SIS_PROP reckons with.
-    fn avg_scan_cost(&mut self, waking_cpu: u16) -> Option<&mut u64> {
-        let cpu = usize::from(waking_cpu);
-        let level = self.state.llc[usize::from(self.state.cpu[cpu].llc)].domain_level as usize;
-        self.state.domain[cpu].get_mut(level).map(|domain| &mut domain.avg_scan_cost)
-    }
-
-    /// Answers under the hypothesis that is believed, then sees which would have been right.
-    fn judge(&mut self, question: &Question, actual: u32) -> (u32, Decision, Hypothesis) {
-        let (waker, wakee) = question.names;
-        let believed = self.beliefs.of(waker, wakee, question.may_be_sync);
-        let before = Memory::of(&self.state, question);
-        let predicted = self.ask(question, believed);
-        let decision = self.state.decision;
-        let after = Memory::of(&self.state, question);
-        if self.beliefs.wants_trial(waker, wakee, predicted == actual) {
-            let explained = Hypothesis::ALL.map(|hypothesis| {
-                if hypothesis == believed {
-                    return Some(predicted == actual);
-                }
-                (question.may_be_sync || !hypothesis.sync).then(|| {
-                    before.restore(&mut self.state, question);
-                    self.ask(question, hypothesis) == actual
-                })
-            });
-            self.beliefs.learn(waker, wakee, explained);
-        }
-        after.restore(&mut self.state, question);
-        self.state.decision = decision;
-        (predicted, decision, believed)
-    }
-
-    fn ask(&mut self, question: &Question, hypothesis: Hypothesis) -> u32 {
-        let own = self.state.task[question.waker as usize].wakee_flips;
-        if hypothesis.wide {
-            self.pretend_wide(question);
-        }
-        let interrupt = if question.interrupt { WF_INTERRUPT } else { 0 };
-        let sync = if hypothesis.sync { WF_SYNC } else { 0 };
-        let answer = self.state.select_task_rq(
-            question.wakee,
-            question.prev_cpu,
-            question.waking_cpu,
-            WF_TTWU | interrupt | sync,
-            self.now,
-        );
-        if hypothesis.wide {
-            self.state.task[question.waker as usize].wakee_flips = own.saturating_add(1);
-        }
-        answer
-    }
-
-    /// Gives both the fewest flips that make the wakeup wide.
-    fn pretend_wide(&mut self, question: &Question) {
-        let factor =
-            self.state.llc[usize::from(self.state.cpu[question.waking_cpu as usize].llc)].size;
-        let wakee = &mut self.state.task[question.wakee as usize];
-        wakee.wakee_flips = wakee.wakee_flips.max(factor);
-        let flips = wakee.wakee_flips.saturating_mul(factor);
-        // Whatever record_wakee() halves first.
-        let waker = &mut self.state.task[question.waker as usize];
-        waker.wakee_flips = waker.wakee_flips.max(flips.saturating_mul(2));
-    }
-
     pub(crate) fn wakeup_new(
         &mut self,
         cpu: u32,
@@ -378,57 +275,4 @@ impl Reconstruction {
 fn stayed(wakeup: &Wakeup) -> bool {
     let Outcome { migrated, woken_by, .. } = wakeup.outcome;
     !migrated && woken_by.is_none_or(|by| by == wakeup.waking_cpu)
-}
-
-/// What a wakeup asks the policy.
-struct Question {
-    waker: TaskId,
-    wakee: TaskId,
-    waking_cpu: u32,
-    prev_cpu: u32,
-    interrupt: bool,
-    may_be_sync: bool,
-    /// Of the waker and the wakee.
-    names: (u32, u32),
-}
-
-/// What a wakeup decision changes, so that it can be made again.
-struct Memory {
-    waker: (u32, u32, u64, u16),
-    wakee: (u32, u16),
-    has_idle_cores: [u32; 2],
-}
-
-impl Memory {
-    fn llcs(state: &State, question: &Question) -> [usize; 2] {
-        [question.waking_cpu, question.prev_cpu].map(|cpu| usize::from(state.cpu[cpu as usize].llc))
-    }
-
-    fn of(state: &State, question: &Question) -> Self {
-        let waker = &state.task[question.waker as usize];
-        let wakee = &state.task[question.wakee as usize];
-        Memory {
-            waker: (
-                waker.last_wakee,
-                waker.wakee_flips,
-                waker.wakee_flip_decay_ts,
-                waker.recent_used_cpu,
-            ),
-            wakee: (wakee.wakee_flips, wakee.recent_used_cpu),
-            has_idle_cores: Self::llcs(state, question).map(|llc| state.llc[llc].has_idle_cores),
-        }
-    }
-
-    fn restore(&self, state: &mut State, question: &Question) {
-        let waker = &mut state.task[question.waker as usize];
-        (waker.last_wakee, waker.wakee_flips, waker.wakee_flip_decay_ts, waker.recent_used_cpu) =
-            self.waker;
-        let wakee = &mut state.task[question.wakee as usize];
-        (wakee.wakee_flips, wakee.recent_used_cpu) = self.wakee;
-        for (llc, has_idle_cores) in
-            Self::llcs(state, question).into_iter().zip(self.has_idle_cores)
-        {
-            state.llc[llc].has_idle_cores = has_idle_cores;
-        }
-    }
 }

@@ -15,9 +15,7 @@
 //! ```
 //!
 //! Limits: tasks of other classes than fair are queued like fair ones of almost
-//! no weight; no task groups; averages and lags are 0 when the trace begins; the
-//! scan limit is renewed once per balance interval of an idle LLC, and blocked
-//! load every 32 ms, though the kernel may have been late.
+//! no weight; no task groups; averages and lags are 0 when the trace begins.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +35,6 @@ use crate::task::{TaskId, Tasks};
 /// Priorities below are real-time.
 const MAX_RT_PRIO: i32 = 100;
 const DEFAULT_PRIO: i32 = 120;
-/// LOAD_AVG_PERIOD: blocked load of idle CPUs is brought up to date this often.
-const BLOCKED_LOAD_PERIOD_NS: u64 = 32_000_000;
-const NSEC_PER_MSEC: u64 = 1_000_000;
 
 /// Where a task is, as far as the trace has told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +86,7 @@ pub struct Reconstruction {
     /// Wakeups on their way over each CPU's wake list.
     pending: Vec<u32>,
     /// When each LLC's scan limit is due again.
-    scan_limit_due: Vec<u64>,
+    pub(crate) scan_limit_due: Vec<u64>,
 }
 
 impl Reconstruction {
@@ -494,57 +489,6 @@ impl Reconstruction {
                 self.state.set_ttwu_pending(cpu, false);
             }
         }
-    }
-
-    /// The last tick that a busy CPU had.
-    fn catch_up_ticks(&mut self, cpu: u32) {
-        let tick_ns = u64::from(self.state.root.tick_ns);
-        let last_tick = self.now / tick_ns * tick_ns;
-        if last_tick > self.state.rq[cpu as usize].cfs.avg.last_update_time {
-            self.state.task_tick(cpu, last_tick);
-        }
-    }
-
-    /// The averages of `cpu` as the kernel has stored them.
-    pub(crate) fn catch_up_loads(&mut self, cpu: u32) {
-        if self.current(cpu) >= FIRST_TASK {
-            return self.catch_up_ticks(cpu);
-        }
-        let last = self.now / BLOCKED_LOAD_PERIOD_NS * BLOCKED_LOAD_PERIOD_NS;
-        if last > self.state.rq[cpu as usize].cfs.avg.last_update_time {
-            self.state.update_blocked_averages(cpu, last);
-        }
-    }
-
-    /// What the balancer's last statistics pass over the LLC of `cpu` made of the scan limit.
-    pub(crate) fn renew_scan_limit(&mut self, cpu: u32) {
-        let llc = usize::from(self.state.cpu[cpu as usize].llc);
-        if self.now < self.scan_limit_due[llc] {
-            return;
-        }
-        let size = self.state.llc[llc].size;
-        self.scan_limit_due[llc] = self.now + self.balance_interval(llc);
-        let mut util = 0;
-        for other in 0..self.state.root.nr_cpu_ids {
-            if usize::from(self.state.cpu[other as usize].llc) == llc {
-                self.catch_up_loads(other);
-                let cfs = &self.state.rq[other as usize].cfs;
-                let capacity = u64::from(self.state.cpu[other as usize].capacity_orig);
-                util += cfs.avg.util_avg.max(u64::from(cfs.util_est)).min(capacity);
-            }
-        }
-        let imbalance_pct = self.state.llc[llc].imbalance_pct;
-        self.state.llc[llc].nr_idle_scan = nr_idle_scan_of(util, size, imbalance_pct);
-    }
-}
-
-impl Reconstruction {
-    /// Busy CPUs balance more rarely than an idle one does.
-    fn balance_interval(&self, llc: usize) -> u64 {
-        let llc = &self.state.llc[llc];
-        let idle = llc.cpus.bits.iter().zip(&self.state.root.idle.bits).any(|(a, b)| a & b != 0);
-        let factor = if idle { 1 } else { u64::from(self.state.profile.busy_factor) };
-        u64::from(llc.size) * NSEC_PER_MSEC * factor
     }
 }
 

@@ -28,8 +28,8 @@ pub enum WakerContext {
 }
 
 impl WakerContext {
-    /// The current task goes on only when the wakeup is done.
-    fn on_the_task_s_time(self) -> bool {
+    /// The current task goes on only once the wakeup is done.
+    fn holds_up_the_task(self) -> bool {
         self != WakerContext::Interrupt
     }
 }
@@ -121,7 +121,7 @@ impl Engine<'_> {
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else {
             self.tasks[wakee as usize].spinner = Some((cpu, context));
-            if context.on_the_task_s_time() {
+            if context.holds_up_the_task() {
                 self.cpus[cpu as usize].activity = Activity::Spinning;
             }
         }

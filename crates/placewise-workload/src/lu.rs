@@ -12,8 +12,9 @@
 //! between. The whole run is 250 iterations, 2.039 million operations (Mop); its time is taken from
 //! the rate of planes in the window, after a warm-up in which the balancer has spread the threads.
 //!
-//! **Left out.** Memory: neither footprints nor bandwidth slow a thread down. The set-up and the
-//! verification around the iterations.
+//! **Left out.** Cgroups: all tasks are in one, whatever `cgroups` says, as long as programs cannot
+//! name theirs, so that `split` shows none of what it is for. Memory: neither footprints nor
+//! bandwidth slow a thread down. The set-up and the verification around the iterations.
 //!
 //! **Weak points.** `plane_us` is calibrated on the published baseline with all in one cgroup; how
 //! the work splits into sweeps and the rest is assumed, at 60 to 40. A window sees one state of

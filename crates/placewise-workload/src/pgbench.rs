@@ -17,7 +17,8 @@
 //!
 //! **Weak points.** Published tables do not say how many threads pgbench had; one is its own default,
 //! and fits those that stop to scale before all CPUs are busy. Kernels before 6.13 drop the sync hint
-//! for a task that waits in epoll, as backends since PostgreSQL 9.6 do; here it is kept.
+//! for a task that waits in epoll, as backends since PostgreSQL 9.6 do; here it is kept. No
+//! wakeup comes from an interrupt, where disks and the network would make some.
 
 use crate::Case;
 use crate::model::Model;
