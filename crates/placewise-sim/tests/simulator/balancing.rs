@@ -2,7 +2,7 @@
 
 use placewise_workload::program::{FOREVER, Object, Op, Program, Workload};
 
-use crate::common::{Setup, counter, main_of, programs};
+use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
 
 const TWO_LLCS: &str = "pack:1 l3:2 core:2 pu:1";
 
@@ -76,4 +76,25 @@ fn a_cpu_about_to_idle_pulls() {
         let pulled = counter(&outcome, "migrations_newly_idle");
         assert!(pulled >= 3.0, "{kernel}: {pulled} tasks pulled");
     }
+}
+
+/// Mop/s of lu beside two burners.
+fn lu(cgroups: &str, policy: &str) -> f64 {
+    let workload = benchmark("lu", &format!("cgroups={cgroups}"));
+    figure(&Setup::new("xeon-4n80", "v5.3", policy, workload).run(), "throughput")
+}
+
+/// Fails without task groups, whose loads mislead the balancer before the rework, and without the
+/// rework, which counts tasks: a node with burners passes for busy, so lu crowds the others.
+#[test]
+fn burners_of_another_cgroup_stall_lu_until_the_rework() {
+    let (before, after) = (lu("split", "baseline"), lu("split", "lb-rework"));
+    assert!(after > 4.0 * before, "{after} Mop/s with the rework, {before} without");
+}
+
+/// Fails if anything but the cgroups makes the difference.
+#[test]
+fn burners_of_the_same_cgroup_do_not_stall_lu() {
+    let (before, after) = (lu("one", "baseline"), lu("one", "lb-rework"));
+    assert!((after / before - 1.0).abs() < 0.05, "{after} Mop/s with the rework, {before} without");
 }
