@@ -93,10 +93,10 @@ wake_affine_weight(const struct wakeup *wakeup,
 	struct state __arena *st = wakeup->st;
 	s64 this_load = (s64)cpu_load(st, wakeup->this_cpu);
 	s64 prev_load = (s64)cpu_load(st, wakeup->prev);
-	s64 task_load = (s64)task_h_load(wakeup->wakee);
+	s64 task_load = (s64)task_h_load(st, wakeup->wakee);
 
 	if (wakeup->sync) {
-		s64 current_load = (s64)task_h_load(wakeup->waker);
+		s64 current_load = (s64)task_h_load(st, wakeup->waker);
 
 		if (current_load > this_load)
 			return AFFINE_WEIGHT;

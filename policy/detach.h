@@ -123,7 +123,7 @@ static inline bool consume_load(struct state __arena *st, struct lb_env *env,
 {
 	bool halved = st->profile.detach_load_halved;
 	u32 shift = halved ? 1 : env->sd->nr_balance_failed;
-	u64 amount = task_h_load(p);
+	u64 amount = task_h_load(st, p);
 
 	if (!halved)
 		amount = max(amount, 1ULL);
@@ -140,7 +140,7 @@ static inline bool consume_misfit(struct state __arena *st, struct lb_env *env,
 	case BALANCE_LEGACY:
 		return consume_load(st, env, p);
 	case BALANCE_REWORK_V2:
-		if (task_h_load(p) < (u64)env->imbalance)
+		if (task_h_load(st, p) < (u64)env->imbalance)
 			return false;
 		break;
 	default:

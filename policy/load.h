@@ -60,8 +60,8 @@ verified_once u64 update_cfs_rq_h_load(struct state __arena *st in_arena,
 }
 
 /* The load a task adds to its CPU: of its task group's, what is its own part. */
-static inline u64 hierarchical_load(struct state __arena *st,
-				    const struct task __arena *p)
+static inline u64 task_h_load(struct state __arena *st,
+			      const struct task __arena *p)
 {
 	u64 h_load;
 
@@ -71,9 +71,6 @@ static inline u64 hierarchical_load(struct state __arena *st,
 	return p->avg.load_avg * h_load /
 	       (task_cfs_rq(st, p)->avg.load_avg + 1);
 }
-
-/* Where st is the state, as it is wherever loads are compared. */
-#define task_h_load(p) hierarchical_load(st, p)
 
 static inline u64 cpu_load(struct state __arena *st, u32 cpu)
 {
@@ -106,7 +103,7 @@ static inline u64 cpu_load_without(struct state __arena *st, u32 cpu,
 
 	if (!cpu_counts_task(p, cpu))
 		return load;
-	return sub_positive(load, task_h_load(p));
+	return sub_positive(load, task_h_load(st, p));
 }
 
 static inline u64 cpu_runnable_without(struct state __arena *st, u32 cpu,

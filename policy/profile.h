@@ -221,6 +221,8 @@ struct profile {
 
 	/* run queue */
 	enum run_queue_class run_queue;
+	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
+	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
 	bool delayed_dequeue;
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;

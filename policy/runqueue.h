@@ -117,7 +117,7 @@ static inline void update_misfit_status(struct state __arena *st, u32 cpu)
 	    fits_capacity(task_util_est(curr), capacity_of(st, cpu)))
 		rq->misfit_task_load = 0;
 	else
-		rq->misfit_task_load = max(task_h_load(curr), 1ULL);
+		rq->misfit_task_load = max(task_h_load(st, curr), 1ULL);
 }
 
 /* @p, which is on no run queue, now belongs to @cpu. */

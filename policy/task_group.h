@@ -57,8 +57,8 @@ verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
 
 /*
  * What @cpu has of the load of all CPUs, once it differs by more than a 64th
- * from what was contributed last. The kernels that delay dequeues also wait for
- * a millisecond. True if it was contributed.
+ * from what was contributed last. Where that is rate limited, a millisecond must
+ * have passed as well. True if it was contributed.
  */
 verified_once bool update_tg_load_avg(struct state __arena *st in_arena,
 				      u32 group, u32 cpu, u64 now)
@@ -70,7 +70,7 @@ verified_once bool update_tg_load_avg(struct state __arena *st in_arena,
 
 	if (group == ROOT_TASK_GROUP)
 		return false;
-	if (st->profile.delayed_dequeue &&
+	if (st->profile.group_load_rate_limited &&
 	    now - rq->last_update_tg_load_avg < TG_LOAD_AVG_INTERVAL)
 		return false;
 	if (distance <= before / 64)
@@ -121,8 +121,7 @@ verified_once u32 update_cfs_group(struct state __arena *st in_arena, u32 group,
 	u32 parent = task_group_of(st, group)->parent;
 	u32 shares;
 
-	/* Newer kernels leave the weight of an empty queue as it was. */
-	if (st->profile.delayed_dequeue && !rq->cfs.load_weight)
+	if (st->profile.empty_group_keeps_weight && !rq->cfs.load_weight)
 		return rq->weight;
 	shares = calc_group_shares(st, group, cpu);
 	if (shares != rq->weight)

@@ -137,6 +137,8 @@ pub const V3_10: Profile = Profile {
     h_nr_without_delayed: false,
 
     run_queue: RUN_QUEUE_CFS,
+    group_load_rate_limited: false,
+    empty_group_keeps_weight: false,
     delayed_dequeue: false,
     runnable_without_delayed: false,
     util_est: UTIL_EST_NONE,
@@ -233,6 +235,8 @@ pub const V6_12: Profile = Profile {
     detach_util_shifted: true,
     queue_util_uses_runnable: true,
     run_queue: RUN_QUEUE_EEVDF,
+    group_load_rate_limited: true,
+    empty_group_keeps_weight: true,
     delayed_dequeue: true,
     util_est: UTIL_EST_SINGLE,
     base_slice_us: 750,

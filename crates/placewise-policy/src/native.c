@@ -234,7 +234,7 @@ void placewise_join_task_group(struct state *st, u32 task, u32 group)
 
 u64 placewise_task_h_load(struct state *st, u32 task)
 {
-	return task_h_load(task_of(st, task));
+	return task_h_load(st, task_of(st, task));
 }
 
 u64 placewise_cpu_runnable_load(struct state *st, u32 cpu)
