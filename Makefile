@@ -40,7 +40,7 @@ lint: compiler ## formatting and warnings, Rust and C
 	else echo "skipped: clang-format-19 is not installed"; fi
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 8 to 12 minutes on 2 CPUs
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 15 to 20 minutes on 2 CPUs
 	$(RUN) reproduce studies/*.csv --runs 2 --format markdown > docs/ACCURACY.md.new
 	mv docs/ACCURACY.md.new docs/ACCURACY.md
 
