@@ -253,6 +253,12 @@ verified_once bool update_entity_avg(struct state __arena *st in_arena,
 	return changed;
 }
 
+/* From @group up to the last one below the root. */
+#define for_each_task_group(st, group, level)                                  \
+	for ((level) = opaque(0); (group) != ROOT_TASK_GROUP &&                \
+				  (level) < NR_TASK_GROUP_LEVELS && can_loop;  \
+	     (level)++, (group) = task_group_of((st), (group))->parent)
+
 /* The averages above the queue of @p, from below. */
 static subprogram void update_entities(struct state __arena *st,
 				       const struct task __arena *p, u64 now)
@@ -261,11 +267,8 @@ static subprogram void update_entities(struct state __arena *st,
 	u32 level;
 
 	update_tg_load_avg(st, group, p->cpu, now);
-	for (level = opaque(0); group != ROOT_TASK_GROUP &&
-				level < NR_TASK_GROUP_LEVELS && can_loop;
-	     level++) {
+	for_each_task_group(st, group, level) {
 		update_entity_avg(st, group, p->cpu, now);
-		group = task_group_of(st, group)->parent;
 	}
 }
 
@@ -277,12 +280,9 @@ static subprogram void tick_entities(struct state __arena *st,
 	u32 level;
 
 	update_tg_load_avg(st, group, p->cpu, now);
-	for (level = opaque(0); group != ROOT_TASK_GROUP &&
-				level < NR_TASK_GROUP_LEVELS && can_loop;
-	     level++) {
+	for_each_task_group(st, group, level) {
 		update_entity_avg(st, group, p->cpu, now);
 		update_cfs_group(st, group, p->cpu);
-		group = task_group_of(st, group)->parent;
 	}
 }
 
@@ -294,9 +294,7 @@ static subprogram void enqueue_entities(struct state __arena *st,
 	u32 level;
 
 	update_tg_load_avg(st, group, p->cpu, now);
-	for (level = opaque(0); group != ROOT_TASK_GROUP &&
-				level < NR_TASK_GROUP_LEVELS && can_loop;
-	     level++) {
+	for_each_task_group(st, group, level) {
 		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
 		u32 parent = task_group_of(st, group)->parent;
 		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
@@ -312,7 +310,6 @@ static subprogram void enqueue_entities(struct state __arena *st,
 		cfs->h_nr_queued++;
 		cfs->h_nr_idle += p->idle_policy;
 		cfs->h_nr_delayed += p->delayed;
-		group = parent;
 	}
 }
 
@@ -325,9 +322,7 @@ static subprogram void dequeue_entities(struct state __arena *st,
 	u32 level;
 
 	update_tg_load_avg(st, group, p->cpu, now);
-	for (level = opaque(0); group != ROOT_TASK_GROUP &&
-				level < NR_TASK_GROUP_LEVELS && can_loop;
-	     level++) {
+	for_each_task_group(st, group, level) {
 		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
 		u32 parent = task_group_of(st, group)->parent;
 		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
@@ -342,7 +337,6 @@ static subprogram void dequeue_entities(struct state __arena *st,
 		cfs->h_nr_queued--;
 		cfs->h_nr_idle -= p->idle_policy;
 		cfs->h_nr_delayed -= delayed;
-		group = parent;
 	}
 }
 
@@ -353,11 +347,10 @@ static subprogram void count_delayed(struct state __arena *st,
 	u32 group = p->task_group;
 	u32 level;
 
-	for (level = opaque(0); group != ROOT_TASK_GROUP &&
-				level < NR_TASK_GROUP_LEVELS && can_loop;
-	     level++) {
-		group = task_group_of(st, group)->parent;
-		cfs_rq_of(st, group, p->cpu)->h_nr_delayed += change;
+	for_each_task_group(st, group, level) {
+		u32 parent = task_group_of(st, group)->parent;
+
+		cfs_rq_of(st, parent, p->cpu)->h_nr_delayed += change;
 	}
 }
 

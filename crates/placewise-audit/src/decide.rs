@@ -111,9 +111,7 @@ impl Reconstruction {
         if self.current(wakeup.prev_cpu) != task {
             return Verdict::NoPlacement(NoPlacement::StillQueued);
         }
-        let Outcome { migrated, woken_by, .. } = wakeup.outcome;
-        let by_prev = woken_by == Some(wakeup.prev_cpu) && wakeup.prev_cpu != wakeup.waking_cpu;
-        if !migrated && by_prev {
+        if queued_by_prev_cpu(&wakeup) {
             return Verdict::NoPlacement(NoPlacement::StillOnCpu);
         }
         self.trail(task).spinning = Some(wakeup);
@@ -176,11 +174,7 @@ impl Reconstruction {
     /// sched_switch is printed before the task is off its CPU: a wakeup right behind it may have
     /// found it there, and gone over that CPU's wake list.
     fn may_be_switching_out(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
-        let Outcome { migrated, woken_by, .. } = wakeup.outcome;
-        !migrated
-            && woken_by == Some(wakeup.prev_cpu)
-            && wakeup.prev_cpu != wakeup.waking_cpu
-            && self.now - self.trail(task).switched_out_at <= SWITCH_NS
+        queued_by_prev_cpu(wakeup) && self.now - self.trail(task).switched_out_at <= SWITCH_NS
     }
 
     /// The waker enqueued it at once, where an ordinary wakeup would have used the wake list.
@@ -269,6 +263,12 @@ impl Reconstruction {
             believed: Hypothesis::default(),
         })
     }
+}
+
+/// The wakee did not move, and went over the wake list of its CPU.
+fn queued_by_prev_cpu(wakeup: &Wakeup) -> bool {
+    let Outcome { migrated, woken_by, .. } = wakeup.outcome;
+    !migrated && woken_by == Some(wakeup.prev_cpu) && wakeup.prev_cpu != wakeup.waking_cpu
 }
 
 /// The wakee did not move, and nobody but the waker can have enqueued it.

@@ -47,5 +47,5 @@ pub use inference::InferenceCounts;
 pub use placements::{ByDistance, Moves};
 pub use reconstruction::Reconstruction;
 pub use step::{Action, Outcome, PrevState, Step};
-pub use task::{NameId, Task, TaskId, Tasks};
+pub use task::{NameId, PID_MAX, Task, TaskId, Tasks};
 pub use timeline::{Repairs, Timeline};

@@ -30,11 +30,10 @@ use crate::decide::{NoPlacement, Verdict, Wakeup};
 use crate::inference::InferenceCounts;
 use crate::queues::Queues;
 use crate::step::{Action, PrevState, Step};
-use crate::task::{TaskId, Tasks};
+use crate::task::{DEFAULT_PRIO, TaskId, Tasks};
 
 /// Priorities below are real-time.
 const MAX_RT_PRIO: i32 = 100;
-const DEFAULT_PRIO: i32 = 120;
 
 /// Where a task is, as far as the trace has told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -257,9 +257,9 @@ impl RecordedDecisions {
     }
 
     fn decide(&mut self, decision: &Decision, tasks: Tasks) -> Option<Placed> {
-        let sync = match &decision.placement {
-            Readings::Wakeup(wakeup) => wakeup.sync,
-            Readings::Fork(_) => false,
+        let (kind, sync) = match &decision.placement {
+            Readings::Wakeup(wakeup) => (Kind::Wakeup, wakeup.sync),
+            Readings::Fork(_) => (Kind::Fork, false),
             Readings::Exec(_) => return None,
         };
         // A task that may run on one CPU is not placed.
@@ -271,7 +271,7 @@ impl RecordedDecisions {
         let taken = state.decision;
         let trail = self.trail(tasks.placed);
         let placed = Placed {
-            kind: if is_wakeup(decision) { Kind::Wakeup } else { Kind::Fork },
+            kind,
             task: tasks.placed,
             waker: tasks.waker,
             waking_cpu: decision.waking_cpu.into(),
@@ -281,16 +281,12 @@ impl RecordedDecisions {
             decision: taken,
             believed: Hypothesis { sync, wide: false },
         };
-        if placed.kind == Kind::Fork {
+        if kind == Kind::Fork {
             trail.fork = Some(placed);
             return None;
         }
         Some(placed)
     }
-}
-
-fn is_wakeup(decision: &Decision) -> bool {
-    matches!(decision.placement, Readings::Wakeup(_))
 }
 
 #[cfg(test)]

@@ -27,9 +27,7 @@ impl Reconstruction {
         for other in 0..self.state.root.nr_cpu_ids {
             if usize::from(self.state.cpu[other as usize].llc) == llc {
                 self.catch_up_loads(other);
-                let cfs = &self.state.rq[other as usize].cfs;
-                let capacity = u64::from(self.state.cpu[other as usize].capacity_orig);
-                util += cfs.avg.util_avg.max(u64::from(cfs.util_est)).min(capacity);
+                util += self.state.cpu_util(other);
             }
         }
         let imbalance_pct = self.state.llc[llc].imbalance_pct;

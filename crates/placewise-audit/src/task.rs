@@ -16,13 +16,13 @@ pub type TaskId = u32;
 pub type NameId = u32;
 
 /// The kernel's limit of a pid.
-const PID_MAX: u32 = 4 << 20;
+pub const PID_MAX: u32 = 4 << 20;
 const NAMES_MAX: usize = 1 << 16;
 const OTHER_NAMES: &str = "(other names)";
 /// A comm, cut to 15 bytes.
 const COMM_BYTES: usize = 16;
 /// The priority of nice 0.
-const DEFAULT_PRIO: i32 = 120;
+pub(crate) const DEFAULT_PRIO: i32 = 120;
 
 type Comm = [u8; COMM_BYTES];
 

@@ -157,6 +157,8 @@ entry_points! {
     fn join_task_group(task: u32, group: u32);
     /// The load that a task adds to its CPU: its share of the hierarchy.
     fn task_h_load(task: u32) -> u64;
+    /// How much of `cpu` is used, of its capacity.
+    fn cpu_util(cpu: u32) -> u64;
     /// The load of what is queued on a CPU, without what sleepers left behind.
     fn cpu_runnable_load(cpu: u32) -> u64;
 }

@@ -130,6 +130,7 @@ ENTRY_POINT_VOID(update_blocked_averages, update_blocked_averages(st, a, b))
 ENTRY_POINT(create_task_group, create_task_group(st, a, b))
 ENTRY_POINT_VOID(join_task_group, join_task_group(st, a, b))
 ENTRY_POINT(task_h_load, task_h_load(st, task_of(st, a)))
+ENTRY_POINT(cpu_util, cpu_util(st, a))
 ENTRY_POINT(cpu_runnable_load, cpu_runnable_load(st, a))
 
 char LICENSE[] SEC("license") = "GPL";

@@ -10,13 +10,11 @@
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
+use placewise_audit::PID_MAX;
 use placewise_machine::Machine;
 use placewise_trace::{Event, Record, TraceReader};
 
 use super::bad_trace;
-
-/// The kernel's limit of a pid.
-const PID_MAX: u32 = 4 << 20;
 
 pub fn run(reader: &mut TraceReader, machine: &Machine) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());

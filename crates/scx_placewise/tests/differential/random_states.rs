@@ -265,6 +265,7 @@ fn task_groups_count_alike() {
         let (task, cpu, now) = (generator.task(drawn), generator.cpu(drawn), generator.now());
         let p = &mut drawn.m.p;
         p.update_blocked_averages(cpu, now);
+        p.cpu_util(cpu);
         p.cpu_runnable_load(cpu);
         let alone = p.task[task as usize].avg.load_avg;
         shared += u32::from(p.task_h_load(task) < alone);

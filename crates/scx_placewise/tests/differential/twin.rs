@@ -192,6 +192,7 @@ twins! {
     fn create_task_group(parent: u32, shares: u32) -> u32;
     fn join_task_group(task: u32, group: u32);
     fn task_h_load(task: u32) -> u64;
+    fn cpu_util(cpu: u32) -> u64;
     fn cpu_runnable_load(cpu: u32) -> u64;
 }
 
