@@ -135,11 +135,43 @@ impl Engine<'_> {
                 NO_TASK => 0,
                 wakee => self.pid(wakee),
             },
-            load: record.avg.load_avg,
+            load: self.task_h_load(task),
             sum_exec_runtime: record.sum_exec_runtime,
             nvcsw: record.nvcsw,
             run_length_avg: record.run_length_avg,
         }
+    }
+
+    /// What the policy's task_h_load() answers. That keeps parts of the answer for the rest of the
+    /// jiffy, which a decision that does not ask must not do: tracing leaves the run as it is.
+    fn task_h_load(&self, task: u32) -> u64 {
+        let record = &self.policy.task[task as usize];
+        let (load, group) = (record.avg.load_avg, record.task_group);
+        if group == ROOT_TASK_GROUP {
+            return load;
+        }
+        let queue = &self.policy.group_rq[group as usize][usize::from(record.cpu)].cfs;
+        load * self.cfs_rq_h_load(group, record.cpu.into()) / (queue.avg.load_avg + 1)
+    }
+
+    /// The same of update_cfs_rq_h_load(): what `cpu`'s part of a cgroup counts for in its load.
+    fn cfs_rq_h_load(&self, group: u32, cpu: usize) -> u64 {
+        let state = &self.policy;
+        let queue_of = |group: u32| match group {
+            ROOT_TASK_GROUP => &state.rq[cpu].cfs,
+            group => &state.group_rq[group as usize][cpu].cfs,
+        };
+        let jiffies = state.root.clock / u64::from(state.root.tick_ns);
+        let queue = queue_of(group);
+        if queue.last_h_load_update == jiffies {
+            return queue.h_load;
+        }
+        if group == ROOT_TASK_GROUP {
+            return queue.avg.load_avg;
+        }
+        let parent = state.task_group[group as usize].parent;
+        let part = state.group_rq[group as usize][cpu].avg.load_avg;
+        self.cfs_rq_h_load(parent, cpu) * part / (queue_of(parent).avg.load_avg + 1)
     }
 
     fn slow_path_readings(&self, task: u32) -> SlowPathReadings {
@@ -147,7 +179,7 @@ impl Engine<'_> {
         let record = &state.task[task as usize];
         let imbalanced = |group: &u32| state.group[*group as usize].imbalance != 0;
         SlowPathReadings {
-            load: record.avg.load_avg,
+            load: self.task_h_load(task),
             runnable: record.avg.runnable_avg,
             util: record.avg.util_avg,
             util_est: util_est(record),

@@ -155,6 +155,7 @@ fields! {
         wakee_flip_decay_ts: u64,
         /// A pid; 0 is none.
         last_wakee: u32,
+        /// The load it adds to its CPU: of its cgroup's, what is its own part.
         load: u64,
         sum_exec_runtime: u64,
         nvcsw: u64,
@@ -165,6 +166,7 @@ fields! {
 fields! {
     /// What the slow path reads.
     SlowPathReadings {
+        /// The load it adds to its CPU, as in a wakeup.
         load: u64,
         runnable: u64,
         util: u64,

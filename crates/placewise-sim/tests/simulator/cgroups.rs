@@ -115,7 +115,7 @@ fn a_wakee_preempts_across_cgroups() {
 }
 
 /// Puts every program but main in one of three cgroups, one of them inside another.
-fn spread_over_cgroups(workload: Workload) -> Workload {
+pub fn spread_over_cgroups(workload: Workload) -> Workload {
     let mut workload = workload;
     workload.cgroups =
         vec![cgroup("a", None, 1024), cgroup("b", Some(0), 512), cgroup("c", None, 2048)];

@@ -5,6 +5,7 @@ use placewise_policy::{FIRST_TASK, FORK_REWORK, Placement, topology};
 use placewise_trace::{AffineReason, Decision, Readings, SearchReason};
 use proptest::prelude::*;
 
+use crate::cgroups::spread_over_cgroups;
 use crate::common::{Setup, benchmark};
 use crate::properties::{BENCHMARKS, MACHINES, config, kernel, part, policy, workload};
 use placewise_audit::recorded::{Tasks, apply, select, wrong_idle_cpus};
@@ -88,9 +89,13 @@ proptest! {
         kernel in kernel(),
         policy in policy(),
         parts in prop::collection::vec(part(), 1..5),
+        in_cgroups in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let workload = workload(&parts, 5);
+        let mut workload = workload(&parts, 5);
+        if in_cgroups {
+            workload = spread_over_cgroups(workload);
+        }
         check(&Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) });
     }
 
@@ -107,6 +112,21 @@ proptest! {
         let setup = Setup { seed, ..Setup::new(machine, kernel, &policy, workload) };
         prop_assert!(check(&setup) > 0);
     }
+}
+
+/// Fails if a task's own load were recorded, not what it counts for in its CPU's load: that of a
+/// cgroup's many tasks together is that of one.
+#[test]
+fn decisions_in_cgroups_are_taken_again_alike() {
+    let mut weighed = 0;
+    for kernel in ["v5.10", "v6.0", "v6.12", "v6.18"] {
+        let case = "groups=4,fds=8,loops=100,window_ms=20,warmup_ms=0";
+        let workload = spread_over_cgroups(benchmark("hackbench", case));
+        let setup = Setup::new("pack:2 l3:2 core:3 pu:2", kernel, "baseline", workload);
+        check(&setup);
+        weighed += decisions(&setup).iter().filter(|it| it.affine == AffineReason::Weight).count();
+    }
+    assert!(weighed > 100, "loads were compared {weighed} times");
 }
 
 #[test]
