@@ -4,9 +4,10 @@
  * near the CPU it last ran on.
  *
  * First the idle test, whose clauses and their order are what most patches
- * changed, then the comparison of loads. Covers v4.15 to v7.3 and the short
- * task variants; without the older comparison by task group shares (v3.10).
- * Loads are read as last stored.
+ * changed, then the comparison of loads, read as last stored. v3.10 had one
+ * comparison, of what is queued. Covers v3.10 to v7.3 and the short task
+ * variants. Limit: in v3.10 a task of a task group counts for its own weight,
+ * not for its share of the group's.
  */
 #ifndef PLACEWISE_AFFINE_H
 #define PLACEWISE_AFFINE_H
@@ -118,6 +119,46 @@ wake_affine_weight(const struct wakeup *wakeup,
 	return this_load < prev_load ? AFFINE_WEIGHT : AFFINE_UNDECIDED;
 }
 
+/* What an average task of @cpu's queue weighs. */
+static inline s64 cpu_load_per_task(struct state __arena *st, u32 cpu)
+{
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+
+	return rq->nr_running ? rq->cfs.load_weight / rq->nr_running : 0;
+}
+
+/*
+ * v3.10: would the waking CPU have less queued than the previous one? A sync
+ * waker that is alone there leaves nothing, so its wakee comes, whatever the
+ * previous CPU does.
+ */
+static inline enum affine_reason
+wake_affine_queues(const struct wakeup *wakeup,
+		   const struct sched_span __arena *span)
+{
+	struct state __arena *st = wakeup->st;
+	s64 this_load = (s64)cpu_rq(st, wakeup->this_cpu)->cfs.load_weight;
+	s64 prev_load = (s64)cpu_rq(st, wakeup->prev)->cfs.load_weight;
+	s64 this_side, prev_side;
+
+	if (wakeup->sync)
+		this_load -= (s64)wakeup->waker->weight;
+
+	this_side = 100 * (this_load + (s64)wakeup->wakee->weight);
+	this_side *= (s64)capacity_of(st, wakeup->prev);
+	prev_side = (100 + (span->imbalance_pct - 100) / 2) * prev_load;
+	prev_side *= (s64)capacity_of(st, wakeup->this_cpu);
+
+	st->decision.waker_load = this_side;
+	st->decision.prev_load = prev_side;
+	if (this_load <= 0 || this_side <= prev_side)
+		return AFFINE_WEIGHT;
+	if (this_load <= prev_load &&
+	    this_load + prev_load <= cpu_load_per_task(st, wakeup->this_cpu))
+		return AFFINE_WEIGHT;
+	return AFFINE_UNDECIDED;
+}
+
 static inline bool weight_test_skipped(const struct wakeup *wakeup)
 {
 	return wakeup->st->profile.affine_skip_weight_if_short &&
@@ -130,16 +171,28 @@ static inline bool affine_chose_prev(enum affine_reason reason)
 	       reason == AFFINE_PREV_IDLE || reason == AFFINE_UNDECIDED;
 }
 
+static inline enum affine_reason
+wake_affine_reason(const struct wakeup *wakeup,
+		   const struct sched_span __arena *span)
+{
+	enum affine_reason reason;
+
+	if (wakeup->st->profile.affine == AFFINE_QUEUES)
+		return wake_affine_queues(wakeup, span);
+	reason = wake_affine_idle(wakeup);
+	if (reason == AFFINE_UNDECIDED && !weight_test_skipped(wakeup))
+		return wake_affine_weight(wakeup, span);
+	return reason;
+}
+
 /* @level: the lowest one of the waking CPU that contains the previous one. */
 verified_once u32 wake_affine(const struct wakeup *wakeup on_stack, u32 level)
 {
 	struct state __arena *st = wakeup->st;
 	struct sched_domain __arena *sd =
 		cpu_domain(st, wakeup->this_cpu, level);
-	enum affine_reason reason = wake_affine_idle(wakeup);
-
-	if (reason == AFFINE_UNDECIDED && !weight_test_skipped(wakeup))
-		reason = wake_affine_weight(wakeup, domain_span(st, sd));
+	enum affine_reason reason =
+		wake_affine_reason(wakeup, domain_span(st, sd));
 
 	st->decision.affine = reason;
 	st->decision.affine_level = level;

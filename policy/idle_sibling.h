@@ -6,7 +6,7 @@
  * Cheap candidates first (target, prev, a stacked per-CPU kthread,
  * recent_used_cpu), then the LLC: since v5.19 prev's siblings and one walk for
  * cores or CPUs, before that a walk for cores, one for CPUs and the target's
- * siblings. The short task rules of 2022 to 2024 stop it where their series
+ * siblings, of which v3.10 had no walk for CPUs. The short task rules of 2022 to 2024 stop it where their series
  * did; "busy" in them is SIS_UTIL's idea of it.
  *
  * Limits: CPUs of different capacity are compared as in v6.0 for every kernel
@@ -511,6 +511,46 @@ static inline u32 search_core_cpu_smt_of_target(struct idle_search *search)
 	return search_found(search, cpu, SEARCH_SMT_SIBLING);
 }
 
+static inline u32 first_allowed_sibling(const struct idle_search *search,
+					u32 cpu)
+{
+	struct cpu __arena *core = cpu_of(search->wakeup->st, cpu);
+	u32 i;
+
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+
+		if (task_allowed(search->wakeup->wakee, sibling))
+			return sibling;
+	}
+	return cpu;
+}
+
+/*
+ * v3.10: the groups of each level below the LLC's, which are cores and then the
+ * threads of the target's. A free CPU beside a busy one elsewhere stays unseen.
+ * The walk for cores never rests: there is no has_idle_cores yet.
+ */
+static inline u32 search_core_smt_of_target(struct idle_search *search)
+{
+	const struct llc __arena *llc = search->llc;
+	struct scan_set set;
+	u32 cpu;
+
+	scan_init(&set, search, &llc->cpus, llc->first_word, llc->end_word);
+	search->fallback = search->target;
+	cpu = scan_for_core(search, &set);
+	if (cpu != NO_CPU)
+		return search_found(search, first_allowed_sibling(search, cpu),
+				    SEARCH_IDLE_CORE);
+	if (!search->wakeup->st->root.smt_active)
+		return NO_CPU;
+	cpu = select_idle_smt(search, search->target);
+	if (cpu == NO_CPU)
+		return NO_CPU;
+	return search_found(search, cpu, SEARCH_SMT_SIBLING);
+}
+
 static inline u32 search_llc(struct idle_search *search)
 {
 	struct state __arena *st = search->wakeup->st;
@@ -518,9 +558,14 @@ static inline u32 search_llc(struct idle_search *search)
 	search->has_idle_core =
 		st->root.smt_active && search->llc->has_idle_cores;
 	st->decision.has_idle_cores = search->has_idle_core;
-	if (st->profile.scan_order == SCAN_SMT_OF_PREV_THEN_MERGED)
+	switch (st->profile.scan_order) {
+	case SCAN_CORE_SMT_OF_TARGET:
+		return search_core_smt_of_target(search);
+	case SCAN_CORE_CPU_SMT_OF_TARGET:
+		return search_core_cpu_smt_of_target(search);
+	default:
 		return search_smt_of_prev_then_merged(search);
-	return search_core_cpu_smt_of_target(search);
+	}
 }
 
 verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,

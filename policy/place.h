@@ -4,7 +4,7 @@
  * an exec.
  *
  * select_task_rq() answers with a CPU and leaves in st->decision how it came to
- * it; ttwu_queue_wakelist() says how the wakee travels there. Covers v4.15 to
+ * it; ttwu_queue_wakelist() says how the wakee travels there. Covers v3.10 to
  * v7.3. Limits: no energy model, and no domain sets SD_BALANCE_WAKE, so wakeups
  * never take the slow path.
  */

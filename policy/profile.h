@@ -14,13 +14,19 @@
 /* When a waker with many wakees makes the wakeup wide, so not affine. */
 enum wake_wide_rule {
 	WAKE_WIDE_NONE,
-	WAKE_WIDE_NODE, /* flips against the number of CPUs in the node (2013) */
-	WAKE_WIDE_LLC,	/* flips against the size of the LLC */
+	WAKE_WIDE_NODE, /* as posted in 2013: only a waker counts as the one with many; flips against the CPUs of the node, forgotten each second */
+	WAKE_WIDE_LLC, /* flips against the size of the LLC, halved each second */
+};
+
+/* How wake_affine() decides. */
+enum affine_rule {
+	AFFINE_QUEUES, /* the weight queued on either CPU at this moment (v3.10) */
+	AFFINE_LOADS, /* clauses about idle CPUs, then averages of load */
 };
 
 /* How the search for an idle CPU in an LLC is limited. */
 enum scan_limit {
-	SCAN_UNLIMITED,		/* the whole LLC, core by core (v3.10) */
+	SCAN_UNLIMITED,		/* the whole LLC */
 	SIS_PROP_AVG_IDLE,	/* avg_idle / 512 against the scan cost */
 	SIS_PROP_WAKE_AVG_IDLE, /* wake_avg_idle against the scan cost */
 	SIS_UTIL,		/* nr_idle_scan from LLC utilisation */
@@ -28,6 +34,7 @@ enum scan_limit {
 
 /* In which passes the LLC is searched. */
 enum scan_order {
+	SCAN_CORE_SMT_OF_TARGET, /* cores, then target's siblings: no CPU of another busy core */
 	SCAN_CORE_CPU_SMT_OF_TARGET, /* cores, then CPUs, then target's siblings */
 	SCAN_SMT_OF_PREV_THEN_MERGED, /* prev's siblings, then cores and CPUs in one walk */
 };
@@ -164,6 +171,7 @@ enum run_queue_class {
 struct profile {
 	/* wakeup */
 	enum wake_wide_rule wake_wide;
+	enum affine_rule affine;
 	bool affine_prev_idle; /* clause 1 answers prev if that is idle, instead of the waking CPU */
 	bool affine_prev_idle_last; /* clause 3: prev idle => prev */
 	enum affine_short_rule affine_short;

@@ -3,9 +3,9 @@
  * relation.h: who wakes whom, and whether that is too many for an affine
  * wakeup.
  *
- * Covers every kernel from v3.12 on; the 2013 form measured flips against the
- * CPUs of the NUMA node, the merged one against the LLC. A child inherits the
- * flips of its creator: the engine copies them at fork.
+ * Covers the form of 2013, as it was posted and tested, and the one that every
+ * kernel from v4.3 on has. A child inherits the flips of its creator: the engine
+ * copies them at fork.
  */
 #ifndef PLACEWISE_RELATION_H
 #define PLACEWISE_RELATION_H
@@ -25,7 +25,7 @@ struct wakeup {
 	u64 now;
 };
 
-/* Count how often a task changes wakees; halved at most once a second. */
+/* Count how often a task changes wakees; decayed at most once a second. */
 static inline void record_wakee(const struct wakeup *wakeup)
 {
 	struct task __arena *waker = wakeup->waker;
@@ -33,7 +33,10 @@ static inline void record_wakee(const struct wakeup *wakeup)
 	u32 hz = 1000000000U / wakeup->st->root.tick_ns;
 
 	if (now > waker->wakee_flip_decay_ts + hz) {
-		waker->wakee_flips >>= 1;
+		if (wakeup->st->profile.wake_wide == WAKE_WIDE_NODE)
+			waker->wakee_flips = 0;
+		else
+			waker->wakee_flips >>= 1;
 		waker->wakee_flip_decay_ts = now;
 	}
 	if (waker->last_wakee != wakeup->wakee_index) {
@@ -42,11 +45,25 @@ static inline void record_wakee(const struct wakeup *wakeup)
 	}
 }
 
-static inline u32 wake_wide_factor(struct state __arena *st, u32 this_cpu)
+/* As posted: a wakee may still drag its master to its own CPU. */
+static inline bool wake_wide_node(const struct wakeup *wakeup)
 {
-	if (st->profile.wake_wide == WAKE_WIDE_NODE)
-		return cpu_of(st, this_cpu)->node_cpus;
-	return cpu_llc(st, this_cpu)->size;
+	u64 waker_flips = wakeup->waker->wakee_flips;
+	u64 wakee_flips = wakeup->wakee->wakee_flips;
+	u64 factor = cpu_of(wakeup->st, wakeup->this_cpu)->node_cpus;
+
+	return wakee_flips > factor && waker_flips > factor * wakee_flips;
+}
+
+static inline bool wake_wide_llc(const struct wakeup *wakeup)
+{
+	u64 waker_flips = wakeup->waker->wakee_flips;
+	u64 wakee_flips = wakeup->wakee->wakee_flips;
+	u64 master = max(waker_flips, wakee_flips);
+	u64 slave = min(waker_flips, wakee_flips);
+	u64 factor = cpu_llc(wakeup->st, wakeup->this_cpu)->size;
+
+	return slave >= factor && master >= slave * factor;
 }
 
 /*
@@ -55,16 +72,14 @@ static inline u32 wake_wide_factor(struct state __arena *st, u32 this_cpu)
  */
 static inline bool wake_wide(const struct wakeup *wakeup)
 {
-	u64 waker_flips = wakeup->waker->wakee_flips;
-	u64 wakee_flips = wakeup->wakee->wakee_flips;
-	u64 master = max(waker_flips, wakee_flips);
-	u64 slave = min(waker_flips, wakee_flips);
-	u64 factor;
-
-	if (wakeup->st->profile.wake_wide == WAKE_WIDE_NONE)
+	switch (wakeup->st->profile.wake_wide) {
+	case WAKE_WIDE_NODE:
+		return wake_wide_node(wakeup);
+	case WAKE_WIDE_LLC:
+		return wake_wide_llc(wakeup);
+	default:
 		return false;
-	factor = wake_wide_factor(wakeup->st, wakeup->this_cpu);
-	return slave >= factor && master >= slave * factor;
+	}
 }
 
 /* Did each of the two wake the other last? */

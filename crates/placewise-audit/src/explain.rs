@@ -165,8 +165,11 @@ impl View<'_> {
         if decided == AFFINE_NOT_TRIED {
             return vec![rule("wake_affine", self.why_not_tried(), "not asked")];
         }
-        let mut clauses = vec![(AFFINE_WAKING_CPU_IDLE, self.waking_cpu_idle())];
         let profile = &self.state.profile;
+        if profile.affine == AFFINE_QUEUES {
+            return vec![self.weight()];
+        }
+        let mut clauses = vec![(AFFINE_WAKING_CPU_IDLE, self.waking_cpu_idle())];
         clauses.push((AFFINE_SYNC, self.sync_clause()));
         let short_joins_sync =
             matches!(profile.affine_short, AFFINE_SHORT_V1 | AFFINE_SHORT_HONGLEI);

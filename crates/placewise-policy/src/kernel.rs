@@ -83,6 +83,7 @@ fn leading_number(text: &str) -> Option<u32> {
 /// Before the smart wake-affine patch: every waker counts as affine.
 pub const V3_10: Profile = Profile {
     wake_wide: WAKE_WIDE_NONE,
+    affine: AFFINE_QUEUES,
     affine_prev_idle: false,
     affine_prev_idle_last: false,
     affine_short: AFFINE_SHORT_NONE,
@@ -90,7 +91,7 @@ pub const V3_10: Profile = Profile {
     affine_skip_weight_if_short: false,
     affine_move_counts_prev: true,
     scan_limit: SCAN_UNLIMITED,
-    scan_order: SCAN_CORE_CPU_SMT_OF_TARGET,
+    scan_order: SCAN_CORE_SMT_OF_TARGET,
     scan_starts_after_target: false,
     scan_allowed_only: false,
     scan_cluster_first: false,
@@ -160,9 +161,15 @@ pub const V3_10: Profile = Profile {
     min_gran: 750_000,
 };
 
-/// Smart wake-affine is in; SIS_PROP limits the search.
-pub const V4_15: Profile =
-    Profile { wake_wide: WAKE_WIDE_LLC, scan_limit: SIS_PROP_AVG_IDLE, ..V3_10 };
+/// Smart wake-affine is in, and averages of load; the search goes on to CPUs of busy cores, as far
+/// as SIS_PROP lets it.
+pub const V4_15: Profile = Profile {
+    wake_wide: WAKE_WIDE_LLC,
+    affine: AFFINE_LOADS,
+    scan_limit: SIS_PROP_AVG_IDLE,
+    scan_order: SCAN_CORE_CPU_SMT_OF_TARGET,
+    ..V3_10
+};
 
 /// prev-idle and recent_used_cpu are in; the last with the load balancer that compares averages.
 pub const V5_3: Profile = Profile {

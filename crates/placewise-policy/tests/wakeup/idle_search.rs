@@ -39,9 +39,11 @@ impl Naive<'_> {
         let mut naive = Naive { lab, target, scanned: 1, fallback: None, left: limit };
         let llc = lab.p.llc[lab.seats[target as usize].llc as usize];
         let hopeful = lab.p.root.smt_active != 0 && llc.has_idle_cores != 0;
-        let merged = lab.p.profile.scan_order == SCAN_SMT_OF_PREV_THEN_MERGED;
-        let (found, still_hopeful) =
-            if merged { naive.merged(hopeful) } else { naive.core_cpu_smt(hopeful) };
+        let (found, still_hopeful) = match lab.p.profile.scan_order {
+            SCAN_CORE_SMT_OF_TARGET => (naive.core_smt(), true),
+            SCAN_CORE_CPU_SMT_OF_TARGET => naive.core_cpu_smt(hopeful),
+            _ => naive.merged(hopeful),
+        };
         let (cpu, search) = found.unwrap_or((target, SEARCH_FAILED));
         let has_idle_cores = llc.has_idle_cores != 0 && (still_hopeful || !hopeful);
         Outcome { cpu, search, scanned: naive.scanned, has_idle_cores }
@@ -168,6 +170,20 @@ impl Naive<'_> {
         (self.fallback.filter(|_| hopeful).map(|cpu| (cpu, SEARCH_IDLE_CPU)), false)
     }
 
+    fn core_smt(&mut self) -> Option<(u32, SearchReason)> {
+        let mut cpus = self.wrapped();
+        cpus.retain(|&cpu| self.allowed(cpu));
+        if let Scan::Found(cpu) = self.scan_cores(cpus, false) {
+            let mut core = self.lab.neighbours(cpu, |seat| seat.core);
+            core.retain(|&cpu| self.allowed(cpu));
+            return Some((core[0], SEARCH_IDLE_CORE));
+        }
+        if self.lab.p.root.smt_active == 0 {
+            return None;
+        }
+        self.smt(false).map(|cpu| (cpu, SEARCH_SMT_SIBLING))
+    }
+
     fn core_cpu_smt(&mut self, mut hopeful: bool) -> (Option<(u32, SearchReason)>, bool) {
         let cpus = self.wrapped();
         let allowed: Vec<u32> = cpus.iter().copied().filter(|&cpu| self.allowed(cpu)).collect();
@@ -196,7 +212,7 @@ fn chance(random: &mut Pcg64, percent: u32) -> bool {
     below(random, 100) < percent
 }
 
-const KERNELS: [&str; 7] = ["v3.10", "v5.3", "v5.10", "v5.19", "v6.0", "v6.12", "v7.3"];
+const KERNELS: [&str; 8] = ["v3.10", "v4.15", "v5.3", "v5.10", "v5.19", "v6.0", "v6.12", "v7.3"];
 
 /// Sets the limit of the kernel at hand; answers with what it will be, None = no limit.
 fn set_limit(lab: &mut Lab, target: u32, random: &mut Pcg64) -> Option<u32> {

@@ -334,9 +334,15 @@ fn wide_wakeups_measure_flips_against_the_llc_or_the_node() {
     assert!(is_wide(WAKE_WIDE_LLC, 16, 256));
     assert!(!is_wide(WAKE_WIDE_LLC, 255, 16));
     assert!(!is_wide(WAKE_WIDE_LLC, 1000, 15));
-    assert!(is_wide(WAKE_WIDE_NODE, 1024, 32));
-    assert!(!is_wide(WAKE_WIDE_NODE, 1000, 31));
+    assert!(is_wide(WAKE_WIDE_NODE, 33 * 32 + 1, 33));
+    assert!(!is_wide(WAKE_WIDE_NODE, 33 * 32, 33));
+    assert!(!is_wide(WAKE_WIDE_NODE, 10_000, 32));
     assert!(!is_wide(WAKE_WIDE_NONE, 1000, 1000));
+}
+
+#[test]
+fn as_posted_a_wakee_could_still_drag_the_master_of_many() {
+    assert!(!is_wide(WAKE_WIDE_NODE, 33, 33 * 32 + 1));
 }
 
 #[test]
@@ -356,6 +362,66 @@ fn flips_count_changes_of_the_wakee_and_are_halved_once() {
     lab.task(runner(HERE)).wakee_flip_decay_ts = NOW / TICK - 1_000_000_000 / TICK;
     lab.wake(THERE, HERE);
     assert_eq!(lab.task(runner(HERE)).wakee_flips, 4);
+}
+
+#[test]
+fn as_posted_flips_were_forgotten_each_second() {
+    let mut lab = undecided(Policy::parse("v3.10", "wake-wide").unwrap().profile);
+    lab.task(runner(HERE)).wakee_flips = 1000;
+    lab.wake(THERE, HERE);
+    assert_eq!(lab.task(runner(HERE)).wakee_flips, 1001);
+    lab.task(runner(HERE)).wakee_flip_decay_ts = NOW / TICK - 1000;
+    lab.wake(THERE, HERE);
+    assert_eq!(lab.task(runner(HERE)).wakee_flips, 0);
+}
+
+// ---- v3.10: queues instead of averages ----
+
+/// Tasks of nice 0 queued on the waking CPU and on the previous one, the first of each running.
+fn queued(here: u32, there: u32, sync: u32) -> AffineReason {
+    let mut lab = Lab::zen3(kernel("v3.10"));
+    for (cpu, nr_running) in [(HERE, here), (THERE, there)] {
+        if nr_running > 0 {
+            lab.busy(cpu);
+        }
+        lab.rq(cpu).nr_running = nr_running;
+        lab.rq(cpu).cfs.load_weight = 1024 * u64::from(nr_running);
+        // What has been there on average does not matter.
+        lab.rq(cpu).cfs.avg.load_avg = 1_000_000 * u64::from(HERE == cpu);
+    }
+    lab.wake_with(THERE, HERE, sync);
+    lab.affine()
+}
+
+#[test]
+fn v3_10_compares_what_is_queued_at_this_moment() {
+    assert_eq!(queued(1, 0, WF_SYNC), AFFINE_WEIGHT, "a lone sync waker leaves nothing");
+    assert_eq!(queued(1, 3, WF_SYNC), AFFINE_WEIGHT);
+    assert_eq!(queued(2, 0, WF_SYNC), AFFINE_UNDECIDED);
+    assert_eq!(queued(2, 1, WF_SYNC), AFFINE_UNDECIDED);
+    assert_eq!(queued(2, 2, WF_SYNC), AFFINE_WEIGHT);
+    assert_eq!(queued(1, 0, 0), AFFINE_UNDECIDED);
+    assert_eq!(queued(1, 1, 0), AFFINE_UNDECIDED);
+    assert_eq!(queued(1, 2, 0), AFFINE_WEIGHT);
+    assert_eq!(queued(0, 0, 0), AFFINE_WEIGHT, "from an interrupt, without a look at caches");
+}
+
+/// One CPU of each core of the waker's LLC is idle, beside a busy one.
+#[test]
+fn v3_10_does_not_see_idle_cpus_beside_busy_ones() {
+    for (name, found) in [("v3.10", SEARCH_SMT_SIBLING), ("v4.15", SEARCH_IDLE_CPU)] {
+        let mut lab = Lab::zen3(kernel(name));
+        lab.rq(HERE).avg_idle = 1_000_000;
+        lab.busy_all(0..8);
+        lab.busy(THERE);
+        let cpu = lab.wake_with(THERE, HERE, WF_SYNC);
+        assert_eq!(lab.search(), found, "{name}");
+        assert_eq!(cpu == HERE + 128, found == SEARCH_SMT_SIBLING, "{name}");
+
+        lab.busy(HERE + 128);
+        let cpu = lab.wake_with(THERE, HERE, WF_SYNC);
+        assert_eq!(cpu == HERE, name == "v3.10", "stacks on the waker although CPUs are idle");
+    }
 }
 
 #[test]
