@@ -211,12 +211,15 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		st->balance.continue_balancing = 0;
 		return LB_BALANCED;
 	}
+	came_to(env, LB_SERIALIZED);
 	if (!serialize_attempt(st, env))
 		return LB_BALANCED;
+	came_to(env, LB_NO_BUSIEST_GROUP);
 	if (!find_group(st, env)) {
 		stats->lb_nobusyg[env->idle & 3]++;
 		return LB_BALANCED;
 	}
+	came_to(env, LB_NO_BUSIEST_QUEUE);
 	env->src_cpu = find_busiest_queue(st, env);
 	if (env->src_cpu == NO_CPU) {
 		stats->lb_nobusyq[env->idle & 3]++;
@@ -230,8 +233,10 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		env->ignore_hint = false;
 
 	env->all_pinned = true;
-	if (cpu_rq(st, env->src_cpu)->nr_running <= 1)
+	if (cpu_rq(st, env->src_cpu)->nr_running <= 1) {
+		came_to(env, LB_RUNNING);
 		return LB_TRIED;
+	}
 	return pull_tasks(st, env, this_cpu);
 }
 
@@ -414,6 +419,8 @@ verified_once bool load_balance(struct state __arena *st in_arena, u32 this_cpu,
 	for (i = opaque(0); i < NR_CPUS && outcome == LB_AGAIN && can_loop; i++)
 		outcome = balance_once(st, &env, this_cpu);
 	finish_load_balance(st, &env, this_cpu, outcome);
+	if (!st->balance.nr)
+		sd->stats.lb_moved_nothing[idle & 3][env.reason]++;
 	if (env.serialized)
 		st->root.serialize_busy = 0;
 	return st->balance.nr != 0;

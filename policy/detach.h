@@ -86,11 +86,13 @@ verified_once bool can_migrate_task(struct state __arena *st in_arena,
 	const struct task __arena *p = task_of(st, task);
 
 	if (st->profile.detach_delayed_load_only) {
+		came_to(env, LB_INELIGIBLE);
 		if (p->delayed && env->migration_type != MIGRATE_LOAD)
 			return false;
 		if (ineligible_stays(st, env, p))
 			return false;
 	}
+	came_to(env, LB_ALL_PINNED);
 	if (p->throttled || p->per_cpu_kthread)
 		return false;
 	if (!task_allowed(p, env->dst_cpu)) {
@@ -100,13 +102,16 @@ verified_once bool can_migrate_task(struct state __arena *st in_arena,
 	/*
 	 * Before all_pinned is cleared: a queue of hinted tasks looks pinned.
 	 */
+	came_to(env, LB_HINTED);
 	if (!env->ignore_hint && p->hint & HINT_WAKE)
 		return false;
 	env->all_pinned = false;
 	if (env->active)
 		return true;
+	came_to(env, LB_RUNNING);
 	if (cpu_rq(st, env->src_cpu)->curr == task)
 		return false;
+	came_to(env, LB_HOT);
 	return !task_hot(st, env, p) ||
 	       env->sd->nr_balance_failed > env->span->cache_nice_tries;
 }
@@ -182,6 +187,15 @@ static inline bool consume_imbalance(struct state __arena *st,
 	}
 }
 
+static inline bool may_leave(struct state __arena *st, struct lb_env *env,
+			     u32 task)
+{
+	if (!can_migrate_task(st, env, task))
+		return false;
+	came_to(env, LB_TOO_LARGE);
+	return consume_imbalance(st, env, task_of(st, task));
+}
+
 static inline void detach_task(struct state __arena *st,
 			       const struct lb_env *env, u32 task)
 {
@@ -246,8 +260,7 @@ static subprogram void detach_tasks(struct state __arena *st,
 		if (!detach_goes_on(st, env))
 			break;
 		env->loop++;
-		if (can_migrate_task(st, env, task) &&
-		    consume_imbalance(st, env, task_of(st, task))) {
+		if (may_leave(st, env, task)) {
 			detach_task(st, env, task);
 			if (env->idle == CPU_NEWLY_IDLE && st->root.preemptible)
 				break;

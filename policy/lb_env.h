@@ -20,12 +20,19 @@ struct lb_env {
 	u32 src_cpu;
 	u32 busiest_group;
 	u32 loop, loop_max; /* tasks looked at */
+	u32 reason;	    /* enum lb_reason, if nothing moves */
 	bool active;	 /* the stopper pushes: running and hot do not count */
 	bool all_pinned; /* no task seen could run on the destination */
 	bool some_pinned;
 	bool ignore_hint; /* wakeup hints do not hold tasks back */
 	bool serialized;  /* the attempt holds the lock of the NUMA levels */
 };
+
+/* The attempt has come as far as @reason at least. */
+static inline void came_to(struct lb_env *env, u32 reason)
+{
+	env->reason = max(env->reason, reason);
+}
 
 /* May @cpu still take part in this attempt? */
 static inline u64 lb_cpus(const struct state __arena *st,

@@ -233,7 +233,25 @@ enum migration_type {
 	NR_MIGRATION_TYPES,
 };
 
-/* The counters of one /proc/schedstat domain line. */
+/*
+ * Why a load-balance attempt moved no task: how near it came to moving one. A
+ * later reason means that some source or task passed all that stand before.
+ */
+enum lb_reason {
+	LB_NOT_CHOSEN,	     /* another CPU of the group balances the level */
+	LB_SERIALIZED,	     /* another CPU holds the lock of the NUMA levels */
+	LB_NO_BUSIEST_GROUP, /* the groups are balanced */
+	LB_NO_BUSIEST_QUEUE, /* no queue of the busiest group qualifies */
+	LB_INELIGIBLE, /* asleep with delayed dequeue, or ahead of its share */
+	LB_ALL_PINNED, /* may not run here, or is throttled */
+	LB_HINTED,     /* its wakeup hint holds it in its LLC */
+	LB_RUNNING,    /* the source's only task, or it is current there */
+	LB_HOT,	       /* ran there less than migration_cost ago */
+	LB_TOO_LARGE,  /* more than what is to move */
+	NR_LB_REASONS,
+};
+
+/* The counters of one /proc/schedstat domain line, and what no kernel counts. */
 struct domain_stats {
 	u32 lb_count[NR_IDLE_TYPES];
 	u32 lb_balanced[NR_IDLE_TYPES];
@@ -246,6 +264,8 @@ struct domain_stats {
 	u64 lb_imbalance[NR_IDLE_TYPES][NR_MIGRATION_TYPES];
 	u32 ttwu_wake_remote;
 	u32 ttwu_move_affine;
+	/* The attempts that moved nothing, each once; no kernel counts them so. */
+	u32 lb_moved_nothing[NR_IDLE_TYPES][NR_LB_REASONS];
 };
 
 /* One CPU's view of one level. */

@@ -600,6 +600,146 @@ fn tasks_that_may_not_come_mark_the_group_of_the_level_above() {
     assert_eq!(quiet.group(0, TOP).imbalance, 0);
 }
 
+/// CPU 0 looks for work at `level` once the machine is prepared: why does it get none?
+fn reason_of(mut m: Machine, level: u32, prepare: impl Fn(&mut Machine)) -> Option<u32> {
+    prepare(&mut m);
+    let moved = m.balance(0, level, CPU_IDLE).nr > 0;
+    let reasons = m.sd(0, level).stats.lb_moved_nothing;
+    let counts = reasons[CPU_IDLE as usize];
+    assert_eq!(counts.iter().sum::<u32>(), u32::from(!moved), "an attempt has one reason or none");
+    assert_eq!(reasons.as_flattened().iter().sum::<u32>(), u32::from(!moved), "of its idle type");
+    counts.iter().position(|&count| count == 1).map(|reason| reason as u32)
+}
+
+#[test]
+fn an_attempt_that_moves_nothing_says_why() {
+    let three_on_cpu_1 = |profile, change: &dyn Fn(&mut Machine, &[u32])| {
+        reason_of(two_llcs(profile), LLC, |m| {
+            let tasks = m.queue(1, 3);
+            change(m, &tasks);
+        })
+    };
+    assert_eq!(three_on_cpu_1(V6_0, &|_, _| ()), None, "one moves");
+    assert_eq!(reason_of(two_llcs(V6_0), LLC, |_| ()), Some(LB_NO_BUSIEST_GROUP));
+
+    let pinned = |m: &mut Machine, tasks: &[u32]| tasks.iter().for_each(|&t| m.allow(t, &[1]));
+    assert_eq!(three_on_cpu_1(V6_0, &pinned), Some(LB_ALL_PINNED));
+    let ran = |ago| {
+        three_on_cpu_1(V6_0, &|m, tasks| {
+            tasks.iter().for_each(|&task| m.task(task).exec_start = NOW - ago);
+        })
+    };
+    assert_eq!(ran(499_999), Some(LB_HOT));
+    assert_eq!(ran(500_000), None);
+}
+
+#[test]
+fn a_level_that_another_cpu_balances_is_not_looked_at() {
+    let reason = |is_idle: bool| {
+        reason_of(two_llcs(V6_0), TOP, |m| {
+            m.queue(4, 3);
+            if !is_idle {
+                m.newly_idle(0);
+            }
+        })
+    };
+    assert_eq!(reason(true), None);
+    assert_eq!(reason(false), Some(LB_NOT_CHOSEN), "CPU 1 is the first idle one of the group");
+}
+
+#[test]
+fn pinned_tasks_are_no_reason_where_another_source_has_hot_ones() {
+    let reason = |others| {
+        reason_of(two_llcs(V6_0), LLC, |m| {
+            m.queue(1, 4).iter().for_each(|&task| m.allow(task, &[1]));
+            m.queue(2, others).iter().for_each(|&task| m.task(task).exec_start = NOW);
+        })
+    };
+    assert_eq!(reason(0), Some(LB_ALL_PINNED), "though no group is busiest without CPU 1");
+    assert_eq!(reason(3), Some(LB_HOT), "these came nearer to moving");
+}
+
+/// All CPUs of the other LLC have two tasks, one of them of another class.
+#[test]
+fn queues_with_one_fair_task_each_are_no_source() {
+    let reason = |fair| {
+        reason_of(two_llcs(V6_0), TOP, |m| {
+            m.queue_each(5..8, 1);
+            m.queue(4, fair);
+            (4..8).for_each(|cpu| m.rq(cpu).nr_running += 1);
+            m.group(0, TOP).capacity = 8192;
+        })
+    };
+    assert_eq!(reason(1), Some(LB_NO_BUSIEST_QUEUE));
+    assert_eq!(reason(2), None);
+}
+
+#[test]
+fn a_lone_task_that_runs_stays() {
+    let lone = |m: &mut Machine| {
+        m.queue_each([4, 5], 1);
+        m.group(4, TOP).imbalance = 1;
+    };
+    assert_eq!(reason_of(two_llcs(V6_0), TOP, lone), Some(LB_RUNNING));
+}
+
+#[test]
+fn a_task_larger_than_the_imbalance_stays() {
+    let reason = |util| {
+        reason_of(two_llcs(V6_0), TOP, |m| {
+            m.queue_each(5..8, 1);
+            for task in m.queue(4, 2) {
+                m.task(task).avg.util_avg = util;
+            }
+            m.group(0, TOP).capacity = 500;
+        })
+    };
+    assert_eq!(reason(501), Some(LB_TOO_LARGE));
+    assert_eq!(reason(500), None);
+}
+
+#[test]
+fn a_hint_is_the_reason_only_while_it_holds_tasks_in_their_llc() {
+    let reason = |level, hint: u32| {
+        reason_of(two_llcs(V6_0), level, |m| {
+            let source = if level == LLC { 1 } else { 4 };
+            m.queue(source, 3).iter().for_each(|&task| m.task(task).hint = hint as u8);
+        })
+    };
+    assert_eq!(reason(TOP, HINT_WAKE_AFFINE), Some(LB_HINTED));
+    assert_eq!(reason(TOP, 0), None);
+    assert_eq!(reason(LLC, HINT_WAKE_AFFINE), None);
+}
+
+#[test]
+fn tasks_ahead_of_their_share_stay_since_6_18() {
+    let reason = |profile, eligible| {
+        reason_of(two_llcs(profile), LLC, |m| {
+            m.queue(0, 1);
+            m.queue(1, 4).iter().for_each(|&task| m.task(task).eligible = eligible);
+            // Not overloaded but imbalanced: one task is to move.
+            m.rq(1).cfs.avg.util_avg = 100;
+            m.rq(1).cfs.avg.runnable_avg = 1000;
+            m.group(1, LLC).imbalance = 1;
+        })
+    };
+    assert_eq!(reason(V6_18, 0), Some(LB_INELIGIBLE));
+    assert_eq!(reason(V6_18, 1), None);
+    assert_eq!(reason(V6_0, 0), None);
+}
+
+#[test]
+fn a_lock_held_elsewhere_is_a_reason() {
+    let reason = |busy| {
+        reason_of(two_nodes(V7_3), TOP, |m| {
+            m.queue(4, 3);
+            m.p.root.serialize_busy = busy;
+        })
+    };
+    assert_eq!(reason(1), Some(LB_SERIALIZED));
+    assert_eq!(reason(0), None);
+}
+
 #[test]
 fn when_one_source_is_all_pinned_another_one_is_tried() {
     let mut m = two_llcs(V6_0);

@@ -18,6 +18,7 @@ mod fork;
 mod idle;
 mod interrupt;
 mod invariants;
+mod load_balance;
 mod measure;
 mod occupancy;
 mod ops;
@@ -31,6 +32,7 @@ mod wakeup;
 
 #[doc(hidden)]
 pub use invariants::{Audit, simulate_checked};
+pub use load_balance::LoadBalance;
 pub use outcome::{Better, Figure, Outcome, Statistics};
 
 use placewise_machine::{Machine, MachineError};

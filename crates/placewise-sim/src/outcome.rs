@@ -3,6 +3,7 @@
 use placewise_workload::program::Metric;
 
 use crate::engine::Engine;
+use crate::load_balance::LoadBalance;
 use crate::schedstat;
 
 /// Which direction of a figure is the good one.
@@ -39,6 +40,8 @@ pub struct Statistics {
     pub switches: u64,
     /// Counters of the measured window, always in the same order.
     pub figures: Vec<Figure>,
+    /// What load balancing did in the measured window.
+    pub load_balance: Vec<LoadBalance>,
     /// /proc/schedstat at the end of the run, since boot.
     pub schedstat: String,
     /// /proc/PID/sched of the first task of each program, at the end of the run.
@@ -50,6 +53,7 @@ pub struct Statistics {
 pub struct Snapshot {
     pub counters: Vec<(String, &'static str, u64)>,
     pub units: u64,
+    load_balance: Vec<LoadBalance>,
     time: u64,
 }
 
@@ -58,7 +62,12 @@ impl Engine<'_> {
         for cpu in 0..self.cpus.len() as u32 {
             self.account_current(cpu);
         }
-        Snapshot { counters: self.counters(), units: self.measurement.units, time: self.now }
+        Snapshot {
+            counters: self.counters(),
+            units: self.measurement.units,
+            load_balance: self.load_balance_counters(),
+            time: self.now,
+        }
     }
 
     fn counters(&self) -> Vec<(String, &'static str, u64)> {
@@ -93,7 +102,9 @@ impl Engine<'_> {
             ),
             ("schedstat_total_timeslices_run_on_this_cpu".into(), "count", total(|c| c.timeslices)),
         ];
-        for (level, remote, affine) in self.wakeups_by_level() {
+        for (level, domains) in self.domain_stats_by_level() {
+            let remote = domains.iter().map(|stats| u64::from(stats.ttwu_wake_remote)).sum();
+            let affine = domains.iter().map(|stats| u64::from(stats.ttwu_move_affine)).sum();
             counters.push((format!("schedstat_wakeups_on_same_{level}"), "count", remote));
             counters.push((format!("schedstat_affine_wakeups_on_same_{level}"), "count", affine));
         }
@@ -114,24 +125,6 @@ impl Engine<'_> {
     fn idle_so_far(&self) -> u64 {
         let idle = (0..self.cpus.len()).filter(|&cpu| self.running(cpu as u32).is_none());
         idle.map(|cpu| self.now - self.cpus[cpu].idle_task_since).sum()
-    }
-
-    /// Remote and affine wakeups by the name of the level, bottom up.
-    fn wakeups_by_level(&self) -> Vec<(String, u64, u64)> {
-        let mut levels: Vec<(String, u64, u64)> = Vec::new();
-        for (cpu, chain) in self.domains.chains.iter().enumerate() {
-            for (level, &span) in chain.iter().enumerate() {
-                let name = self.domains.spans[span].level.name().to_lowercase();
-                let stats = &self.policy.domain[cpu][level].stats;
-                let at = levels.iter().position(|known| known.0 == name).unwrap_or_else(|| {
-                    levels.push((name, 0, 0));
-                    levels.len() - 1
-                });
-                levels[at].1 += u64::from(stats.ttwu_wake_remote);
-                levels[at].2 += u64::from(stats.ttwu_move_affine);
-            }
-        }
-        levels
     }
 
     /// The figures of the window between two snapshots.
@@ -190,6 +183,12 @@ impl Engine<'_> {
                 wakeups: self.measurement.wakeups,
                 switches: self.measurement.switches,
                 figures,
+                load_balance: end
+                    .load_balance
+                    .iter()
+                    .zip(&begin.load_balance)
+                    .map(|(end, begin)| end.since(begin))
+                    .collect(),
                 schedstat: schedstat::schedstat(self),
                 proc_sched: schedstat::first_tasks(self)
                     .map(|task| schedstat::proc_sched(self, task))

@@ -14,6 +14,7 @@ use placewise_machine::Machine;
 
 use crate::comparison::{self, Comparison, Series};
 use crate::input::InputError;
+use crate::load_balance;
 use crate::output_file::OutputFile;
 use crate::parallel;
 use crate::report::{self, Format};
@@ -197,16 +198,14 @@ impl Plan {
     }
 
     fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {
-        let runs = args.runs as usize;
-        let mut rows = Vec::new();
-        let mut stats = Vec::new();
-        for ((case, _), of_case) in
-            self.cases.iter().zip(outcomes.chunks(runs * self.policies.len()))
-        {
-            rows.extend(comparison::rows(case, &self.series(of_case, runs, |o| &o.figures)));
+        let (mut rows, mut stats, mut load_balance) = (Vec::new(), Vec::new(), Vec::new());
+        let of_cases = outcomes.chunks(args.runs as usize * self.policies.len());
+        for ((case, _), of_case) in self.cases.iter().zip(of_cases) {
+            let runs = self.by_policy(of_case);
+            rows.extend(comparison::rows(case, &series(&runs, |o| &o.figures)));
             if args.stats {
-                let why = self.series(of_case, runs, |o| &o.statistics.figures);
-                stats.extend(comparison::rows(case, &why));
+                stats.extend(comparison::rows(case, &series(&runs, |o| &o.statistics.figures)));
+                load_balance.extend(load_balance::rows(case, &runs));
             }
         }
         Comparison {
@@ -218,25 +217,31 @@ impl Plan {
             seed: args.seed,
             rows,
             stats,
+            load_balance,
             command: command(args),
         }
     }
 
-    /// One series per policy from the outcomes of one case.
-    fn series<'a>(
-        &'a self,
-        outcomes: &'a [Outcome],
-        runs: usize,
-        figures: fn(&Outcome) -> &[Figure],
-    ) -> Vec<Series<'a>> {
-        let of_policies = self.policies.iter().zip(outcomes.chunks(runs));
+    /// The runs of each policy from the outcomes of one case.
+    fn by_policy<'a>(&'a self, of_case: &'a [Outcome]) -> Vec<load_balance::Runs<'a>> {
+        let runs = of_case.len() / self.policies.len();
+        let of_policies = self.policies.iter().zip(of_case.chunks(runs));
         of_policies
-            .map(|(policy, outcomes)| Series {
-                policy: &policy.name,
-                runs: outcomes.iter().map(figures).collect(),
-            })
+            .map(|(policy, outcomes)| load_balance::Runs { policy: &policy.name, outcomes })
             .collect()
     }
+}
+
+/// The figures of each policy's runs.
+fn series<'a>(
+    runs: &[load_balance::Runs<'a>],
+    figures: fn(&Outcome) -> &[Figure],
+) -> Vec<Series<'a>> {
+    let of_policy = |of: &load_balance::Runs<'a>| Series {
+        policy: of.policy,
+        runs: of.outcomes.iter().map(figures).collect(),
+    };
+    runs.iter().map(of_policy).collect()
 }
 
 fn policies(kernel: &str, specs: &[String]) -> anyhow::Result<Vec<Policy>> {

@@ -6,6 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::load_balance;
 use crate::noise::{is_significant, mean, sample_std};
 use placewise_sim::{Better, Figure};
 
@@ -21,6 +22,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// The figures that say why, in the same order; empty unless they were asked for.
     pub stats: Vec<Row>,
+    /// What load balancing did, by case, level, idle type and policy; empty unless it was asked for.
+    pub load_balance: Vec<load_balance::Row>,
     #[serde(skip)]
     pub machine_shape: String,
     /// The options of the command that reproduces it.

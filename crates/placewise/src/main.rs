@@ -10,6 +10,7 @@ mod compare;
 mod comparison;
 mod input;
 mod list;
+mod load_balance;
 mod machine;
 mod noise;
 mod output_file;

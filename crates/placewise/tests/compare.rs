@@ -122,6 +122,27 @@ fn json_has_the_documented_fields() {
 }
 
 #[test]
+fn json_tells_what_load_balancing_did() {
+    let without: Value = serde_json::from_str(&quick(&["--format", "json"])).unwrap();
+    assert_eq!(without["load_balance"], Value::Array(Vec::new()));
+    let report: Value = serde_json::from_str(&quick(&["--format", "json", "--stats"])).unwrap();
+    let rows = report["load_balance"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.len().is_multiple_of(3), "a row of each of three policies");
+    let count = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    for row in rows {
+        assert!(["smt", "mc"].contains(&row["level"].as_str().unwrap()), "{row}");
+        assert!(["idle", "busy", "newly_idle"].contains(&row["idle"].as_str().unwrap()), "{row}");
+        let reasons = row["moved_nothing"].as_object().unwrap();
+        let why: f64 = reasons.values().map(|mean| mean.as_f64().unwrap()).sum();
+        let fruitful = count(row, "lb_count") - why;
+        assert!(fruitful > -1e-6 && fruitful <= count(row, "lb_gained") + 1e-6, "{row}");
+    }
+    let newly_idle: Vec<&Value> = rows.iter().filter(|row| row["idle"] == "newly_idle").collect();
+    assert!(newly_idle.iter().any(|row| count(row, "lb_gained") > 0.0));
+    assert!(newly_idle.iter().any(|row| count(&row["moved_nothing"], "hot") > 0.0));
+}
+
+#[test]
 fn one_run_leaves_significance_unknown() {
     let several: Value = serde_json::from_str(&quick(&["--format", "json"])).unwrap();
     let judged = |report: &Value| {
@@ -196,6 +217,8 @@ fn csv_has_the_published_schema() {
     assert_eq!(time[9], *"lower");
     assert!(time[7].parse::<f64>().unwrap() > 0.0);
     assert!(records.iter().any(|record| record[5].starts_with("schedstat_")));
+    assert!(records.iter().any(|record| record[5] == *"lb_count_mc_newly_idle"));
+    assert!(records.iter().any(|record| record[5] == *"lb_moved_nothing_hot_mc_newly_idle"));
     assert!(!text.to_lowercase().contains("nan") && !text.contains("inf"));
 }
 

@@ -1,5 +1,7 @@
 //! Who pulls and who is pushed.
 
+use placewise_machine::CpuSet;
+use placewise_sim::{LoadBalance, Outcome};
 use placewise_workload::program::{FOREVER, Object, Op, Program, Workload};
 
 use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
@@ -76,6 +78,57 @@ fn a_cpu_about_to_idle_pulls() {
         let pulled = counter(&outcome, "migrations_newly_idle");
         assert!(pulled >= 3.0, "{kernel}: {pulled} tasks pulled");
     }
+}
+
+/// A counter of load balancing, over all levels that CPUs of these idle types balanced.
+fn lb_counter(outcome: &Outcome, name: &str, idle: &[&str]) -> u64 {
+    let at = LoadBalance::COUNTERS.iter().position(|known| *known == name).expect("a counter");
+    let levels = outcome.statistics.load_balance.iter();
+    levels.filter(|level| idle.contains(&level.idle)).map(|level| level.counters[at]).sum()
+}
+
+/// How often load balancing moved nothing for this reason.
+fn moved_nothing(outcome: &Outcome, reason: &str) -> u64 {
+    let at = LoadBalance::REASONS.iter().position(|known| *known == reason).expect("a reason");
+    outcome.statistics.load_balance.iter().map(|level| level.moved_nothing[at]).sum()
+}
+
+/// Fails if an attempt were counted under another idle type, twice, or before the window.
+#[test]
+fn tasks_gained_are_tasks_moved() {
+    for kernel in ["v5.3", "v6.0", "v6.18"] {
+        let workload = benchmark("hackbench", "groups=1,fds=8,warmup_ms=5,window_ms=40");
+        let outcome = Setup::new("pack:2 l3:2 core:2 pu:2", kernel, "baseline", workload).run();
+        let gained = |idle: &[&str]| lb_counter(&outcome, "lb_gained", idle) as f64;
+        let moved = |causes: &[&str]| -> f64 {
+            causes.iter().map(|cause| counter(&outcome, &format!("migrations_{cause}"))).sum()
+        };
+        assert!(gained(&["newly_idle"]) > 0.0, "{kernel}");
+        assert_eq!(gained(&["newly_idle"]), moved(&["newly_idle"]), "{kernel}");
+        assert_eq!(gained(&["idle", "busy"]), moved(&["periodic", "nohz", "active"]), "{kernel}");
+        for level in &outcome.statistics.load_balance {
+            let [count, _, _, _, gained, ..] = level.counters;
+            let fruitful = count - level.moved_nothing.iter().sum::<u64>();
+            assert!(fruitful <= gained, "{kernel}: {level:?}");
+        }
+    }
+}
+
+/// Fails if affinity were no reason, or a reason where nothing is pinned: of three tasks on two CPUs
+/// of an LLC, all waiting for the first one, the second CPU may have none, or takes one.
+#[test]
+fn pinned_tasks_are_why_an_idle_cpu_gets_none() {
+    let reasons = |is_pinned: bool| {
+        let cpus = is_pinned.then(|| CpuSet::single(0));
+        let task = |name| Program { cpus, ..compute(name, 200, vec![]) };
+        let all = vec![main_of(3), task("a"), task("b"), task("c")];
+        let outcome =
+            Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", programs(all, 300)).run();
+        (moved_nothing(&outcome, "all_pinned"), lb_counter(&outcome, "lb_count", &["idle"]))
+    };
+    let (pinned, idle_attempts) = reasons(true);
+    assert!(pinned > 0 && idle_attempts > 0, "{pinned} of {idle_attempts}");
+    assert_eq!(reasons(false).0, 0);
 }
 
 /// Mop/s of lu beside two burners.

@@ -2,6 +2,7 @@
 //! and published tables can be laid over each other.
 
 use crate::comparison::{Comparison, Row, direction_name, round_to_nine_digits};
+use crate::load_balance;
 
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
@@ -28,6 +29,15 @@ pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
     for row in comparison.rows.iter().chain(&comparison.stats) {
         writer.write_record(record(comparison, row))?;
     }
+    for row in &comparison.load_balance {
+        for (name, mean) in &row.counters.0 {
+            writer.write_record(balance_record(comparison, row, name, *mean))?;
+        }
+        for (reason, mean) in &row.moved_nothing.0 {
+            let name = format!("lb_moved_nothing_{reason}");
+            writer.write_record(balance_record(comparison, row, &name, *mean))?;
+        }
+    }
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
@@ -46,6 +56,30 @@ fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
         number(row.std_pct),
         number(row.change_pct),
     ]
+}
+
+/// The metric is the counter, the domain level and the idle type.
+fn balance_record(
+    comparison: &Comparison,
+    row: &load_balance::Row,
+    name: &str,
+    mean: f64,
+) -> [String; 12] {
+    let metric = format!("{name}_{}_{}", row.level, row.idle);
+    record(
+        comparison,
+        &Row {
+            case: row.case.clone(),
+            metric,
+            policy: row.policy.clone(),
+            mean: Some(mean),
+            std_pct: None,
+            unit: "count",
+            better: None,
+            change_pct: None,
+            significant: None,
+        },
+    )
 }
 
 pub fn number(value: Option<f64>) -> String {

@@ -104,6 +104,7 @@ mod tests {
             seed: u64::MAX - 10_000,
             rows: policies.iter().map(figure).collect(),
             stats: policies.iter().map(|policy| row(why, None, policy)).collect(),
+            load_balance: Vec::new(),
             machine_shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
             command: vec![format!("--workload {}", long('w')), "--runs 10000".to_owned()],
         }

@@ -1,11 +1,13 @@
 //! How a comparison is printed: one file per format.
 //!
 //! What all texts for people share is here: one table per metric with a row per case and policy,
-//! and, where asked for, one table per case of the figures that say why, a column per policy.
+//! and, where asked for, one table per case of the figures that say why, a column per policy, and
+//! two of what load balancing did.
 
 pub mod csv;
 mod json;
 mod lkml;
+mod load_balance;
 pub mod markdown;
 pub mod number;
 pub mod table;
@@ -52,7 +54,8 @@ fn runs(comparison: &Comparison) -> String {
     }
 }
 
-/// Every metric with its heading and table, then every case with its figures that say why.
+/// Every metric with its heading and table, then every case with its figures that say why, then with
+/// what load balancing did.
 /// `cell` makes the cell that shows the change.
 fn tables(
     comparison: &Comparison,
@@ -64,8 +67,10 @@ fn tables(
         tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
     }
     for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
-        tables.push((why_heading(stats[0]), fill_with_why(empty(), &stats)));
+        let heading = heading_of_case("why", &stats[0].case);
+        tables.push((heading, fill_with_why(empty(), &stats)));
     }
+    tables.extend(load_balance::tables(&comparison.load_balance, empty));
     tables
 }
 
@@ -91,10 +96,11 @@ fn metric_heading(row: &Row) -> String {
     }
 }
 
-fn why_heading(stat: &Row) -> String {
-    match stat.case.as_str() {
-        "" => "why, means".to_owned(),
-        case => format!("why, means of {case}"),
+/// `why, means of groups=1`
+fn heading_of_case(what: &str, case: &str) -> String {
+    match case {
+        "" => format!("{what}, means"),
+        case => format!("{what}, means of {case}"),
     }
 }
 

@@ -1,0 +1,110 @@
+//! What load balancing did: the lb_* counters of /proc/schedstat, and why attempts moved nothing.
+//!
+//! They are those of the policy's sched domains, added up over all CPUs by the domain's level and
+//! the idle type of the CPU that balanced. Limits: levels of the same name (NUMA levels of several
+//! distances) are added up too.
+
+use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, DomainStats, NR_LB_REASONS};
+
+use crate::engine::Engine;
+
+/// One level, balanced by CPUs of one idle type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadBalance {
+    /// The kernel's name of the domain level, in lower case.
+    pub level: String,
+    pub idle: &'static str,
+    pub counters: [u64; LoadBalance::COUNTERS.len()],
+    /// Attempts that moved no task, by [`LoadBalance::REASONS`].
+    pub moved_nothing: [u64; LoadBalance::REASONS.len()],
+}
+
+impl LoadBalance {
+    /// In the order of /proc/schedstat; `lb_imbalance` adds up load, utilisation and tasks.
+    pub const COUNTERS: [&'static str; 8] = [
+        "lb_count",
+        "lb_balanced",
+        "lb_failed",
+        "lb_imbalance",
+        "lb_gained",
+        "lb_hot_gained",
+        "lb_nobusyq",
+        "lb_nobusyg",
+    ];
+
+    /// The policy's `enum lb_reason`.
+    pub const REASONS: [&'static str; NR_LB_REASONS as usize] = [
+        "not_chosen",
+        "serialized",
+        "no_busiest_group",
+        "no_busiest_queue",
+        "ineligible",
+        "all_pinned",
+        "hinted",
+        "running",
+        "hot",
+        "too_large",
+    ];
+
+    /// The policy's `enum cpu_idle_type` with its names.
+    const IDLE_TYPES: [(u32, &'static str); 3] =
+        [(CPU_IDLE, "idle"), (CPU_NOT_IDLE, "busy"), (CPU_NEWLY_IDLE, "newly_idle")];
+
+    fn add(&mut self, stats: &DomainStats, idle: u32) {
+        let idle = idle as usize;
+        let counters: [u64; 8] = [
+            stats.lb_count[idle].into(),
+            stats.lb_balanced[idle].into(),
+            stats.lb_failed[idle].into(),
+            stats.lb_imbalance[idle].iter().sum(),
+            stats.lb_gained[idle].into(),
+            stats.lb_hot_gained[idle].into(),
+            stats.lb_nobusyq[idle].into(),
+            stats.lb_nobusyg[idle].into(),
+        ];
+        let reasons = stats.lb_moved_nothing[idle].map(u64::from);
+        self.counters.iter_mut().zip(counters).for_each(|(sum, more)| *sum += more);
+        self.moved_nothing.iter_mut().zip(reasons).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// What has come since `earlier`.
+    pub fn since(&self, earlier: &LoadBalance) -> LoadBalance {
+        let mut since = self.clone();
+        since.counters.iter_mut().zip(earlier.counters).for_each(|(now, then)| *now -= then);
+        let reasons = since.moved_nothing.iter_mut().zip(earlier.moved_nothing);
+        reasons.for_each(|(now, then)| *now -= then);
+        since
+    }
+}
+
+impl Engine<'_> {
+    /// Since boot, by level from the bottom up and idle type.
+    pub fn load_balance_counters(&self) -> Vec<LoadBalance> {
+        let mut all = Vec::new();
+        for (level, domains) in self.domain_stats_by_level() {
+            for (number, idle) in LoadBalance::IDLE_TYPES {
+                let level = level.clone();
+                let (counters, moved_nothing) = Default::default();
+                let mut sum = LoadBalance { level, idle, counters, moved_nothing };
+                domains.iter().for_each(|stats| sum.add(stats, number));
+                all.push(sum);
+            }
+        }
+        all
+    }
+
+    /// The counters of every CPU's domains by the name of the level, bottom up.
+    pub fn domain_stats_by_level(&self) -> Vec<(String, Vec<&DomainStats>)> {
+        let mut levels: Vec<(String, Vec<&DomainStats>)> = Vec::new();
+        for (chain, domains) in self.domains.chains.iter().zip(&self.policy.domain) {
+            for (&span, domain) in chain.iter().zip(domains) {
+                let name = self.domains.spans[span].level.name().to_lowercase();
+                match levels.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, stats)) => stats.push(&domain.stats),
+                    None => levels.push((name, vec![&domain.stats])),
+                }
+            }
+        }
+        levels
+    }
+}

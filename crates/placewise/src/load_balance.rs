@@ -1,0 +1,80 @@
+//! What load balancing did under each policy: means over the runs, by domain level and idle type.
+//!
+//! Levels that no CPU of an idle type balanced under any policy are left out.
+
+use placewise_sim::{LoadBalance, Outcome};
+use serde::{Serialize, Serializer};
+
+use crate::comparison::round_to_nine_digits;
+use crate::noise::mean;
+
+/// One case, domain level, idle type and policy.
+#[derive(Serialize)]
+pub struct Row {
+    pub case: String,
+    pub level: String,
+    pub idle: &'static str,
+    pub policy: String,
+    #[serde(flatten)]
+    pub counters: Means,
+    /// Attempts that moved no task, by the reason.
+    pub moved_nothing: Means,
+}
+
+/// Means with their names; an object in JSON.
+pub struct Means(pub Vec<(&'static str, f64)>);
+
+impl Serialize for Means {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer
+            .collect_map(self.0.iter().map(|(name, mean)| (name, round_to_nine_digits(*mean))))
+    }
+}
+
+/// The runs of one policy.
+pub struct Runs<'a> {
+    pub policy: &'a str,
+    pub outcomes: &'a [Outcome],
+}
+
+/// The rows of one case, policies beside each other.
+pub fn rows(case: &str, policies: &[Runs]) -> Vec<Row> {
+    let levels = &policies[0].outcomes[0].statistics.load_balance;
+    let places = (0..levels.len()).filter(|&at| policies.iter().any(|of| of.attempts(at)));
+    places.flat_map(|at| policies.iter().map(move |of| of.row(case, at))).collect()
+}
+
+impl Runs<'_> {
+    /// One level and idle type in each run.
+    fn at(&self, at: usize) -> impl Iterator<Item = &LoadBalance> {
+        self.outcomes.iter().map(move |run| &run.statistics.load_balance[at])
+    }
+
+    fn attempts(&self, at: usize) -> bool {
+        self.at(at).any(|one| one.counters[0] > 0)
+    }
+
+    fn row(&self, case: &str, at: usize) -> Row {
+        let LoadBalance { level, idle, .. } = &self.outcomes[0].statistics.load_balance[at];
+        Row {
+            case: case.to_owned(),
+            level: level.clone(),
+            idle,
+            policy: self.policy.to_owned(),
+            counters: self.means(at, &LoadBalance::COUNTERS, |one| &one.counters),
+            moved_nothing: self.means(at, &LoadBalance::REASONS, |one| &one.moved_nothing),
+        }
+    }
+
+    fn means(
+        &self,
+        at: usize,
+        names: &[&'static str],
+        numbers: fn(&LoadBalance) -> &[u64],
+    ) -> Means {
+        let mean_of = |number: usize| {
+            mean(&self.at(at).map(|one| numbers(one)[number] as f64).collect::<Vec<_>>())
+        };
+        Means(names.iter().enumerate().map(|(number, name)| (*name, mean_of(number))).collect())
+    }
+}
