@@ -53,7 +53,8 @@ pub struct Engine<'a> {
     pub tasks: Vec<Task>,
     pub entities: Vec<Entity>,
     pub next_task: u32,
-    pub alive: u32,
+    /// The first task has exited, and takes with it what it left running.
+    pub finished: bool,
 
     pub channels: Vec<Channel>,
     pub mutexes: Vec<Mutex>,
@@ -127,7 +128,7 @@ impl<'a> Engine<'a> {
             tasks,
             entities: vec![Entity::default(); nr_tasks],
             next_task: FIRST_TASK,
-            alive: 0,
+            finished: false,
             channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
@@ -204,7 +205,7 @@ impl<'a> Engine<'a> {
         (current >= FIRST_TASK).then_some(current)
     }
 
-    /// Runs until the workload's window is over or all its tasks have exited.
+    /// Runs until the workload's window is over or its first task has exited.
     pub fn run(&mut self) -> Result<Outcome, SimError> {
         self.run_observed(|_| {})
     }
@@ -238,12 +239,12 @@ impl<'a> Engine<'a> {
                 Slot::Timer(task) => self.timer_expired(task),
             }
             observe(self);
-            if self.alive == 0 {
+            if self.finished {
                 break;
             }
             self.check_progress()?;
         }
-        if self.alive > 0 && !self.measurement.is_over(self.now) {
+        if !self.finished && !self.measurement.is_over(self.now) {
             return Err(self.deadlock());
         }
         let end = self.snapshot();
@@ -284,7 +285,6 @@ impl<'a> Engine<'a> {
     pub fn new_task(&mut self, program: u32, base: u32, cpu: u32) -> u32 {
         let number = self.next_task;
         self.next_task += 1;
-        self.alive += 1;
         self.tasks.push(Task::unused());
         self.entities.push(Entity::default());
         self.queue.add_slot();

@@ -1,4 +1,5 @@
-//! How many runnable tasks of each name are on each LLC and node, on average over the window.
+//! How many tasks of each name are on each LLC and node, on average over the window. A task that
+//! sleeps counts where it ran last, as ps shows it.
 //!
 //! The state is looked at once in a millisecond of simulated time. Nothing changes between two
 //! events, so one look before an event stands for all that have become due since the last.
@@ -10,6 +11,7 @@ use placewise_workload::program::Workload;
 use crate::engine::Engine;
 use crate::event_queue::Time;
 use crate::outcome::Figure;
+use crate::task::{Task, TaskState};
 
 const PERIOD: Time = 1_000_000;
 
@@ -87,7 +89,7 @@ impl Occupancy {
 }
 
 impl Engine<'_> {
-    /// Counts the runnable tasks for all looks that are due by `time`, which may be none: the window has
+    /// Counts the tasks for all looks that are due by `time`, which may be none: the window has
     /// an end.
     pub fn look_at_occupancy(&mut self, time: Time) {
         let Some(since) = time.checked_sub(self.occupancy.next) else { return };
@@ -95,13 +97,13 @@ impl Engine<'_> {
         self.occupancy.next += looks * PERIOD;
         self.occupancy.looks += looks;
         for task in FIRST_TASK..self.next_task {
-            let record = &self.policy.task[task as usize];
-            if record.on_rq == 0 || record.delayed != 0 {
+            let Task { state, program, .. } = &self.tasks[task as usize];
+            if *state == TaskState::Exited {
                 continue;
             }
-            let program = self.tasks[task as usize].program as usize;
-            let name = self.occupancy.name_of_program[program];
-            let llc = self.occupancy.llc_of_cpu[usize::from(record.cpu)];
+            let name = self.occupancy.name_of_program[*program as usize];
+            let cpu = self.policy.task[task as usize].cpu;
+            let llc = self.occupancy.llc_of_cpu[usize::from(cpu)];
             self.occupancy.found[name][usize::from(llc)] += looks;
         }
     }

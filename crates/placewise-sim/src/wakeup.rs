@@ -81,7 +81,7 @@ impl Engine<'_> {
             }
             Then::Exit => {
                 self.tasks[task as usize].state = TaskState::Exited;
-                self.alive -= 1;
+                self.finished |= task == FIRST_TASK;
                 self.schedule(cpu);
             }
         }

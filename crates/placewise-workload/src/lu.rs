@@ -2,23 +2,25 @@
 //!
 //! **Motive.** Threads that wait for each other busily are always runnable, so that a scheduler
 //! sees nothing of their waiting; but two of them on one CPU stall all the others. If the balancer
-//! looks at loads alone, burners in a cgroup of their own, whose load weighs many times that of a
-//! thread, make it crowd the threads on the nodes where no burner is.
+//! looks at loads alone, burners in cgroups of their own, each of whose load weighs as much as that
+//! of all the threads, make it crowd the threads on the nodes where no burner is.
 //!
-//! **Method.** `burners` tasks run for ever. `threads` threads solve: each iteration has two sweeps
-//! over 160 planes, and the rest. In a sweep every thread works on its part of a plane once its
-//! left neighbour has done so and has raised a flag, which it waits for busily, as NPB's sync_left
-//! and sync_right do; so the sweep is a pipeline. The rest is work in four pieces with barriers in
-//! between. The whole run is 250 iterations, 2.039 million operations (Mop); its time is taken from
-//! the rate of planes in the window, after a warm-up in which the balancer has spread the threads.
+//! **Method.** A shell starts `burners` tasks that run for ever, gets ready, and starts lu. Its
+//! `threads` threads solve: each of 250 iterations has two sweeps over 160 planes, and the rest. In
+//! a sweep every thread works on its part of a plane once its left neighbour has done so and has
+//! raised a flag, which it waits for busily, as NPB's sync_left and sync_right do; so the sweep is
+//! a pipeline. The rest is work in four pieces with barriers in between. That is 2.039 million
+//! operations (Mop). The whole run is measured, for the balance takes minutes to settle; where it is
+//! longer than the window, its time is taken from the rate of planes in the window.
 //!
-//! **Left out.** Memory: neither footprints nor bandwidth slow a thread down. The set-up and the
-//! verification around the iterations.
+//! **Left out.** Memory: neither footprints nor bandwidth slow a thread down, and there is no NUMA
+//! balancing. The set-up and the verification around the iterations.
 //!
 //! **Weak points.** `plane_us` is calibrated on the published baseline with all in one cgroup; how
-//! the work splits into sweeps and the rest is assumed, at 60 to 40. A window sees one state of
-//! the balance, which may change over the minutes of a whole run; use several seeds, or a longer
-//! window.
+//! the work splits into sweeps and the rest is assumed, at 60 to 40. Everything hangs on where the
+//! burners are when the threads start: published, each was on a node of its own throughout, and
+//! never on the one where lu started. So the shell is busy for long enough (assumed) that the
+//! balancer parts the three; with both burners on lu's own node fewer threads crowd.
 
 use crate::Case;
 use crate::model::Model;
@@ -35,11 +37,11 @@ pub(crate) const MODEL: Model = Model {
 
 const PARAMETERS: [Parameter; 7] = [
     Parameter::integer("threads", 76, 2, 160, "", "threads of lu"),
-    Parameter::integer("burners", 2, 0, 1024, "", "tasks that only burn CPU time"),
+    Parameter::integer("burners", 2, 0, 62, "", "tasks that only burn CPU time"),
     Parameter::choice(
         "cgroups",
         &["split", "one"],
-        "whether lu and the burners have a cgroup each or all tasks share one",
+        "whether lu and each burner have cgroups of their own or all tasks share one",
     ),
     Parameter::integer(
         "plane_us",
@@ -57,8 +59,8 @@ const PARAMETERS: [Parameter; 7] = [
         "",
         "rounds that a thread spins at a barrier before it sleeps (GOMP_SPINCOUNT)",
     ),
-    Parameter::warmup_ms(5_000),
-    Parameter::window_ms(10_000),
+    Parameter::warmup_ms(0),
+    Parameter::window_ms(600_000),
 ];
 
 /// Published: Mop/s times seconds, the same for all results.
@@ -76,8 +78,8 @@ const REST_PLANES: u64 = (SWEEPS * PLANES) as u64 * 2 / 3;
 const REST_PIECES: u64 = 4;
 /// A round of spinning is a load, a compare and a pause (assumed: some 60 cycles).
 const SPIN_ROUND_NS: Nanos = 17;
-/// The shell starts the burners this long before lu (assumed).
-const HEAD_START_NS: Nanos = 100_000_000;
+/// The shell is busy for this long between the burners and lu (assumed).
+const GETTING_READY_NS: Nanos = 1_000_000_000;
 
 fn default_cases(nr_cpus: usize) -> Vec<Case> {
     let threads = nr_cpus.saturating_sub(4).clamp(2, PLANES as usize);
@@ -87,10 +89,14 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
     ["split", "one"].map(case).to_vec()
 }
 
-const BURNER: u32 = 1;
-const FIRST: u32 = 2;
-const INNER: u32 = 3;
-const LAST: u32 = 4;
+const FIRST: u32 = 1;
+const INNER: u32 = 2;
+const LAST: u32 = 3;
+/// The first of the burners, each of which has a program of its own.
+const BURNER: u32 = 4;
+
+/// The cgroup of lu; those of the burners, if they have any, follow.
+const LU: u32 = 0;
 
 /// A cpu.weight of 100.
 const DEFAULT_SHARES: u32 = 1024;
@@ -103,21 +109,22 @@ const RIGHT: Object = Object::own(1);
 
 fn build(settings: &Settings) -> Workload {
     let threads = settings.count("threads");
-    let mut stress = Program::new("stress", burner());
-    let mut first = Program::new("lu.C.x", first_thread(settings, threads));
-    let mut cgroups = Vec::new();
-    if settings.choice("cgroups") == "split" {
-        cgroups = ["lu", "stress"].map(cgroup).to_vec();
-        first = first.in_cgroup(0);
-        stress = stress.in_cgroup(1);
-    }
-    let programs = vec![
-        Program::new("sh", shell(settings.count("burners"))),
-        stress,
-        first,
-        Program::new("lu.C.x", thread(settings, Neighbours::Both)),
-        Program::new("lu.C.x", thread(settings, Neighbours::Left)),
+    let burners = settings.count("burners");
+    let split = settings.choice("cgroups") == "split";
+    let mut cgroups = vec![cgroup("lu".to_owned())];
+    let lu = |ops| Program::new("lu.C.x", ops).in_cgroup(LU);
+    let mut programs = vec![
+        Program::new("sh", shell(burners)),
+        lu(first_thread(settings, threads)),
+        lu(thread(settings, Neighbours::Both)),
+        lu(thread(settings, Neighbours::Left)),
     ];
+    for burner in 1..=burners {
+        if split {
+            cgroups.push(cgroup(format!("stress-{burner}")));
+        }
+        programs.push(Program::new("stress", burn()).in_cgroup(if split { burner } else { LU }));
+    }
     let planes = u64::from(ITERATIONS * SWEEPS * PLANES);
     Workload {
         cgroups,
@@ -131,26 +138,25 @@ fn build(settings: &Settings) -> Workload {
     }
 }
 
-fn cgroup(name: &str) -> Cgroup {
-    Cgroup { name: name.to_owned(), parent: None, shares: DEFAULT_SHARES }
+fn cgroup(name: String) -> Cgroup {
+    Cgroup { name, parent: None, shares: DEFAULT_SHARES }
 }
 
+/// Ends when lu has ended, and with it the run.
 fn shell(burners: u32) -> Vec<Op> {
-    let mut ops = Vec::new();
-    if burners > 0 {
-        ops.push(Op::Fork { program: BURNER, count: burners, base: 0, step: 0 });
-        ops.push(Op::Sleep { ns: HEAD_START_NS, random_pct: 0 });
-    }
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let mut ops: Vec<Op> = (BURNER..BURNER + burners).map(fork).collect();
     ops.extend([
-        Op::Fork { program: FIRST, count: 1, base: 0, step: 0 },
+        Op::Run { ns: GETTING_READY_NS },
+        fork(FIRST),
         Op::Start,
-        Op::Join,
+        Op::Wait { sample: false },
         Op::Exit,
     ]);
     ops
 }
 
-fn burner() -> Vec<Op> {
+fn burn() -> Vec<Op> {
     vec![Op::Run { ns: 1_000_000 }, Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]
 }
 
@@ -169,16 +175,18 @@ fn first_thread(settings: &Settings, threads: u32) -> Vec<Op> {
     }
     ops.push(Op::Fork { program: LAST, count: 1, base: threads - 2, step: 0 });
     solve(&mut ops, settings, Neighbours::Right);
+    ops.extend([Op::Join, Op::WakeParent, Op::Exit]);
     ops
 }
 
 fn thread(settings: &Settings, neighbours: Neighbours) -> Vec<Op> {
     let mut ops = vec![];
     solve(&mut ops, settings, neighbours);
+    ops.push(Op::Exit);
     ops
 }
 
-/// The iterations, for ever: the window ends them.
+/// All iterations.
 fn solve(ops: &mut Vec<Op>, settings: &Settings, neighbours: Neighbours) {
     let work = settings.integer("plane_us") * 1_000 * USUAL_THREADS / settings.integer("threads");
     let meet =
@@ -204,7 +212,6 @@ fn solve(ops: &mut Vec<Op>, settings: &Settings, neighbours: Neighbours) {
         meet,
         Op::Run { ns: work * REST_PLANES / REST_PIECES },
         Op::Repeat { counter: 2, times: REST_PIECES as u32, to: rest },
-        Op::Repeat { counter: 3, times: FOREVER, to: begin },
-        Op::Exit,
+        Op::Repeat { counter: 3, times: ITERATIONS, to: begin },
     ]);
 }

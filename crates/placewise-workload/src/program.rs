@@ -206,7 +206,7 @@ pub enum ChannelKind {
 pub struct Window {
     /// Simulated time after [`Op::Start`] (or after time 0) that is not measured.
     pub warm_up: Nanos,
-    /// Simulated time measured; the run also ends when all tasks have exited.
+    /// Simulated time measured; the run also ends when task 0 has exited.
     pub measure: Nanos,
 }
 
@@ -226,7 +226,8 @@ pub enum Metric {
     RunQueueLockShare,
 }
 
-/// A whole workload: task 0 runs program 0 and forks the rest.
+/// A whole workload: task 0 runs program 0 and forks the rest; what still runs when it exits is
+/// killed.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub name: String,

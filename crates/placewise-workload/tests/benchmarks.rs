@@ -442,11 +442,27 @@ fn stream_meets_before_and_after_every_loop() {
 }
 
 #[test]
+fn lu_and_each_burner_have_cgroups_of_their_own_or_share_one() {
+    for (cgroups, expected) in [("split", vec![1, 1, 76]), ("one", vec![78])] {
+        let workload = workload("lu", &format!("cgroups={cgroups}"));
+        let mut members = vec![0; workload.cgroups.len()];
+        for op in workload.programs.iter().flat_map(|program| &program.ops) {
+            if let Op::Fork { program, count, .. } = *op {
+                let cgroup = workload.programs[program as usize].cgroup;
+                members[cgroup.expect("all but the shell") as usize] += count;
+            }
+        }
+        members.sort();
+        assert_eq!(members, expected, "{cgroups}");
+    }
+}
+
+#[test]
 fn lu_passes_every_plane_on_from_thread_to_thread() {
     let threads = 6;
     let workload = workload("lu", &format!("threads={threads};burners=1;plane_us=600"));
     let mut run = Interpreter::new(&workload);
-    assert_eq!(run.run(2_000 * MS), End::TimeUp);
+    assert_eq!(run.run(3_000 * MS), End::TimeUp);
     let raises = run.steps_where(|step| matches!(step.op, Op::RaiseFlag { .. }));
     let lowers = run.steps_where(|step| matches!(step.op, Op::LowerFlag { .. }));
     for flag in 0..threads - 1 {

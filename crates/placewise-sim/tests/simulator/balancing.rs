@@ -131,23 +131,41 @@ fn pinned_tasks_are_why_an_idle_cpu_gets_none() {
     assert_eq!(reasons(false).0, 0);
 }
 
-/// Mop/s of lu beside two burners.
-fn lu(cgroups: &str, policy: &str) -> f64 {
-    let workload = benchmark("lu", &format!("cgroups={cgroups}"));
-    figure(&Setup::new("xeon-4n80", "v5.3", policy, workload).run(), "throughput")
+/// Seconds of lu beside two burners.
+fn lu(cgroups: &str, policy: &str, seed: u64) -> Outcome {
+    let workload = benchmark("lu", &format!("cgroups={cgroups},warmup_ms=5000,window_ms=10000"));
+    Setup { seed, ..Setup::new("xeon-4n80", "v5.3", policy, workload) }.run()
+}
+
+fn lu_threads_on_nodes(outcome: &Outcome) -> [f64; 4] {
+    [0, 1, 2, 3].map(|node| counter(outcome, &format!("lu.C.x_on_node_{node}")))
 }
 
 /// Fails without task groups, whose loads mislead the balancer before the rework, and without the
-/// rework, which counts tasks: a node with burners passes for busy, so lu crowds the others.
+/// rework, which counts tasks: a node with a burner passes for busy, so lu crowds the others. Fails
+/// as well if lu starts on a node with a burner.
 #[test]
-fn burners_of_another_cgroup_stall_lu_until_the_rework() {
-    let (before, after) = (lu("split", "baseline"), lu("split", "lb-rework"));
-    assert!(after > 4.0 * before, "{after} Mop/s with the rework, {before} without");
+fn burners_of_other_cgroups_stall_lu_until_the_rework() {
+    let (before, after) = (lu("split", "baseline", 1), lu("split", "lb-rework", 1));
+    let nodes = lu_threads_on_nodes(&before);
+    let burners = [0, 1, 2, 3].map(|node| counter(&before, &format!("stress_on_node_{node}")));
+    for (threads, burners) in nodes.into_iter().zip(burners) {
+        let crowded = if burners > 0.0 { threads < 13.0 } else { threads > 24.0 };
+        assert!(crowded, "{threads} threads beside {burners} burners");
+    }
+    let nodes = lu_threads_on_nodes(&after);
+    assert!(nodes.iter().all(|threads| (17.0..=21.0).contains(threads)), "{nodes:?}");
+    let (before, after) = (figure(&before, "throughput"), figure(&after, "throughput"));
+    assert!(after > 8.0 * before, "{after} Mop/s with the rework, {before} without");
 }
 
-/// Fails if anything but the cgroups makes the difference.
+/// Fails if anything but the cgroups makes the difference. Runs of seconds differ by some percent, so
+/// three are taken together.
 #[test]
 fn burners_of_the_same_cgroup_do_not_stall_lu() {
-    let (before, after) = (lu("one", "baseline"), lu("one", "lb-rework"));
+    let speed = |policy| -> f64 {
+        (1..=3).map(|seed| figure(&lu("one", policy, seed), "throughput") / 3.0).sum()
+    };
+    let (before, after) = (speed("baseline"), speed("lb-rework"));
     assert!((after / before - 1.0).abs() < 0.05, "{after} Mop/s with the rework, {before} without");
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use placewise_policy::kernel_names;
+use placewise_workload::program::{FOREVER, Op, Program};
 
-use crate::common::{Setup, benchmark};
+use crate::common::{MS, Setup, benchmark, counter, programs};
 use crate::trace::parse;
 
 fn hackbench(kernel: &str) -> Setup {
@@ -97,4 +98,27 @@ fn a_trace_tells_each_wakeup_in_order() {
             assert!(seen.get(event).is_some_and(|&count| count > 10), "{kernel}: {event}");
         }
     }
+}
+
+/// Fails if a run waited for tasks that the first one leaves running, or if a task counted nowhere
+/// while it sleeps.
+#[test]
+fn a_run_ends_with_its_first_task_and_counts_sleepers_where_they_ran_last() {
+    let main = vec![
+        Op::Fork { program: 1, count: 1, base: 0, step: 0 },
+        Op::Sleep { ns: 40 * MS, random_pct: 0 },
+        Op::Exit,
+    ];
+    let sleeper = vec![
+        Op::Sleep { ns: 30 * MS, random_pct: 0 },
+        Op::Repeat { counter: 0, times: FOREVER, to: 0 },
+        Op::Exit,
+    ];
+    let all = vec![Program::new("main", main), Program::new("sleeper", sleeper)];
+    let outcome =
+        Setup::new("pack:1 l3:2 core:1 pu:1", "v6.0", "baseline", programs(all, 1_000)).run();
+    let elapsed = outcome.statistics.simulated_ns;
+    assert!((40 * MS..42 * MS).contains(&elapsed), "{elapsed} ns");
+    let [here, there] = [0, 1].map(|llc| counter(&outcome, &format!("sleeper_on_llc_{llc}")));
+    assert!(here + there > 0.95, "{here} and {there}");
 }

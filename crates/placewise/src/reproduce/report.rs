@@ -18,10 +18,11 @@ const PREDICTED: [&str; 4] =
 const METHOD: &str = "\
 Each published row is simulated with its machine, kernel, workload, case and policy. A change is in
 percent of the `baseline` row of the same file, case and metric, and positive where it is better; of
-counters without a good direction, positive is more. Every run simulates a short window, a fraction
-of a second for hackbench and up to 40 s for schbench, that stands for the whole run of the benchmark
-on hardware. The spread is the standard deviation in percent of the mean. Where the published value is
-normalised there is no predicted value, and where only the baseline is published, no published change.";
+counters without a good direction, positive is more. Most runs simulate a short window, a fraction of
+a second for hackbench and up to 40 s for schbench, that stands for the whole run of the benchmark on
+hardware; lu is run whole, or for 10 minutes. The spread is the standard deviation in percent of the
+mean. Where the published value is normalised there is no predicted value, and where only the baseline
+is published, no published change.";
 
 const SUMMARY: &str = "\
 An effect is a published change of 5 % or more, and its sign is right if the predicted change has the
