@@ -44,7 +44,10 @@ static inline u32 first_allowed_cpu(struct state __arena *st,
 	return NO_CPU;
 }
 
-/* For an answer that the wakee may not use: its node, then any CPU it may. */
+/*
+ * For a task that may not be where it is, or where it was to go: its node, then
+ * any CPU it may run on.
+ */
 verified_once u32 select_fallback_rq(struct state __arena *st in_arena,
 				     const struct task __arena *p in_arena)
 {

@@ -98,6 +98,11 @@ bool placewise_ttwu_queue_wakelist(struct state *st, u32 task, u32 waking_cpu,
 	return ttwu_queue_wakelist(st, task, waking_cpu, cpu, on_cpu);
 }
 
+u32 placewise_select_fallback_rq(struct state *st, u32 task)
+{
+	return select_fallback_rq(st, task_of(st, task));
+}
+
 void placewise_record_scan_cost(struct state *st, u32 waking_cpu, u64 scan_ns)
 {
 	record_scan_cost(st, waking_cpu, scan_ns);

@@ -50,7 +50,7 @@ macro_rules! zero_by_default {
     };
 }
 
-zero_by_default!(SchedAvg, Task, GroupRq, BalanceWalk, NohzWalk);
+zero_by_default!(SchedAvg, Task, GroupRq, SchedDomain, Llc, BalanceWalk, NohzWalk);
 
 /// Makes a method of [`Placement`] of each entry point of `native.c`.
 macro_rules! entry_points {
@@ -110,6 +110,8 @@ entry_points! {
     /// Answers with the CPU for a task that last ran on `prev` and is woken, created or exec'ing
     /// on `cpu`; how it came to it stands in `decision`.
     fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
+    /// Answers with the CPU for a task that may not be where it is, or where it was to go.
+    fn select_fallback_rq(task: u32) -> u32;
     /// Does a wakee go over the wake list of `cpu`? With `on_cpu`, while it is still leaving it?
     fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
     /// Accounts the time that looking at `decision.timed_scan` CPUs took.

@@ -1,4 +1,8 @@
-//! Lays a machine's topology and sched domains out in the policy's state.
+//! Lays a machine's topology and sched domains out in the policy's state: when it boots, and anew
+//! when a CPU goes offline or comes online.
+//!
+//! Limits: capacities and the scaled time constants stay as they were at boot; an LLC that has lost
+//! a CPU counts the CPUs that tick exactly, where the kernel lets the count be wrong for a while.
 
 use crate::state::*;
 use placewise_machine::{
@@ -33,9 +37,81 @@ pub fn boot(machine: &Machine, profile: &Profile) -> Result<(Placement, Domains)
         fill_rq(&mut state, machine, cpu);
     }
     fill_spans(&mut state, machine, &domains);
-    fill_domains(&mut state, &domains);
+    fill_domains(&mut state, &domains, 0);
     fill_llcs(&mut state, machine, &domains);
     Ok((state, domains))
+}
+
+/// CPUs of `machine` have gone offline or come online: the sched domains are built anew, and what
+/// they had learned is forgotten. A CPU that is offline, but may still have to get rid of its
+/// tasks, is in no domain, and in an LLC that has no CPUs: the one after the last.
+pub fn rebuild(
+    state: &mut Placement,
+    machine: &Machine,
+    now: u64,
+) -> Result<Domains, MachineError> {
+    let domains = build(machine, &domain_rules(&state.profile))?;
+    let online = machine.online();
+    state.root.online = mask(&online);
+    state.root.smt_active = has_smt(machine).into();
+    for cpu in 0..machine.cpus.len() {
+        if online.contains(cpu) {
+            fill_cpu(state, machine, cpu);
+        } else {
+            take_out(state, cpu);
+        }
+    }
+    fill_idle_cores(state);
+    fill_spans(state, machine, &domains);
+    let jiffies = now / u64::from(state.root.tick_ns);
+    fill_domains(state, &domains, jiffies);
+    let llcs = (state.root.nr_llcs + 1).min(NR_CPUS) as usize;
+    state.llc[..llcs].fill(Llc { domain_level: NR_LEVELS, ..Llc::default() });
+    fill_llcs(state, machine, &domains);
+    forget_llcs(state, &online);
+    Ok(domains)
+}
+
+/// A CPU that is offline has no neighbours; it keeps its node.
+fn take_out(state: &mut Placement, cpu: usize) {
+    let nr_llcs = state.root.nr_llcs;
+    let entry = &mut state.cpu[cpu];
+    entry.siblings = [0; NR_SIBLINGS as usize];
+    entry.siblings[0] = cpu as u16;
+    entry.nr_siblings = 1;
+    entry.cluster_first = cpu as u16;
+    // If there is no number left, each CPU has an LLC of its own anyway.
+    if nr_llcs < NR_CPUS {
+        entry.llc = nr_llcs as u16;
+    }
+    state.domain[cpu].fill(SchedDomain::default());
+}
+
+/// Whether all of a core is idle hangs on which of its CPUs are online.
+fn fill_idle_cores(state: &mut Placement) {
+    for cpu in 0..state.root.nr_cpu_ids as usize {
+        let entry = state.cpu[cpu];
+        let siblings = &entry.siblings[..entry.nr_siblings as usize];
+        let idle = siblings.iter().all(|&sibling| contains(&state.root.idle, sibling.into()));
+        let word = &mut state.root.idle_core.bits[cpu / 64];
+        *word = *word & !(1 << (cpu % 64)) | u64::from(idle) << (cpu % 64);
+    }
+}
+
+/// New LLCs know neither of idle cores nor how far a search may go: the next balance pass says.
+fn forget_llcs(state: &mut Placement, online: &CpuSet) {
+    for llc in 0..state.root.nr_llcs as usize {
+        state.llc[llc].has_idle_cores = 0;
+        state.llc[llc].nr_idle_scan = 0;
+    }
+    for cpu in online.iter().filter(|&cpu| state.rq[cpu].tick_stopped == 0).collect::<Vec<_>>() {
+        let llc = state.cpu[cpu].llc;
+        state.llc[llc as usize].nr_busy_cpus += 1;
+    }
+}
+
+fn contains(mask: &Cpumask, cpu: usize) -> bool {
+    mask.bits[cpu / 64] >> (cpu % 64) & 1 != 0
 }
 
 /// Granularities grow with the logarithm of the number of CPUs, up to eight.
@@ -64,15 +140,18 @@ fn word_range(cpus: &CpuSet) -> (u32, u32) {
 fn fill_root(state: &mut Placement, machine: &Machine) {
     let online = machine.online();
     let capacities = || machine.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.capacity);
-    let siblings = |cpu: usize| siblings(machine, cpu).len();
     state.root.nr_cpu_ids = machine.cpus.len() as u32;
-    state.root.smt_active = online.iter().any(|cpu| siblings(cpu) > 1).into();
+    state.root.smt_active = has_smt(machine).into();
     state.root.asym_capacity = (capacities().min() != capacities().max()).into();
     state.root.tick_ns = 1_000_000_000 / machine.costs.hz;
     state.root.online = mask(&online);
     state.root.idle = mask(&online);
     state.root.idle_core = mask(&online);
     state.root.tickless = mask(&online);
+}
+
+fn has_smt(machine: &Machine) -> bool {
+    machine.online().iter().any(|cpu| siblings(machine, cpu).len() > 1)
 }
 
 fn siblings(machine: &Machine, cpu: usize) -> CpuSet {
@@ -181,7 +260,7 @@ fn most_preferred(machine: &Machine, cpus: &CpuSet) -> u32 {
     cpus.iter().reduce(better).unwrap_or(0) as u32
 }
 
-fn fill_domains(state: &mut Placement, domains: &Domains) {
+fn fill_domains(state: &mut Placement, domains: &Domains, jiffies: u64) {
     for (cpu, chain) in domains.chains.iter().enumerate() {
         state.cpu[cpu].nr_domains = chain.len() as u16;
         for (level, &span_index) in chain.iter().enumerate() {
@@ -190,6 +269,11 @@ fn fill_domains(state: &mut Placement, domains: &Domains) {
             let first_group = state.span[span_index].first_group;
             let local_group = span.group_of(cpu).expect("a domain's groups cover its span");
             let domain = &mut state.domain[cpu][level];
+            *domain = SchedDomain {
+                last_balance: jiffies,
+                last_decay_max_lb_cost: jiffies,
+                ..SchedDomain::default()
+            };
             domain.span = span_index as u32;
             domain.local_group = first_group + local_group as u32;
             domain.min_interval = weight;

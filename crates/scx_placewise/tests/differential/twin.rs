@@ -180,6 +180,7 @@ twins! {
     fn task_dead(task: u32);
     fn place_new_task(child: u32, cpu: u32);
     fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
+    fn select_fallback_rq(task: u32) -> u32;
     fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
     fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
     fn update_blocked_averages(cpu: u32, now: u64);
