@@ -60,6 +60,11 @@ impl Engine<'_> {
 
     pub fn newidle_level_done(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
+        // The domains may have been built anew, with fewer levels.
+        if walk.level >= u32::from(self.policy.cpu[cpu as usize].nr_domains) {
+            self.policy.newidle_balance_end(&mut walk);
+            return self.pick_after_newidle(cpu);
+        }
         self.load_balance(cpu, walk.level, CPU_NEWLY_IDLE);
         let owed = self.cpus[cpu as usize].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
@@ -220,8 +225,27 @@ impl Engine<'_> {
         self.check_preempt(to, task, by);
     }
 
-    /// The stopper of `cpu` preempts its current task and pushes one task to `to`.
+    /// A task that waits on a run queue goes to another CPU.
+    pub fn move_queued_task(&mut self, by: u32, task: u32, to: u32) {
+        self.detach(by, task, to);
+        self.attach(by, task, to);
+    }
+
+    /// The stopper of `cpu` pushes one task to `to`.
     pub fn active_balance(&mut self, cpu: u32, to: u32) {
+        self.run_stopper(cpu, |engine| {
+            let task = engine.policy.active_balance_task(cpu, to, engine.now);
+            if task != NO_TASK {
+                engine.move_queued_task(cpu, task, to);
+                engine.measurement.migrations.active += 1;
+            }
+            1
+        });
+    }
+
+    /// The stopper of `cpu` preempts its current task, for `push` to move tasks away, and says in
+    /// how many runs.
+    pub fn run_stopper(&mut self, cpu: u32, push: impl FnOnce(&mut Self) -> u32) {
         let current = self.running(cpu);
         if let Some(current) = current {
             self.account_current(cpu);
@@ -229,16 +253,11 @@ impl Engine<'_> {
         }
         // While the stopper runs, no task of the queue does.
         self.policy.rq[cpu as usize].curr = cpu;
-        let task = self.policy.active_balance_task(cpu, to, self.now);
-        if task != NO_TASK {
-            self.detach(cpu, task, to);
-            self.attach(cpu, task, to);
-            self.measurement.migrations.active += 1;
-        }
+        let runs = push(self);
         let Some(current) = current else { return self.begin_interrupt(cpu) };
         let switches = 2 * self.costs.draw(self.costs.figures.context_switch_ns);
-        self.cpus[cpu as usize].debt += switches;
-        if task == current {
+        self.cpus[cpu as usize].debt += switches * Time::from(runs);
+        if u32::from(self.policy.task[current as usize].cpu) != cpu {
             // It has left: nothing is to be switched out here.
             self.tasks[current as usize].on_cpu = false;
             self.cpus[cpu as usize].idle_task_since = self.now;

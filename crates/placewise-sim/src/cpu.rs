@@ -53,6 +53,10 @@ pub enum Interrupt {
     NohzBalance,
     /// Another CPU wants this one to give its current task away.
     ActiveBalance { to: u32 },
+    /// The task may not be here any more.
+    Migrate(u32),
+    /// This CPU is to go offline.
+    Offline,
 }
 
 /// What the current task does once all its wakeups are done.
@@ -99,6 +103,8 @@ pub struct Cpu {
     /// When the idle task became current, and when it began to rest.
     pub idle_task_since: Time,
     pub idle_since: Time,
+    /// When it began to rest for good, unless it comes online again.
+    pub offline_since: Option<Time>,
     /// Average of recent idle times: what the idle governor expects.
     pub expected_idle: Time,
     pub idle_state: usize,
@@ -151,6 +157,7 @@ impl Cpu {
             newidle_began: 0,
             idle_task_since: 0,
             idle_since: 0,
+            offline_since: None,
             expected_idle: Time::MAX / 2,
             idle_state: 0,
             lock: RunQueueLock { free_at: 0, last_owner: cpu },

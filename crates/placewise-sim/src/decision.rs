@@ -11,6 +11,7 @@ use placewise_trace::{
     SlowPathReadings, TaskReadings, WakeupReadings,
 };
 
+use crate::affinity::cpu_set;
 use crate::engine::Engine;
 use crate::wakeup::WakerContext;
 
@@ -24,6 +25,9 @@ impl Engine<'_> {
         prev: u32,
         wake_flags: u32,
     ) -> u32 {
+        if self.affinity.in_use {
+            self.allow_some_cpu(task);
+        }
         if !self.traces_decisions {
             return self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
         }
@@ -212,12 +216,4 @@ impl Engine<'_> {
 /// The policy's task_util_est().
 fn util_est(task: &Task) -> u64 {
     task.avg.util_avg.max(task.util_est_enqueued.max(task.util_est_ewma).into())
-}
-
-fn cpu_set(mask: &Cpumask) -> CpuSet {
-    let cpus = |(word, bits): (usize, &u64)| {
-        let bits = *bits;
-        (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
-    };
-    mask.bits.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(cpus).collect()
 }

@@ -7,11 +7,11 @@
 //!   block       ── schedule.rs > pick, newly-idle balance, switch, idle
 //!   interrupt   ── interrupt.rs > wake list, timers, ticks
 //!   balance     ── balance.rs > carry out what the policy decided
+//!   change      ── changes.rs > affinity.rs, hotplug.rs
 //! ```
 //!
 //! The engine owns time and run queues; where a task goes is decided by the
-//! policy alone. Limits: no CPU hotplug, and affinities do not change during a
-//! run.
+//! policy alone.
 
 use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::topology;
@@ -21,12 +21,14 @@ use placewise_trace::Sink;
 use placewise_workload::program::{Cgroup, CgroupId, Workload};
 
 use crate::SimError;
+use crate::affinity::Affinity;
 use crate::balance::pass_costs;
 use crate::bandwidth::Bandwidth;
 use crate::channel::Channel;
 use crate::costs::CostModel;
 use crate::cpu::{Activity, Cpu};
 use crate::event_queue::{EventQueue, Time};
+use crate::hotplug::Hotplug;
 use crate::measure::Measurement;
 use crate::occupancy::Occupancy;
 use crate::outcome::Outcome;
@@ -65,7 +67,13 @@ pub struct Engine<'a> {
     pub lists: Vec<Vec<u32>>,
     pub timers: Vec<Option<Time>>,
 
-    /// CPUs of each LLC that are not idle, and since when that is none.
+    pub affinity: Affinity,
+    pub hotplug: Hotplug,
+    /// Index into the workload's changes.
+    pub next_change: usize,
+
+    /// CPUs of each LLC that are not idle, and since when that is none; at last those of CPUs that
+    /// are offline.
     pub llc_busy: Vec<(u32, Time)>,
     pub measurement: Measurement,
     pub occupancy: Occupancy,
@@ -78,7 +86,8 @@ pub struct Engine<'a> {
     pub last_progress: Time,
 }
 
-/// The events a CPU can have, then one per task for its timer.
+/// The events a CPU can have, then one per task for its timer. Idle tasks have none: the first of
+/// their slots is that of the next change.
 pub enum Slot {
     Activity(u32),
     Tick(u32),
@@ -86,6 +95,7 @@ pub enum Slot {
     Interrupt(u32),
     /// A wakeup made by an interrupt goes on.
     InterruptWakeup(u32),
+    Change,
     Timer(u32),
 }
 
@@ -137,7 +147,10 @@ impl<'a> Engine<'a> {
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             lists: vec![Vec::new(); workload.lists as usize],
             timers: vec![None; workload.timers as usize],
-            llc_busy: vec![(0, 0); state.root.nr_llcs as usize],
+            affinity: Affinity::new(workload, machine.online()),
+            hotplug: Hotplug::default(),
+            next_change: 0,
+            llc_busy: vec![(0, 0); state.root.nr_llcs as usize + 1],
             measurement: Measurement::new(workload),
             occupancy: Occupancy::new(machine, workload),
             policy: state,
@@ -160,6 +173,7 @@ impl<'a> Engine<'a> {
             Slot::Tick(cpu) => 4 * cpu as usize + 1,
             Slot::Interrupt(cpu) => 4 * cpu as usize + 2,
             Slot::InterruptWakeup(cpu) => 4 * cpu as usize + 3,
+            Slot::Change => 4 * self.nr_cpus(),
             Slot::Timer(task) => 4 * self.nr_cpus() + task as usize,
         }
     }
@@ -168,7 +182,8 @@ impl<'a> Engine<'a> {
     fn slot_of(&self, at: usize) -> Slot {
         let timers = 4 * self.nr_cpus();
         if at >= timers {
-            return Slot::Timer((at - timers) as u32);
+            let task = (at - timers) as u32;
+            return if task < FIRST_TASK { Slot::Change } else { Slot::Timer(task) };
         }
         let cpu = (at / 4) as u32;
         match at % 4 {
@@ -237,6 +252,7 @@ impl<'a> Engine<'a> {
                 Slot::Interrupt(cpu) => self.interrupt(cpu),
                 Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
                 Slot::Timer(task) => self.timer_expired(task),
+                Slot::Change => self.change()?,
             }
             observe(self);
             if self.finished {
@@ -271,6 +287,9 @@ impl<'a> Engine<'a> {
     /// Task 0 starts on the first online CPU, as a child of its idle task.
     fn start(&mut self) {
         let cpu = self.machine.online().first().expect("a machine has an online CPU") as u32;
+        if self.affinity.in_use {
+            self.update_cpusets();
+        }
         let task = self.new_task(0, 0, cpu);
         self.tasks[task as usize].parent = task;
         self.policy.copy_task(task, cpu, cpu);
@@ -279,6 +298,7 @@ impl<'a> Engine<'a> {
         self.policy.place_new_task(task, cpu);
         self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);
+        self.await_change();
     }
 
     /// A task that runs `program` from its beginning, not yet placed.
@@ -322,6 +342,9 @@ impl<'a> Engine<'a> {
             self.policy.join_task_group(task, task_group(cgroup));
         }
         self.entities[task as usize].group = self.policy.task[task as usize].task_group;
+        if self.affinity.in_use {
+            self.confine(task);
+        }
     }
 
     fn deadlock(&self) -> SimError {
@@ -345,6 +368,6 @@ impl<'a> Engine<'a> {
 }
 
 /// The policy's number of a cgroup.
-fn task_group(cgroup: Option<CgroupId>) -> u32 {
+pub fn task_group(cgroup: Option<CgroupId>) -> u32 {
     cgroup.map_or(ROOT_TASK_GROUP, |cgroup| cgroup + 1)
 }

@@ -28,7 +28,10 @@ impl Engine<'_> {
         self.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
         self.leave_llc_busy(cpu);
         self.siblings_change_speed(cpu);
-        if expected >= u64::from(self.policy.root.tick_ns) {
+        if !self.is_online(cpu) {
+            self.stop_tick(cpu);
+            self.note_offline(cpu);
+        } else if expected >= u64::from(self.policy.root.tick_ns) {
             self.stop_tick(cpu);
         }
     }
@@ -87,7 +90,9 @@ impl Engine<'_> {
     fn stop_tick(&mut self, cpu: u32) {
         let slot = self.slot(Slot::Tick(cpu));
         self.queue.disarm(slot);
-        self.policy.nohz_balance_enter_idle(cpu);
+        if self.is_online(cpu) {
+            self.policy.nohz_balance_enter_idle(cpu);
+        }
     }
 
     fn start_tick(&mut self, cpu: u32) {

@@ -41,7 +41,7 @@ impl Engine<'_> {
     }
 
     pub fn timer_expired(&mut self, task: u32) {
-        let cpu = self.tasks[task as usize].last_cpu;
+        let cpu = self.timer_cpu(self.tasks[task as usize].last_cpu);
         self.cpus[cpu as usize].interrupts.push_back(Interrupt::Timer(task));
         self.interrupt(cpu);
     }
@@ -64,6 +64,8 @@ impl Engine<'_> {
             }
             Interrupt::NohzBalance => self.nohz_idle_balance(cpu),
             Interrupt::ActiveBalance { to } => self.active_balance(cpu, to),
+            Interrupt::Migrate(task) => self.migrate_displaced(cpu, task),
+            Interrupt::Offline => self.go_offline(cpu),
         }
     }
 

@@ -6,8 +6,10 @@
 //! for byte. Where a task runs is decided by the C policy; this crate owns time,
 //! run queues and costs.
 
+mod affinity;
 mod balance;
 mod bandwidth;
+mod changes;
 mod channel;
 mod costs;
 mod cpu;
@@ -15,6 +17,7 @@ mod decision;
 mod engine;
 mod event_queue;
 mod fork;
+mod hotplug;
 mod idle;
 mod interrupt;
 mod invariants;
@@ -35,7 +38,7 @@ pub use invariants::{Audit, simulate_checked};
 pub use load_balance::LoadBalance;
 pub use outcome::{Better, Figure, Outcome, Statistics};
 
-use placewise_machine::{Machine, MachineError};
+use placewise_machine::{CpuSet, Machine, MachineError};
 use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::Sink;
 use placewise_workload::program::Workload;
@@ -55,9 +58,9 @@ pub enum SimError {
     #[error(transparent)]
     Machine(#[from] MachineError),
     #[error(
-        "program '{program}' may run on none of the online CPUs of {machine}; give it CPUs that the machine has"
+        "{confined} may run on none of the online CPUs of {machine}; give it CPUs that the machine has"
     )]
-    NoAllowedCpu { program: String, machine: String },
+    NoAllowedCpu { confined: String, machine: String },
     #[error(
         "no task has got anything done for long, at {seconds:.3} s: the workload '{workload}' deadlocks"
     )]
@@ -66,6 +69,8 @@ pub enum SimError {
         "cgroup '{cgroup}' of the workload '{workload}' cannot be: there may be {groups} of them in {levels} levels, each after the one it is in"
     )]
     Cgroup { workload: String, cgroup: String, groups: u32, levels: u32 },
+    #[error("the change of '{workload}' at {seconds} s cannot be: {problem}")]
+    Change { workload: String, seconds: f64, problem: String },
     #[error("the workload '{workload}' creates more than {limit} tasks")]
     TooManyTasks { workload: String, limit: u32 },
 }
@@ -84,7 +89,8 @@ pub fn simulate<'r>(
 /// What neither the machine nor the workload can tell alone.
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     check_affinities(scenario)?;
-    check_cgroups(scenario.workload)
+    check_cgroups(scenario.workload)?;
+    changes::check(scenario)
 }
 
 fn check_cgroups(workload: &Workload) -> Result<(), SimError> {
@@ -109,11 +115,14 @@ fn check_cgroups(workload: &Workload) -> Result<(), SimError> {
 
 fn check_affinities(scenario: &Scenario) -> Result<(), SimError> {
     let online = scenario.machine.online();
-    let none = |cpus: &placewise_machine::CpuSet| !cpus.intersects(&online);
-    match scenario.workload.programs.iter().find(|program| program.cpus.as_ref().is_some_and(none))
-    {
-        Some(program) => Err(SimError::NoAllowedCpu {
-            program: program.name.clone(),
+    let none = |cpus: &Option<CpuSet>| cpus.is_some_and(|cpus| !cpus.intersects(&online));
+    let Workload { programs, cgroups, .. } = scenario.workload;
+    let program = programs.iter().find(|program| none(&program.cpus));
+    let cgroup = cgroups.iter().find(|cgroup| none(&cgroup.cpus));
+    let confined = program.map(|program| ("program", &program.name));
+    match confined.or(cgroup.map(|cgroup| ("cgroup", &cgroup.name))) {
+        Some((what, name)) => Err(SimError::NoAllowedCpu {
+            confined: format!("{what} '{name}'"),
             machine: scenario.machine.name.clone(),
         }),
         None => Ok(()),

@@ -67,9 +67,11 @@ impl LoadBalance {
         self.moved_nothing.iter_mut().zip(reasons).for_each(|(sum, more)| *sum += more);
     }
 
-    /// What has come since `earlier`.
-    pub fn since(&self, earlier: &LoadBalance) -> LoadBalance {
+    /// What has come since `earlier`, if that has the level already.
+    pub fn since(&self, earlier: &[LoadBalance]) -> LoadBalance {
         let mut since = self.clone();
+        let same = |it: &&LoadBalance| it.level == self.level && it.idle == self.idle;
+        let Some(earlier) = earlier.iter().find(same) else { return since };
         since.counters.iter_mut().zip(earlier.counters).for_each(|(now, then)| *now -= then);
         let reasons = since.moved_nothing.iter_mut().zip(earlier.moved_nothing);
         reasons.for_each(|(now, then)| *now -= then);
@@ -80,14 +82,17 @@ impl LoadBalance {
 impl Engine<'_> {
     /// Since boot, by level from the bottom up and idle type.
     pub fn load_balance_counters(&self) -> Vec<LoadBalance> {
-        let mut all = Vec::new();
+        let mut all = self.hotplug.retired_load_balance.clone();
         for (level, domains) in self.domain_stats_by_level() {
             for (number, idle) in LoadBalance::IDLE_TYPES {
-                let level = level.clone();
-                let (counters, moved_nothing) = Default::default();
-                let mut sum = LoadBalance { level, idle, counters, moved_nothing };
-                domains.iter().for_each(|stats| sum.add(stats, number));
-                all.push(sum);
+                let same = |it: &LoadBalance| it.level == level && it.idle == idle;
+                let at = all.iter().position(same).unwrap_or_else(|| {
+                    let level = level.clone();
+                    let (counters, moved_nothing) = Default::default();
+                    all.push(LoadBalance { level, idle, counters, moved_nothing });
+                    all.len() - 1
+                });
+                domains.iter().for_each(|stats| all[at].add(stats, number));
             }
         }
         all

@@ -54,6 +54,8 @@ pub struct Snapshot {
     pub counters: Vec<(String, &'static str, u64)>,
     pub units: u64,
     load_balance: Vec<LoadBalance>,
+    /// Time of all CPUs while they were online.
+    cpu_time: u64,
     time: u64,
 }
 
@@ -62,10 +64,12 @@ impl Engine<'_> {
         for cpu in 0..self.cpus.len() as u32 {
             self.account_current(cpu);
         }
+        let nr_cpus = self.machine.online().len() as u64;
         Snapshot {
             counters: self.counters(),
             units: self.measurement.units,
             load_balance: self.load_balance_counters(),
+            cpu_time: self.now * nr_cpus - self.offline_ns(),
             time: self.now,
         }
     }
@@ -102,9 +106,7 @@ impl Engine<'_> {
             ),
             ("schedstat_total_timeslices_run_on_this_cpu".into(), "count", total(|c| c.timeslices)),
         ];
-        for (level, domains) in self.domain_stats_by_level() {
-            let remote = domains.iter().map(|stats| u64::from(stats.ttwu_wake_remote)).sum();
-            let affine = domains.iter().map(|stats| u64::from(stats.ttwu_move_affine)).sum();
+        for (level, remote, affine) in self.wakeups_by_level() {
             counters.push((format!("schedstat_wakeups_on_same_{level}"), "count", remote));
             counters.push((format!("schedstat_affine_wakeups_on_same_{level}"), "count", affine));
         }
@@ -115,7 +117,12 @@ impl Engine<'_> {
             ("migrations_newly_idle".into(), "tasks", migrations.newly_idle),
             ("migrations_nohz".into(), "tasks", migrations.nohz),
             ("migrations_active".into(), "tasks", migrations.active),
-            ("idle_time".into(), "ns", total(|c| c.idle_ns) + self.idle_so_far()),
+            ("migrations_displaced".into(), "tasks", migrations.displaced),
+            (
+                "idle_time".into(),
+                "ns",
+                total(|c| c.idle_ns) + self.idle_so_far() - self.offline_ns(),
+            ),
             ("rq_lock_wait".into(), "ns", total(|c| c.lock_ns)),
         ]);
         counters
@@ -127,22 +134,38 @@ impl Engine<'_> {
         idle.map(|cpu| self.now - self.cpus[cpu].idle_task_since).sum()
     }
 
+    /// Remote and affine wakeups by the name of the level, bottom up.
+    pub fn wakeups_by_level(&self) -> Vec<(String, u64, u64)> {
+        let mut levels = self.hotplug.retired_wakeups.clone();
+        for (name, domains) in self.domain_stats_by_level() {
+            let remote: u64 = domains.iter().map(|stats| u64::from(stats.ttwu_wake_remote)).sum();
+            let affine: u64 = domains.iter().map(|stats| u64::from(stats.ttwu_move_affine)).sum();
+            match levels.iter_mut().find(|(known, _, _)| *known == name) {
+                Some(level) => (level.1, level.2) = (level.1 + remote, level.2 + affine),
+                None => levels.push((name, remote, affine)),
+            }
+        }
+        levels
+    }
+
     /// The figures of the window between two snapshots.
     pub fn outcome(&self, begin: &Snapshot, end: &Snapshot) -> Outcome {
-        let elapsed = end.time - begin.time;
         let nr_cpus = self.machine.online().len() as f64;
+        // Levels of domains may have come up since.
+        let before = |name: &str| {
+            begin.counters.iter().find(|(known, _, _)| known == name).map_or(0, |known| known.2)
+        };
         let deltas: Vec<(String, &'static str, u64)> = end
             .counters
             .iter()
-            .zip(&begin.counters)
-            .map(|((name, unit, end), (_, _, begin))| (name.clone(), *unit, end - begin))
+            .map(|(name, unit, end)| (name.clone(), *unit, end - before(name)))
             .collect();
         let delta = |name: &str| {
             deltas.iter().find(|(known, _, _)| known == name).map_or(0, |delta| delta.2) as f64
         };
         let run = delta("schedstat_total_runtime_by_tasks_on_this_processor_in_jiffies");
         let wait = delta("schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies");
-        let all_time = elapsed as f64 * nr_cpus;
+        let all_time = (end.cpu_time - begin.cpu_time) as f64;
         let idle = delta("idle_time");
         let lock_share = percent(delta("rq_lock_wait"), all_time - idle);
 
@@ -186,8 +209,7 @@ impl Engine<'_> {
                 load_balance: end
                     .load_balance
                     .iter()
-                    .zip(&begin.load_balance)
-                    .map(|(end, begin)| end.since(begin))
+                    .map(|end| end.since(&begin.load_balance))
                     .collect(),
                 schedstat: schedstat::schedstat(self),
                 proc_sched: schedstat::first_tasks(self)

@@ -13,7 +13,7 @@ pub fn schedstat(engine: &Engine) -> String {
         "version {version}\ntimestamp {}\n",
         engine.now / u64::from(engine.policy.root.tick_ns)
     );
-    for cpu in engine.machine.online().iter() {
+    for cpu in engine.machine.online().iter().filter(|&cpu| engine.is_online(cpu as u32)) {
         let counters = &engine.cpus[cpu].counters;
         writeln!(
             out,

@@ -99,7 +99,7 @@ impl Engine<'_> {
     }
 
     /// The next task by the order of the queue; delayed tasks met on the way leave it.
-    fn pick(&mut self, cpu: u32) -> Option<u32> {
+    pub fn pick(&mut self, cpu: u32) -> Option<u32> {
         loop {
             let queue = &mut self.run_queues[cpu as usize];
             let task = queue.pick(&self.entities)?;

@@ -182,7 +182,22 @@ impl Engine<'_> {
 
     /// The wakee goes to the CPU that was chosen for it.
     pub fn finish_wakeup(&mut self, cpu: u32, context: WakerContext, placed: Placed) {
-        let Placed { wakee, cpu: target } = placed;
+        let Placed { wakee, cpu: mut target } = placed;
+        if self.affinity.in_use {
+            target = self.still_allowed_cpu(wakee, target);
+        }
+        self.move_wakee(cpu, context, wakee, target);
+        if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
+            self.queue_on_wake_list(cpu, wakee);
+        } else {
+            self.lock_run_queue(target, cpu);
+            self.activate(cpu, context, wakee);
+        }
+        self.account_wakeup(cpu, wakee);
+    }
+
+    /// A wakee on no run queue leaves the CPU where it slept.
+    fn move_wakee(&mut self, cpu: u32, context: WakerContext, wakee: u32, target: u32) {
         let prev = u32::from(self.policy.task[wakee as usize].cpu);
         if target != prev {
             self.run_queues[prev as usize].leave(&mut self.entities[wakee as usize]);
@@ -198,13 +213,6 @@ impl Engine<'_> {
                 to: target,
             });
         }
-        if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
-            self.queue_on_wake_list(cpu, wakee);
-        } else {
-            self.lock_run_queue(target, cpu);
-            self.activate(cpu, context, wakee);
-        }
-        self.account_wakeup(cpu, wakee);
     }
 
     /// Over the wake list: the target enqueues the wakee itself.
@@ -259,6 +267,10 @@ impl Engine<'_> {
     pub fn enqueue_arriving(&mut self, cpu: u32) {
         let mut arriving = std::mem::take(&mut self.cpus[cpu as usize].arriving);
         for wakee in arriving.drain(..) {
+            if self.affinity.in_use {
+                let target = self.still_allowed_cpu(wakee, cpu);
+                self.move_wakee(cpu, WakerContext::Interrupt, wakee, target);
+            }
             self.activate(cpu, WakerContext::Interrupt, wakee);
         }
         let pending = !self.cpus[cpu as usize].wake_list.is_empty();

@@ -98,9 +98,6 @@ const BURNER: u32 = 4;
 /// The cgroup of lu; those of the burners, if they have any, follow.
 const LU: u32 = 0;
 
-/// A cpu.weight of 100.
-const DEFAULT_SHARES: u32 = 1024;
-
 /// Where all threads meet.
 const TEAM: Object = Object::shared(0);
 /// The flags of a thread: what its left neighbour raises, and what it raises for the right one.
@@ -139,7 +136,7 @@ fn build(settings: &Settings) -> Workload {
 }
 
 fn cgroup(name: String) -> Cgroup {
-    Cgroup { name, parent: None, shares: DEFAULT_SHARES }
+    Cgroup::new(name, None, Cgroup::DEFAULT_SHARES)
 }
 
 /// Ends when lu has ended, and with it the run.

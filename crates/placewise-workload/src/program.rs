@@ -173,7 +173,7 @@ pub struct Program {
 /// Index into [`Workload::cgroups`].
 pub type CgroupId = u32;
 
-/// A cgroup with a cpu controller.
+/// A cgroup with a cpu and a cpuset controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
     pub name: String,
@@ -181,6 +181,52 @@ pub struct Cgroup {
     pub parent: Option<CgroupId>,
     /// 1024 by default, which is a cpu.weight of 100; at least 2.
     pub shares: u32,
+    /// cpuset.cpus; those of the parent if none is named.
+    pub cpus: Option<CpuSet>,
+    /// cpu.max, if it is not `max`.
+    pub quota: Option<Quota>,
+}
+
+/// How much CPU time a cgroup may have in each period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    pub quota: Nanos,
+    pub period: Nanos,
+}
+
+/// What changes from outside while the tasks run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Simulated time since the run began, warm-up included.
+    pub at: Nanos,
+    pub to: Setting,
+}
+
+/// What a [`Change`] sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setting {
+    Offline {
+        cpu: u32,
+    },
+    /// A CPU that went offline before comes back.
+    Online {
+        cpu: u32,
+    },
+    /// cpuset.cpus of a cgroup; none: those of its parent.
+    Cpuset {
+        cgroup: CgroupId,
+        cpus: Option<CpuSet>,
+    },
+    /// cpu.max of a cgroup.
+    Quota {
+        cgroup: CgroupId,
+        quota: Option<Quota>,
+    },
+    /// sched_setaffinity of all tasks of that name, those that are still to come too.
+    Affinity {
+        task: String,
+        cpus: CpuSet,
+    },
 }
 
 /// What carries messages, with its capacity rule and its wakeups.
@@ -244,6 +290,8 @@ pub struct Workload {
     pub lists: u32,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
+    /// In the order of their times.
+    pub changes: Vec<Change>,
     pub window: Window,
     pub metrics: Vec<Metric>,
 }
@@ -271,6 +319,16 @@ impl Program {
     }
 }
 
+impl Cgroup {
+    /// A cpu.weight of 100.
+    pub const DEFAULT_SHARES: u32 = 1024;
+
+    /// A cgroup below `parent` without limits.
+    pub fn new(name: impl Into<String>, parent: Option<CgroupId>, shares: u32) -> Self {
+        Self { name: name.into(), parent, shares, cpus: None, quota: None }
+    }
+}
+
 impl Workload {
     /// A workload without objects and metrics.
     pub fn new(name: impl Into<String>, programs: Vec<Program>, window: Window) -> Self {
@@ -286,6 +344,7 @@ impl Workload {
             lists: 0,
             timers: 0,
             cgroups: Vec::new(),
+            changes: Vec::new(),
             window,
             metrics: Vec::new(),
         }

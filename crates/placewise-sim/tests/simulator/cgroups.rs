@@ -27,7 +27,7 @@ fn sleeper(name: &str, cpu: usize) -> Program {
 }
 
 fn cgroup(name: &str, parent: Option<u32>, shares: u32) -> Cgroup {
-    Cgroup { name: name.to_string(), parent, shares }
+    Cgroup::new(name, parent, shares)
 }
 
 /// CPU time of the first tasks of all programs of that name.

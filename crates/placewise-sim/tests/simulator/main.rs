@@ -4,6 +4,7 @@
 
 mod balancing;
 mod cgroups;
+mod changes;
 mod common;
 mod decisions;
 mod output;
