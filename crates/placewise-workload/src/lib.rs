@@ -2,12 +2,14 @@
 //!
 //! A workload is a benchmark model built for a [`Case`] (one module per benchmark, see
 //! [`build`]) or an rt-app file ([`from_rt_app`]). Both end in a [`program::Workload`] that the
-//! simulator interprets. This crate knows nothing of time, costs or placement.
+//! simulator interprets. An [`Environment`] puts its tasks into cgroups and changes what they run
+//! on. This crate knows nothing of time, costs or placement.
 
 mod case;
 mod check;
 mod context_switch1;
 mod dbench;
+mod environment;
 mod error;
 mod hackbench;
 mod lu;
@@ -23,6 +25,7 @@ mod stream;
 mod tbench;
 
 pub use case::Case;
+pub use environment::Environment;
 pub use error::WorkloadError;
 pub use model::{build, canonical, default_cases, names, parameters, summary};
 pub use parameter::{Parameter, Value};

@@ -23,8 +23,8 @@ use placewise_policy::Policy;
 use placewise_sim::{Figure, Outcome, Scenario, simulate};
 use placewise_trace::{FtraceWriter, Header, Sink};
 use placewise_workload as workload;
-use placewise_workload::Case;
 use placewise_workload::program::Workload;
+use placewise_workload::{Case, Environment};
 
 const EXAMPLE: &str = "\
 Example:
@@ -53,6 +53,10 @@ pub struct CompareArgs {
     /// Parameters of the benchmark, KEY=VALUE joined by `;` (repeatable) [default: a ladder]
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
+
+    /// Cgroups of the tasks, and what changes while they run: an environment file (TOML)
+    #[arg(long, value_name = "FILE")]
+    environment: Option<PathBuf>,
 
     /// Policy: `baseline`, a patch, `hint:A+B`, or several joined by `,` (repeatable); the first is
     /// what the others are compared with
@@ -124,7 +128,13 @@ impl Plan {
         }
         let machine = placewise_machine::load(&args.machine)?;
         let policies = policies(&args.kernel, &args.policies)?;
-        let cases = cases(&args.workload, &args.cases, machine.online().len())?;
+        let mut cases = cases(&args.workload, &args.cases, machine.online().len())?;
+        if let Some(path) = &args.environment {
+            let environment = Environment::read(path)?;
+            for (_, workload) in &mut cases {
+                environment.apply(workload)?;
+            }
+        }
         Ok(Self { machine, policies, cases })
     }
 
@@ -304,6 +314,9 @@ fn command(args: &CompareArgs) -> Vec<String> {
     option("kernel", &args.kernel);
     option("workload", &args.workload);
     args.cases.iter().for_each(|case| option("case", case));
+    if let Some(path) = &args.environment {
+        option("environment", &path.display().to_string());
+    }
     args.policies.iter().for_each(|policy| option("policy", policy));
     option("runs", &args.runs.to_string());
     option("seed", &args.seed.to_string());
