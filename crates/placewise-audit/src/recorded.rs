@@ -114,7 +114,13 @@ fn apply_wakeup(decision: &Decision, wakeup: &WakeupReadings, state: &mut Placem
             // Some task that this decision does not ask about.
             _ => NO_TASK,
         };
-        apply_task(readings, last_wakee, &mut state.task[task as usize]);
+        let affine = state.profile.affine;
+        let task = &mut state.task[task as usize];
+        apply_task(readings, last_wakee, task);
+        match affine {
+            AFFINE_QUEUES => task.weight = readings.load as u32,
+            _ => task.avg.load_avg = readings.load,
+        }
     }
     let waker = &mut state.task[tasks.waker as usize];
     waker.per_cpu_kthread = wakeup.waker_per_cpu_kthread.into();
@@ -125,10 +131,14 @@ fn apply_wakeup(decision: &Decision, wakeup: &WakeupReadings, state: &mut Placem
 }
 
 fn apply_cpu(readings: &CpuReadings, state: &mut Placement, cpu: usize) {
+    let affine = state.profile.affine;
     let rq = &mut state.rq[cpu];
     rq.nr_running = readings.nr_running;
     rq.cfs.h_nr_delayed = readings.h_nr_delayed;
-    rq.cfs.avg.load_avg = readings.load;
+    match affine {
+        AFFINE_QUEUES => rq.cfs.load_weight = readings.load,
+        _ => rq.cfs.avg.load_avg = readings.load,
+    }
     let llc = usize::from(state.cpu[cpu].llc);
     state.llc[llc].has_idle_cores = readings.has_idle_cores.into();
     state.llc[llc].nr_idle_scan = readings.nr_idle_scan;
@@ -151,7 +161,6 @@ fn apply_task(readings: &TaskReadings, last_wakee: u32, task: &mut Task) {
     task.wakee_flips = readings.wakee_flips;
     task.wakee_flip_decay_ts = readings.wakee_flip_decay_ts;
     task.last_wakee = last_wakee;
-    task.avg.load_avg = readings.load;
     task.sum_exec_runtime = readings.sum_exec_runtime;
     task.nvcsw = readings.nvcsw;
     task.run_length_avg = readings.run_length_avg;

@@ -117,7 +117,10 @@ impl Engine<'_> {
         CpuReadings {
             nr_running: rq.nr_running,
             h_nr_delayed: rq.cfs.h_nr_delayed,
-            load: rq.cfs.avg.load_avg,
+            load: match self.policy.profile.affine {
+                AFFINE_QUEUES => rq.cfs.load_weight,
+                _ => rq.cfs.avg.load_avg,
+            },
             has_idle_cores: llc.has_idle_cores != 0,
             nr_idle_scan: llc.nr_idle_scan,
         }
@@ -139,7 +142,10 @@ impl Engine<'_> {
                 NO_TASK => 0,
                 wakee => self.pid(wakee),
             },
-            load: self.task_h_load(task),
+            load: match self.policy.profile.affine {
+                AFFINE_QUEUES => record.weight.into(),
+                _ => self.task_h_load(task),
+            },
             sum_exec_runtime: record.sum_exec_runtime,
             nvcsw: record.nvcsw,
             run_length_avg: record.run_length_avg,

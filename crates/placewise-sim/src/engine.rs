@@ -66,6 +66,8 @@ pub struct Engine<'a> {
     pub flags: Vec<Flag>,
     pub lists: Vec<Vec<u32>>,
     pub timers: Vec<Option<Time>>,
+    /// Where the next device interrupt arrives.
+    pub interrupt_cpu: u32,
 
     pub affinity: Affinity,
     pub hotplug: Hotplug,
@@ -147,6 +149,7 @@ impl<'a> Engine<'a> {
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             lists: vec![Vec::new(); workload.lists as usize],
             timers: vec![None; workload.timers as usize],
+            interrupt_cpu: 0,
             affinity: Affinity::new(workload, machine.online()),
             hotplug: Hotplug::default(),
             next_change: 0,

@@ -2,6 +2,9 @@
 //!
 //! Interrupts are off inside wakeups, switches and newly-idle balance; what
 //! arrives then is handled when that is over.
+//!
+//! Limits: a device's interrupts go to the CPUs in turn, whoever asked it: no
+//! affinity of interrupts, and no device with a queue for each CPU.
 
 use crate::cpu::{Activity, Interrupt};
 use crate::engine::{Engine, Slot};
@@ -40,8 +43,19 @@ impl Engine<'_> {
         }
     }
 
+    /// Where the next device interrupt arrives: they go to the CPUs in turn.
+    pub fn next_interrupt_cpu(&mut self) -> u32 {
+        let (cpu, nr_cpus) = (self.interrupt_cpu, self.cpus.len() as u32);
+        let mut others = (1..nr_cpus).map(|step| (cpu + step) % nr_cpus);
+        self.interrupt_cpu = others.find(|&other| self.is_online(other)).unwrap_or(cpu);
+        cpu
+    }
+
+    /// The timer that a task sleeps on, or the device that it waits for.
     pub fn timer_expired(&mut self, task: u32) {
-        let cpu = self.timer_cpu(self.tasks[task as usize].last_cpu);
+        let state = &mut self.tasks[task as usize];
+        let cpu = state.interrupt_cpu.take().unwrap_or(state.last_cpu);
+        let cpu = self.timer_cpu(cpu);
         self.cpus[cpu as usize].interrupts.push_back(Interrupt::Timer(task));
         self.interrupt(cpu);
     }

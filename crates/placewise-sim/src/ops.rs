@@ -58,6 +58,10 @@ impl Engine<'_> {
                         break;
                     }
                 }
+                Op::RunAbout { ns, spread_pct } => {
+                    let spread = ns * Time::from(spread_pct) / 100;
+                    work += ns - spread + self.costs.random_below(2 * spread + 1);
+                }
                 Op::Count => self.measurement.count(),
                 Op::Start => self.measurement.start(self.now),
                 Op::BeginSection { section } => {
@@ -128,6 +132,7 @@ impl Engine<'_> {
             }
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
+            Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
             Op::Yield => figures.syscall_ns,
             // A mutex that is free is taken in user space.
             Op::Lock { .. } | Op::Unlock { .. } | Op::StartTimer { .. } => 0,
@@ -352,6 +357,12 @@ impl Engine<'_> {
                 let extra = self.costs.random_below(ns * u64::from(random_pct) / 100);
                 self.sleep_until(task, self.now + ns + extra)
             }
+            Op::Device { ns, random_pct } => {
+                let extra = self.costs.random_below(ns * u64::from(random_pct) / 100);
+                self.tasks[task as usize].interrupt_cpu = Some(self.next_interrupt_cpu());
+                self.arm(Slot::Timer(task), self.now + ns + extra);
+                Then::Block(Resume::Next)
+            }
             Op::StartTimer { timer } => {
                 let timer = self.object(task, timer);
                 self.timers[timer].get_or_insert(self.now);
@@ -376,7 +387,9 @@ impl Engine<'_> {
                 }
             }
             Op::Exit => self.exit(cpu, task),
-            Op::Spin { .. } | Op::Run { .. } | Op::Stream { .. } => Then::Next,
+            Op::Spin { .. } | Op::Run { .. } | Op::RunAbout { .. } | Op::Stream { .. } => {
+                Then::Next
+            }
             Op::Count
             | Op::Start
             | Op::BeginSection { .. }

@@ -64,6 +64,8 @@ pub struct Task {
     pub woken_early: bool,
     /// The timer it sleeps on.
     pub timer_expiry: Option<Time>,
+    /// Where the interrupt of the device that it waits for will arrive.
+    pub interrupt_cpu: Option<u32>,
     /// The base of the task whose message it read last.
     pub peer: u32,
     /// A futex wake that has come and was not waited for yet.
@@ -117,6 +119,7 @@ impl Task {
             woken_migrated: false,
             woken_early: false,
             timer_expiry: None,
+            interrupt_cpu: None,
             peer: 0,
             token: false,
             stamp: 0,

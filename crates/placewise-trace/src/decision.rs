@@ -142,6 +142,7 @@ fields! {
     CpuReadings {
         nr_running: u32,
         h_nr_delayed: u32,
+        /// Averaged, or on v3.10 the weight queued at this moment.
         load: u64,
         has_idle_cores: bool,
         nr_idle_scan: u32,
@@ -155,7 +156,7 @@ fields! {
         wakee_flip_decay_ts: u64,
         /// A pid; 0 is none.
         last_wakee: u32,
-        /// The load it adds to its CPU: of its cgroup's, what is its own part.
+        /// The load it adds to its CPU: of its cgroup's, what is its own part. On v3.10 its weight.
         load: u64,
         sum_exec_runtime: u64,
         nvcsw: u64,

@@ -8,8 +8,9 @@
 //! equal size. Each takes `op_us` of CPU time, and a part of it, `journal_ns`, under the one lock of
 //! the file system's journal. One operation in 83, as in the tool's load file, is a flush: the client
 //! hands it to a kworker and sleeps; the kworker sleeps until the device's interrupt, `device_us`
-//! later, and wakes the client. None of these wakeups is sync. The figure is file data in units of
-//! 10^6 bytes per second, at the load file's mean of 5.4 KB per operation.
+//! later, and wakes the client. Interrupts go to the CPUs in turn. None of these wakeups is sync.
+//! The figure is file data in units of 10^6 bytes per second, at the load file's mean of 5.4 KB
+//! per operation.
 //!
 //! **Left out.** The file system itself and the page cache: directories, allocation, write-back.
 //! Kworkers that are bound to a CPU: these are not. The batching of commits.
@@ -115,7 +116,7 @@ fn build(settings: &Settings) -> Workload {
     ];
     let kworker = vec![
         Op::Receive { channel: flushes, bytes: ITEM_BYTES },
-        Op::Sleep { ns: settings.integer("device_us") * 1_000, random_pct: 25 },
+        Op::Device { ns: settings.integer("device_us") * 1_000, random_pct: 25 },
         Op::Reply { channel: DONE, bytes: ITEM_BYTES },
         Op::Repeat { counter: 0, times: FOREVER, to: 0 },
         Op::Exit,

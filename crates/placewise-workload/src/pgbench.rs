@@ -7,18 +7,22 @@
 //! **Method.** A postmaster listens. pgbench opens `clients` connections one after the other, and
 //! the postmaster forks a backend for each. Then each of pgbench's `threads` sends one query on
 //! each of its connections, polls, and for every reply that has come computes and sends the next
-//! query to the backend it came from. A backend reads, computes, `lock_ns` of it under a lock that all
-//! backends share, and replies. Wakeups between client and backend are sync, those of the lock's next
-//! holder are not. The latter make backends change their wakee too, without which wake_wide() would
-//! never find one busy enough. The figure is transactions per second, a transaction being one query (`-S`).
+//! query to the backend it came from. A backend reads, takes and releases the locks of the table and of
+//! its index, computes, takes and releases them again, and replies: to note that it uses a relation, and
+//! that it no longer does, PostgreSQL before 9.2 locks the part of the lock manager's table that the
+//! relation is in, which is the same part for all backends. With `log_us` a transaction writes: it ends
+//! once the log is on the device. Wakeups between client and backend are sync, those of a lock's next
+//! holder are not; the device's interrupt wakes from a CPU that is often idle. Locks make backends
+//! change their wakee too, without which wake_wide() would never find one busy enough. The figure is
+//! transactions per second, a transaction being one query (`-S`).
 //!
-//! **Left out.** The database itself: all locks but one, shared buffers, the log and its writer. A larger
-//! database only makes a query longer. The cost of poll with the number of sockets.
+//! **Left out.** The database itself: all locks but two, shared buffers, the writers of log and data. A
+//! larger database only makes a query longer. The cost of poll with the number of sockets, and commits
+//! that share a flush of the log.
 //!
 //! **Weak points.** Published tables do not say how many threads pgbench had; one is its own default,
 //! and fits those that stop to scale before all CPUs are busy. Kernels before 6.13 drop the sync hint
-//! for a task that waits in epoll, as backends since PostgreSQL 9.6 do; here it is kept. No
-//! wakeup comes from an interrupt, where disks and the network would make some.
+//! for a task that waits in epoll, as backends since PostgreSQL 9.6 do; here it is kept.
 
 use crate::Case;
 use crate::model::Model;
@@ -33,13 +37,13 @@ pub(crate) const MODEL: Model = Model {
     default_cases,
 };
 
-const PARAMETERS: [Parameter; 8] = [
+const PARAMETERS: [Parameter; 9] = [
     Parameter::choice("db", &["22MB", "7484MB", "15GB"], "size of the database"),
     Parameter::integer("clients", 1, 1, 2048, "", "connections, each with a backend"),
     Parameter::integer("threads", 1, 1, 64, "", "threads of pgbench, at most one per connection"),
     Parameter::integer(
         "client_us",
-        15,
+        13,
         1,
         1_000_000,
         "us",
@@ -47,18 +51,26 @@ const PARAMETERS: [Parameter; 8] = [
     ),
     Parameter {
         name: "backend_us",
-        meaning: "CPU time of a backend per transaction, beside the system calls; default 48, 65 and 67 by `db` [calibrated with the costs of x86-12]",
+        meaning: "CPU time of a backend per transaction, beside the system calls; default 47, 65 and 66 by `db` [calibrated with the costs of x86-12]",
         value: Value::Integer { default: None, min: 1, max: 1_000_000, unit: "us" },
     },
     Parameter::integer(
         "lock_ns",
-        2_000,
+        3_000,
         0,
         1_000_000,
         "ns",
-        "CPU time of a backend per transaction under the lock that all share [assumed]",
+        "CPU time of a backend per transaction under the two locks that all share [assumed]",
     ),
-    Parameter::warmup_ms(300),
+    Parameter::integer(
+        "log_us",
+        0,
+        0,
+        1_000_000,
+        "us",
+        "time the log's device takes for a transaction's record; 0 = transactions only read",
+    ),
+    Parameter::warmup_ms(1_000),
     Parameter::window_ms(1_000),
 ];
 
@@ -126,8 +138,14 @@ impl Layout {
     }
 }
 
-/// What a backend takes for each transaction.
-const LOCK: Object = Object::shared(0);
+/// The parts of the lock manager's table that the table and its index are in.
+const RELATIONS: [Object; 2] = [Object::shared(0), Object::shared(1)];
+/// Each is locked at the start of a transaction and at its end.
+const LOCKED_SECTIONS: u64 = 2 * RELATIONS.len() as u64;
+/// How much longer or shorter than others a query may take (assumed).
+const QUERY_SPREAD_PCT: u8 = 50;
+/// The same for what is written to the log (assumed).
+const LOG_SPREAD_PCT: u8 = 25;
 
 /// A backend's queries.
 const QUERIES: Object = Object::own(0);
@@ -136,13 +154,13 @@ fn build(settings: &Settings) -> Workload {
     let clients = settings.count("clients");
     let layout = Layout { clients, threads: settings.count("threads").min(clients) };
     let client_work = Op::Run { ns: settings.integer("client_us") * 1_000 };
-    let backend_us = match settings.choice("db") {
-        "22MB" => 48,
+    let default_us = match settings.choice("db") {
+        "22MB" => 47,
         "7484MB" => 65,
-        _ => 67,
+        _ => 66,
     };
-    let locked_work = Op::Run { ns: settings.integer("lock_ns") };
-    let backend_work = Op::Run { ns: settings.integer_or("backend_us", backend_us) * 1_000 };
+    let backend_us = settings.integer_or("backend_us", default_us);
+    let transaction = transaction(settings, backend_us * 1_000);
 
     let mut programs = vec![
         Program::new("pgbench", main(layout, client_work)).with_footprint(CLIENT_FOOTPRINT_KIB),
@@ -153,12 +171,12 @@ fn build(settings: &Settings) -> Workload {
         Program::new("pgbench", ops).with_footprint(CLIENT_FOOTPRINT_KIB)
     }));
     programs.extend((0..layout.threads).map(|thread| {
-        let ops = backend(layout, thread, backend_work, locked_work);
+        let ops = backend(layout, thread, &transaction);
         Program::new("postgres", ops).with_footprint(BACKEND_FOOTPRINT_KIB)
     }));
     Workload {
         channels: layout.channels(),
-        mutexes: 1,
+        mutexes: RELATIONS.len() as u32,
         metrics: vec![Metric::Throughput { unit: "tps", scale: 1.0 }],
         ..Workload::new(MODEL.name, programs, settings.window())
     }
@@ -218,17 +236,32 @@ fn postmaster(layout: Layout) -> Vec<Op> {
     ops
 }
 
-fn backend(layout: Layout, thread: u32, work: Op, locked_work: Op) -> Vec<Op> {
-    vec![
+/// What a backend does between a query and its reply.
+fn transaction(settings: &Settings, work_ns: u64) -> Vec<Op> {
+    let section_ns = settings.integer("lock_ns") / LOCKED_SECTIONS;
+    let lock_table = |mutex| [Op::Lock { mutex }, Op::Run { ns: section_ns }, Op::Unlock { mutex }];
+    let log_ns = settings.integer("log_us") * 1_000;
+
+    let mut ops: Vec<Op> = RELATIONS.into_iter().flat_map(lock_table).collect();
+    ops.push(Op::RunAbout { ns: work_ns, spread_pct: QUERY_SPREAD_PCT });
+    if log_ns > 0 {
+        ops.push(Op::Device { ns: log_ns, random_pct: LOG_SPREAD_PCT });
+    }
+    ops.extend(RELATIONS.into_iter().flat_map(lock_table));
+    ops
+}
+
+fn backend(layout: Layout, thread: u32, transaction: &[Op]) -> Vec<Op> {
+    let mut ops = vec![
         Op::Run { ns: BACKEND_START_NS },
         Op::Send { channel: layout.ready(), bytes: REPLY_BYTES },
         Op::Receive { channel: QUERIES, bytes: QUERY_BYTES },
-        Op::Lock { mutex: LOCK },
-        locked_work,
-        Op::Unlock { mutex: LOCK },
-        work,
+    ];
+    ops.extend_from_slice(transaction);
+    ops.extend([
         Op::Send { channel: layout.replies(thread), bytes: REPLY_BYTES },
         Op::Repeat { counter: 0, times: FOREVER, to: 2 },
         Op::Exit,
-    ]
+    ]);
+    ops
 }

@@ -58,10 +58,15 @@ impl Object {
 pub enum Op {
     /// Compute in user space for this much CPU time at full speed.
     Run { ns: Nanos },
+    /// Compute for about this much CPU time: at random up to `spread_pct` percent more or less.
+    RunAbout { ns: Nanos, spread_pct: u8 },
     /// Compute until this much wall time has passed, whoever else ran meanwhile.
     Spin { ns: Nanos },
     /// Sleep on a timer; up to `random_pct` percent are added at random.
     Sleep { ns: Nanos, random_pct: u8 },
+    /// Sleep until a device has done what it was asked for; up to `random_pct` percent are added at
+    /// random. Its interrupts go to the CPUs in turn.
+    Device { ns: Nanos, random_pct: u8 },
     /// Start the timer, unless it runs already: periods count from now.
     StartTimer { timer: Object },
     /// Sleep until the timer's next expiry, one `period` after the last (or

@@ -284,19 +284,20 @@ fn pgbench_sends_the_next_query_to_the_backend_that_has_replied() {
 }
 
 #[test]
-fn pgbench_backends_hold_the_lock_for_a_part_of_their_work() {
-    let workload = workload("pgbench", "db=15GB;lock_ns=5");
-    let backend = &workload.programs[2].ops;
-    let lock = Object::shared(0);
-    assert_eq!(
-        backend[3..7],
-        [
-            Op::Lock { mutex: lock },
-            Op::Run { ns: 5 },
-            Op::Unlock { mutex: lock },
-            Op::Run { ns: 67_000 }
-        ]
-    );
+fn pgbench_backends_lock_both_relations_at_the_start_and_at_the_end() {
+    let section = |relation, ns| {
+        let mutex = Object::shared(relation);
+        [Op::Lock { mutex }, Op::Run { ns }, Op::Unlock { mutex }]
+    };
+    let sections = [section(0, 5), section(1, 5)].concat();
+    let work = Op::RunAbout { ns: 66_000, spread_pct: 50 };
+    let log = Op::Device { ns: 40_000, random_pct: 25 };
+    for (case, rest) in [("", vec![work]), (";log_us=40", vec![work, log])] {
+        let workload = workload("pgbench", &format!("db=15GB;lock_ns=20{case}"));
+        let backend = &workload.programs[2].ops;
+        let expected = [sections.clone(), rest, sections.clone()].concat();
+        assert_eq!(backend[3..3 + expected.len()], expected);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use placewise_workload::{Case, build};
 pub const MS: u64 = 1_000_000;
 
 /// A scenario with its own machine, policy and workload.
+#[derive(Clone)]
 pub struct Setup {
     pub machine: Machine,
     pub policy: Policy,

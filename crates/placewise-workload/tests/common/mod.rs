@@ -151,9 +151,11 @@ impl<'a> Interpreter<'a> {
     fn execute(&mut self, task: usize, op: Op) -> Option<usize> {
         let base = self.tasks[task].base;
         match op {
-            Op::Run { ns } | Op::Spin { ns } | Op::Sleep { ns, .. } => {
-                self.pass(task, self.time + ns)
-            }
+            Op::Run { ns }
+            | Op::RunAbout { ns, .. }
+            | Op::Spin { ns }
+            | Op::Sleep { ns, .. }
+            | Op::Device { ns, .. } => self.pass(task, self.time + ns),
             Op::StartTimer { timer } => {
                 let timer = timer.index(base);
                 self.timers[timer].last.get_or_insert(self.time);
