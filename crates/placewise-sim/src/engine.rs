@@ -316,6 +316,8 @@ impl<'a> Engine<'a> {
         let task = &mut self.tasks[number as usize];
         task.state = TaskState::Runnable;
         task.program = program;
+        task.part = Measurement::part_of(attributes);
+        self.measurement.task_created(task.part, number);
         task.base = base;
         task.pid = FIRST_PID + number - FIRST_TASK;
         task.footprint_kib = attributes.footprint_kib;

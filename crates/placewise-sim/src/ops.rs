@@ -38,6 +38,10 @@ impl Engine<'_> {
         object.index(self.tasks[task as usize].base)
     }
 
+    fn part(&self, task: u32) -> u32 {
+        self.tasks[task as usize].part
+    }
+
     /// What `object` means for the task whose message was read last.
     fn object_of_peer(&self, task: u32, object: Object) -> usize {
         object.index(self.tasks[task as usize].peer)
@@ -62,13 +66,15 @@ impl Engine<'_> {
                     let spread = ns * Time::from(spread_pct) / 100;
                     work += ns - spread + self.costs.random_below(2 * spread + 1);
                 }
-                Op::Count => self.measurement.count(),
-                Op::Start => self.measurement.start(self.now),
+                Op::Count => self.measurement.count(self.part(task)),
+                Op::Start => self.measurement.start(self.part(task), self.now),
                 Op::BeginSection { section } => {
-                    self.measurement.begin_section(section, self.now + work);
+                    let part = self.part(task);
+                    self.measurement.begin_section(part, section, self.now + work);
                 }
                 Op::EndSection { section } => {
-                    self.measurement.end_section(section, self.now + work);
+                    let part = self.part(task);
+                    self.measurement.end_section(part, section, self.now + work);
                 }
                 Op::Repeat { counter, times, to } => {
                     self.repeat(task, counter, times, to);
@@ -503,7 +509,7 @@ impl Engine<'_> {
         state.token = false;
         let stamp = state.stamp;
         if sample {
-            self.measurement.sample_latency(self.now, stamp);
+            self.measurement.sample_latency(self.part(task), self.now, stamp);
         }
         Then::Next
     }
@@ -586,9 +592,8 @@ impl Engine<'_> {
         let state = &self.tasks[task as usize];
         let refill = self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
         let state = &mut self.tasks[task as usize];
-        let expiry = state.timer_expiry.take();
-        if let Some(expiry) = expiry.filter(|_| self.measurement.samples_timers) {
-            self.measurement.sample_latency(self.now, expiry);
+        if let Some(expiry) = state.timer_expiry.take() {
+            self.measurement.sample_timer(state.part, self.now, expiry);
         }
         state.work_left += refill;
         state.last_cpu = cpu;

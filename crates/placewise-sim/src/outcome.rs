@@ -3,7 +3,9 @@
 use placewise_workload::program::Metric;
 
 use crate::engine::Engine;
+use crate::event_queue::Time;
 use crate::load_balance::LoadBalance;
+use crate::measure::Part;
 use crate::schedstat;
 
 /// Which direction of a figure is the good one.
@@ -52,7 +54,8 @@ pub struct Statistics {
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub counters: Vec<(String, &'static str, u64)>,
-    pub units: u64,
+    /// Of the parts of the workload.
+    units: Vec<u64>,
     load_balance: Vec<LoadBalance>,
     /// Time of all CPUs while they were online.
     cpu_time: u64,
@@ -67,7 +70,7 @@ impl Engine<'_> {
         let nr_cpus = self.machine.online().len() as u64;
         Snapshot {
             counters: self.counters(),
-            units: self.measurement.units,
+            units: self.measurement.parts(self.workload).map(|(part, ..)| part.units).collect(),
             load_balance: self.load_balance_counters(),
             cpu_time: self.now * nr_cpus - self.offline_ns(),
             time: self.now,
@@ -194,12 +197,7 @@ impl Engine<'_> {
         figures.extend(self.occupancy.figures());
 
         Outcome {
-            figures: self
-                .workload
-                .metrics
-                .iter()
-                .filter_map(|metric| self.figure(metric, begin, end, lock_share))
-                .collect(),
+            figures: self.figures_of_parts(begin, end, lock_share),
             statistics: Statistics {
                 simulated_ns: self.now,
                 events: self.measurement.events,
@@ -219,43 +217,67 @@ impl Engine<'_> {
         }
     }
 
+    /// The figures of a part are called after it.
+    fn figures_of_parts(&self, begin: &Snapshot, end: &Snapshot, lock_share: f64) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        let parts = self.measurement.parts(self.workload);
+        for ((part, name, metrics), units) in parts.zip(&begin.units) {
+            let window = PartWindow {
+                part,
+                seconds: part.end(end.time).saturating_sub(begin.time) as f64 / 1e9,
+                done: (part.units - units) as f64,
+                now: end.time,
+                lock_share,
+            };
+            for mut figure in metrics.iter().filter_map(|metric| window.figure(metric)) {
+                if !name.is_empty() {
+                    figure.metric = format!("{name}: {}", figure.metric);
+                }
+                figures.push(figure);
+            }
+        }
+        figures
+    }
+}
+
+/// A part of the workload in the window, which ends with the part if that is earlier.
+struct PartWindow<'a> {
+    part: &'a Part,
+    seconds: f64,
+    /// Units of work.
+    done: f64,
+    now: Time,
+    lock_share: f64,
+}
+
+impl PartWindow<'_> {
     /// None where the run has nothing to say: no sample, no unit of work.
-    fn figure(
-        &self,
-        metric: &Metric,
-        begin: &Snapshot,
-        end: &Snapshot,
-        lock_share: f64,
-    ) -> Option<Figure> {
-        let seconds = (end.time - begin.time) as f64 / 1e9;
-        let done = (end.units - begin.units) as f64;
+    fn figure(&self, metric: &Metric) -> Option<Figure> {
+        let PartWindow { part, seconds, done, now, lock_share } = *self;
         let figure = |metric: &str, value, unit, better| {
             Some(Figure { metric: metric.into(), value, unit, better: Some(better) })
         };
         match *metric {
-            Metric::Time { units } if self.measurement.units >= units => figure(
-                "time",
-                self.measurement.since_start(self.now) as f64 / 1e9,
-                "s",
-                Better::Lower,
-            ),
+            Metric::Time { units } if part.units >= units => {
+                figure("time", part.since_start(now) as f64 / 1e9, "s", Better::Lower)
+            }
             Metric::Time { units } if done > 0.0 => {
                 figure("time", units as f64 * seconds / done, "s", Better::Lower)
             }
             Metric::Throughput { unit, scale } if seconds > 0.0 => {
                 figure("throughput", done / seconds * scale, unit, Better::Higher)
             }
-            Metric::WakeupLatency { quantile } if !self.measurement.latencies.is_empty() => {
+            Metric::WakeupLatency { quantile } if !part.latencies.is_empty() => {
                 let name = match quantile {
                     0.5 => "p50_wakeup_latency",
                     0.99 => "p99_wakeup_latency",
                     _ => "p999_wakeup_latency",
                 };
-                let value = self.measurement.latencies.value_at_quantile(quantile) as f64 / 1e3;
+                let value = part.latencies.value_at_quantile(quantile) as f64 / 1e3;
                 figure(name, value, "us", Better::Lower)
             }
             Metric::BestRate { name, section, bytes } => {
-                let shortest = self.measurement.shortest_section(section)?;
+                let shortest = part.shortest_section(section)?;
                 figure(name, bytes as f64 * 1e3 / shortest as f64, "MB/s", Better::Higher)
             }
             Metric::RunQueueLockShare => figure("rq_lock_share", lock_share, "%", Better::Lower),

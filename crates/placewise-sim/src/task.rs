@@ -30,6 +30,8 @@ pub enum Resume {
 pub struct Task {
     pub state: TaskState,
     pub program: u32,
+    /// The part of the workload that it counts for.
+    pub part: u32,
     pub pc: u32,
     pub counters: [u32; COUNTERS],
     /// Added to the numbers of its own objects.
@@ -100,6 +102,7 @@ impl Task {
         Task {
             state: TaskState::Unused,
             program: 0,
+            part: 0,
             pc: 0,
             counters: [0; COUNTERS],
             base: 0,

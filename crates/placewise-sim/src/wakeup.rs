@@ -82,6 +82,7 @@ impl Engine<'_> {
             Then::Exit => {
                 self.tasks[task as usize].state = TaskState::Exited;
                 self.finished |= task == FIRST_TASK;
+                self.measurement.task_exited(self.tasks[task as usize].part, task, self.now);
                 self.schedule(cpu);
             }
         }

@@ -31,20 +31,18 @@ impl Case {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
-}
 
-impl FromStr for Case {
-    type Err = WorkloadError;
-
-    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+    /// Reads settings that are joined by `separator`.
+    pub(crate) fn separated_by(separator: char, text: &str) -> Result<Self, WorkloadError> {
         let mut case = Case::default();
-        for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        for part in text.split(separator).map(str::trim).filter(|part| !part.is_empty()) {
             let wrong =
                 |problem: &str| Err(WorkloadError::new(format!("case {}", quoted(part)), problem));
             let Some((key, value)) = part.split_once('=') else {
-                return wrong(
-                    "expected key=value, with `;` between settings, such as `groups=2;ipc=pipe`",
-                );
+                return wrong(&format!(
+                    "expected key=value, with `{separator}` between settings, such as \
+                     `groups=2{separator}ipc=pipe`"
+                ));
             };
             let (key, value) = (key.trim(), value.trim());
             if key.is_empty() || value.is_empty() {
@@ -56,6 +54,14 @@ impl FromStr for Case {
             case = case.with(key, value);
         }
         Ok(case)
+    }
+}
+
+impl FromStr for Case {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        Self::separated_by(';', text)
     }
 }
 

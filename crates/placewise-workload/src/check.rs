@@ -18,11 +18,13 @@ impl Workload {
             return Err(WorkloadError::new("barriers", "a barrier without parties"));
         }
         let highest_bases = self.highest_bases()?;
-        let anyone = highest_bases.iter().flatten().copied().max().unwrap_or(0);
-        for (id, base) in highest_bases.into_iter().enumerate() {
-            let Some(base) = base else { continue };
-            for op in &self.programs[id].ops {
-                // A reply may go to any task.
+        for (program, (id, base)) in self.programs.iter().zip(highest_bases.iter().enumerate()) {
+            let Some(base) = *base else { continue };
+            // A reply may go to any task of the part.
+            let bases = self.programs.iter().zip(&highest_bases);
+            let of_part = bases.filter(|(other, _)| other.part == program.part);
+            let anyone = of_part.filter_map(|(_, base)| *base).max().unwrap_or(base);
+            for op in &program.ops {
                 let base = if matches!(op, Op::Reply { .. }) { anyone } else { base };
                 self.check_objects(op, base).map_err(|problem| {
                     WorkloadError::new(format!("program {id}, {op:?}"), problem)

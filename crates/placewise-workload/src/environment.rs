@@ -296,12 +296,12 @@ fn time(text: &str) -> Result<Nanos, String> {
     time.map(|time| time.as_nanos() as Nanos).ok_or_else(wrong)
 }
 
-/// As sched_weight_from_cgroup() has it.
 fn shares(weight: u32) -> Result<u32, String> {
-    if !(1..=10_000).contains(&weight) {
-        return Err(format!("cpu.weight is {weight}; expected 1 to 10000"));
+    if !Cgroup::WEIGHTS.contains(&weight) {
+        let (least, most) = (Cgroup::WEIGHTS.start(), Cgroup::WEIGHTS.end());
+        return Err(format!("cpu.weight is {weight}; expected {least} to {most}"));
     }
-    Ok((weight * Cgroup::DEFAULT_SHARES + 50) / 100)
+    Ok(Cgroup::shares_of(weight))
 }
 
 /// cpu.max: `max` or the quota, and perhaps the period, in us.

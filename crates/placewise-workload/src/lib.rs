@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod hackbench;
 mod lu;
+mod mix;
 mod model;
 mod netperf;
 mod parameter;

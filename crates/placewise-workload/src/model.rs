@@ -4,7 +4,7 @@ use crate::error::{quoted, suggestion};
 use crate::parameter::{Parameter, Settings};
 use crate::program::Workload;
 use crate::{
-    Case, WorkloadError, context_switch1, dbench, hackbench, lu, netperf, pgbench, schbench,
+    Case, WorkloadError, context_switch1, dbench, hackbench, lu, mix, netperf, pgbench, schbench,
     schedpipe, stream, tbench,
 };
 
@@ -31,6 +31,7 @@ const MODELS: &[&Model] = &[
     &dbench::MODEL,
     &stream::MODEL,
     &lu::MODEL,
+    &mix::MODEL,
 ];
 
 fn find(name: &str) -> Result<&'static Model, WorkloadError> {

@@ -27,6 +27,14 @@ pub enum Value {
     },
     /// One of these words; the first is the default.
     Choice { words: &'static [&'static str] },
+    /// What is written in a form of its own.
+    Text {
+        default: &'static str,
+        /// What the form looks like.
+        form: &'static str,
+        /// Says what is wrong with a value, or how to write it so that equal ones read the same.
+        canonical: fn(&str) -> Result<String, WorkloadError>,
+    },
 }
 
 impl Parameter {
@@ -83,7 +91,18 @@ impl Parameter {
                     format!("a whole number from {min} to {max} {unit}").trim_end().to_string(),
                 ),
             },
+            Value::Text { canonical, .. } => canonical(text).map(|_| ()),
         }
+    }
+
+    /// A value that is checked, numbers without leading zeros.
+    fn canonical(&self, text: &str) -> String {
+        let written = match self.value {
+            Value::Choice { .. } => None,
+            Value::Integer { .. } => parse_integer(text).map(|number| number.to_string()),
+            Value::Text { canonical, .. } => canonical(text).ok(),
+        };
+        written.unwrap_or_else(|| text.to_owned())
     }
 }
 
@@ -122,17 +141,14 @@ impl<'a> Settings<'a> {
         Ok(Self { parameters, case })
     }
 
-    /// The keys that are set, in the order of the workload's parameters, numbers without leading zeros.
+    /// The keys that are set, in the order of the workload's parameters, with canonical values.
     pub(crate) fn canonical(&self) -> Case {
         let mut case = Case::default();
         for parameter in self.parameters {
             let Some(text) = self.case.get(parameter.name) else {
                 continue;
             };
-            case = match parse_integer(text) {
-                Some(number) => case.with(parameter.name, number),
-                None => case.with(parameter.name, text),
-            };
+            case = case.with(parameter.name, parameter.canonical(text));
         }
         case
     }
@@ -162,6 +178,14 @@ impl<'a> Settings<'a> {
             unreachable!("{name} is not a choice parameter");
         };
         self.case.get(name).unwrap_or(words[0])
+    }
+
+    /// What a text parameter is set to.
+    pub(crate) fn text(&self, name: &str) -> &'a str {
+        let Value::Text { default, .. } = self.parameter(name).value else {
+            unreachable!("{name} is not a text parameter");
+        };
+        self.case.get(name).unwrap_or(default)
     }
 
     /// The window that `warmup_ms` and `window_ms` set.

@@ -8,6 +8,8 @@
 //! Limits: four loop counters per task; a message has a fixed size per op; no
 //! data-dependent control flow beyond counted loops.
 
+use std::ops::RangeInclusive;
+
 use placewise_machine::CpuSet;
 
 /// Nanoseconds.
@@ -41,6 +43,11 @@ impl Object {
         } else {
             (self.0 + base) as usize
         }
+    }
+
+    /// The same object where `offset` others of its kind stand before it.
+    pub(crate) const fn behind(self, offset: u32) -> Self {
+        Object(self.0 + offset)
     }
 
     /// As [`Object::index`], for a base that may not fit.
@@ -173,6 +180,18 @@ pub struct Program {
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
     /// first task is in the root.
     pub cgroup: Option<CgroupId>,
+    /// The part of the workload that its units, latencies and sections count for.
+    pub part: Option<PartId>,
+}
+
+/// Index into [`Workload::parts`].
+pub type PartId = u32;
+
+/// A part of a workload that has figures of its own, in the window that all parts share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    pub name: String,
+    pub metrics: Vec<Metric>,
 }
 
 /// Index into [`Workload::cgroups`].
@@ -255,7 +274,8 @@ pub enum ChannelKind {
 /// When measuring begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Simulated time after [`Op::Start`] (or after time 0) that is not measured.
+    /// Simulated time after [`Op::Start`] (or after time 0) that is not measured; where there are
+    /// parts, after the last of them has started.
     pub warm_up: Nanos,
     /// Simulated time measured; the run also ends when task 0 has exited.
     pub measure: Nanos,
@@ -298,7 +318,9 @@ pub struct Workload {
     /// In the order of their times.
     pub changes: Vec<Change>,
     pub window: Window,
+    /// Of the programs that are in no part.
     pub metrics: Vec<Metric>,
+    pub parts: Vec<Part>,
 }
 
 impl Program {
@@ -312,6 +334,7 @@ impl Program {
             cpus: None,
             footprint_kib: 0,
             cgroup: None,
+            part: None,
         }
     }
 
@@ -327,6 +350,13 @@ impl Program {
 impl Cgroup {
     /// A cpu.weight of 100.
     pub const DEFAULT_SHARES: u32 = 1024;
+    /// What cpu.weight may be.
+    pub const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
+
+    /// The shares of a cpu.weight, as sched_weight_from_cgroup() has it.
+    pub const fn shares_of(weight: u32) -> u32 {
+        (weight * Self::DEFAULT_SHARES + 50) / 100
+    }
 
     /// A cgroup below `parent` without limits.
     pub fn new(name: impl Into<String>, parent: Option<CgroupId>, shares: u32) -> Self {
@@ -352,6 +382,7 @@ impl Workload {
             changes: Vec::new(),
             window,
             metrics: Vec::new(),
+            parts: Vec::new(),
         }
     }
 }

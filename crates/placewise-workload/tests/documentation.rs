@@ -15,6 +15,9 @@ fn row(parameter: &Parameter) -> String {
             let range = format!("{min} to {max} {unit}");
             format!("| `{name}` | {default} | {} | {meaning} |", range.trim_end())
         }
+        Value::Text { default, form, .. } => {
+            format!("| `{name}` | `{default}` | {form} | {meaning} |")
+        }
     }
 }
 

@@ -154,6 +154,15 @@ fn unknown_option_and_unknown_verb() {
 }
 
 #[test]
+fn a_mix_names_the_part_at_fault() {
+    let mix = |case| compare(&[], &["--workload", "mix", "--case", case]);
+    assert_says(&mix("parts=schbench@web+hackbensh"), &["part 2", "hackbensh", "hackbench"]);
+    assert_says(&mix("parts=lu@web:0"), &["part 1", "@web:0", "1 to 10000"]);
+    assert_says(&mix("parts=lu:window_ms=5"), &["part 1", "window_ms", "beside `parts`"]);
+    assert_says(&mix("part=lu"), &["mix", "`part`", "parts"]);
+}
+
+#[test]
 fn missing_workload() {
     assert_says(&refused(&[], &["compare"]), &["--workload"]);
 }

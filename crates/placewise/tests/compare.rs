@@ -142,6 +142,47 @@ fn json_tells_what_load_balancing_did() {
     assert!(newly_idle.iter().any(|row| count(&row["moved_nothing"], "hot") > 0.0));
 }
 
+/// Two parts that would each fill the one CPU there is, in cgroups of these weights.
+fn mixed(weights: [u32; 2], format: &str) -> String {
+    let [web, batch] = weights;
+    let case = format!(
+        "parts=schedpipe@web:{web}+context_switch1@batch:{batch};warmup_ms=20;window_ms=300"
+    );
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let options = ["compare", "--machine", "pack:1 l3:1 core:1 pu:1", "--workload", "mix"];
+    command.args(options).args(["--case", &case, "--runs=2", "--stats", "--format", format]);
+    let output = command.args(["--policy", "baseline", "--policy", "short-task"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn each_part_of_a_mix_has_its_rows() {
+    let report: Value = serde_json::from_str(&mixed([100, 100], "json")).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let metrics: Vec<&str> = rows.iter().map(|row| row["metric"].as_str().unwrap()).collect();
+    let (web, batch) = ("schedpipe@web: throughput", "context_switch1@batch: throughput");
+    assert_eq!(metrics[..4], [web, web, batch, batch]);
+    assert!(rows[..4].iter().all(|row| row["mean"].as_f64().unwrap() > 0.0));
+    assert!(!report["stats"].as_array().unwrap().is_empty());
+    let table = mixed([100, 100], "table");
+    assert!(table.contains(&format!("\n{web} (ops/s, higher is better)\n")), "{table}");
+    assert!(table.contains(&format!("\n{batch} (iterations/s, higher is better)\n")), "{table}");
+}
+
+/// Half of the CPU and half of it, or ten parts of eleven and one.
+#[test]
+fn weights_of_a_mix_show_in_its_figures() {
+    let rates = |weights| {
+        let report: Value = serde_json::from_str(&mixed(weights, "json")).unwrap();
+        [0, 2].map(|row: usize| report["rows"][row]["mean"].as_f64().unwrap())
+    };
+    let (even, uneven) = (rates([100, 100]), rates([1000, 100]));
+    let gain = [0, 1].map(|part: usize| uneven[part] / even[part]);
+    assert!((gain[0] / (20.0 / 11.0) - 1.0).abs() < 0.15, "{gain:?}");
+    assert!((gain[1] / (2.0 / 11.0) - 1.0).abs() < 0.15, "{gain:?}");
+}
+
 #[test]
 fn one_run_leaves_significance_unknown() {
     let several: Value = serde_json::from_str(&quick(&["--format", "json"])).unwrap();

@@ -30,15 +30,20 @@ fn cgroup(name: &str, parent: Option<u32>, shares: u32) -> Cgroup {
     Cgroup::new(name, parent, shares)
 }
 
-/// CPU time of the first tasks of all programs of that name.
-fn ran(outcome: &Outcome, comm: &str) -> f64 {
+/// CPU time of the first task of each program of that name.
+pub fn ran(outcome: &Outcome, comm: &str) -> Vec<f64> {
     let texts = outcome.statistics.proc_sched.iter();
     let runtime = |text: &String| {
         let line = text.lines().find(|line| line.starts_with("se.sum_exec_runtime"));
         let value = line.and_then(|line| line.split_once(':')).expect("it has a run time").1;
         value.trim().parse::<f64>().expect("a number")
     };
-    texts.filter(|text| text.starts_with(&format!("{comm} ("))).map(runtime).sum()
+    texts.filter(|text| text.starts_with(&format!("{comm} ("))).map(runtime).collect()
+}
+
+/// CPU time of the first tasks of all programs of that name.
+fn ran_in_all(outcome: &Outcome, comm: &str) -> f64 {
+    ran(outcome, comm).iter().sum()
 }
 
 /// Two cgroups of `shares`, with one task and with three, on one CPU for a while.
@@ -49,7 +54,7 @@ fn two_cgroups(kernel: &str, shares: [u32; 2], kind: fn(&str, usize) -> Program)
     workload.cgroups = vec![cgroup("a", None, shares[0]), cgroup("b", None, shares[1])];
     let setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload);
     let (outcome, _) = setup.checked(100);
-    ran(&outcome, "one") / ran(&outcome, "three")
+    ran_in_all(&outcome, "one") / ran_in_all(&outcome, "three")
 }
 
 /// Fails if tasks, and not their cgroups, had weights on the CPU: then it is 1 to 3.
@@ -88,9 +93,10 @@ fn cgroups_in_cgroups_share_what_their_parent_gets() {
         ];
         let setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload);
         let (outcome, _) = setup.checked(100);
-        let total = ran(&outcome, "a") + ran(&outcome, "c") + ran(&outcome, "d");
+        let total =
+            ran_in_all(&outcome, "a") + ran_in_all(&outcome, "c") + ran_in_all(&outcome, "d");
         for (comm, share) in [("a", 0.5), ("c", 0.125), ("d", 0.375)] {
-            let ratio = ran(&outcome, comm) / total / share;
+            let ratio = ran_in_all(&outcome, comm) / total / share;
             assert!((ratio - 1.0).abs() < 0.1, "{kernel}: {comm} had {ratio} of its share");
         }
     }
@@ -107,7 +113,7 @@ fn a_wakee_preempts_across_cgroups() {
             let mut workload = programs(all, 1_000);
             workload.cgroups = vec![cgroup("a", None, 1024), cgroup("b", None, 1024)];
             let setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload);
-            ran(&setup.run(), "wakee")
+            ran_in_all(&setup.run(), "wakee")
         };
         let (apart, together) = (waits(false), waits(true));
         assert!(apart > 1.8 * together, "{kernel}: {apart} ms of its own, {together} ms of five");
@@ -173,7 +179,7 @@ fn children_are_in_the_cgroup_of_their_parent() {
     let (outcome, _) =
         Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload).checked(100);
     // What is counted of a program is its first task.
-    let ratio = 3.0 * ran(&outcome, "child") / ran(&outcome, "other");
+    let ratio = 3.0 * ran_in_all(&outcome, "child") / ran_in_all(&outcome, "other");
     assert!((ratio - 1.0).abs() < 0.1, "three children of one cgroup had {ratio} of another's");
 }
 

@@ -4,8 +4,8 @@ use placewise_machine::Machine;
 use placewise_policy::Policy;
 use placewise_sim::{Audit, Outcome, Scenario, simulate, simulate_checked};
 use placewise_trace::FtraceWriter;
+use placewise_workload::build;
 use placewise_workload::program::{Op, Program, Window, Workload};
-use placewise_workload::{Case, build};
 
 pub const MS: u64 = 1_000_000;
 
@@ -65,12 +65,12 @@ impl Setup {
 
 /// A benchmark model; `case` reads `key=value,key=value`.
 pub fn benchmark(name: &str, case: &str) -> Workload {
-    let pairs = case.split(',').filter(|pair| !pair.is_empty());
-    let add = |case: Case, pair: &str| {
-        let (key, value) = pair.split_once('=').expect("key=value");
-        case.with(key, value)
-    };
-    build(name, &pairs.fold(Case::default(), add)).expect("the case is valid")
+    benchmark_of(name, &case.replace(',', ";"))
+}
+
+/// A benchmark model; `case` is written as on the command line.
+pub fn benchmark_of(name: &str, case: &str) -> Workload {
+    build(name, &case.parse().expect("key=value")).expect("the case is valid")
 }
 
 /// A workload of programs, measured from the start on for `ms`.

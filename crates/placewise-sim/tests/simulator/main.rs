@@ -7,6 +7,7 @@ mod cgroups;
 mod changes;
 mod common;
 mod decisions;
+mod mix;
 mod output;
 mod placement;
 mod properties;
