@@ -27,8 +27,6 @@ use placewise_policy::topology::BOOT;
 pub struct Audit {
     /// How often the whole state was checked.
     pub checks: u64,
-    /// The longest time that a task waited while a CPU of its LLC that it may run on was idle.
-    pub longest_avoidable_wait: Time,
     /// How often a task was put to sleep that stayed queued.
     pub delayed: u64,
 }
@@ -62,8 +60,6 @@ struct Auditor {
     last: Time,
     spent: Vec<Spent>,
     states: Vec<Spending>,
-    /// Since when each task has waited in vain; indexed as the tasks are.
-    waits_in_vain: Vec<Option<Time>>,
     was_delayed: Vec<bool>,
 }
 
@@ -100,7 +96,6 @@ impl Auditor {
             last: BOOT,
             spent: vec![Spent::default(); nr_cpus],
             states,
-            waits_in_vain: Vec::new(),
             was_delayed: Vec::new(),
         }
     }
@@ -109,14 +104,12 @@ impl Auditor {
         assert!(engine.now >= self.last, "time runs backwards");
         self.spend(engine);
         let tasks = engine.next_task as usize;
-        self.waits_in_vain.resize(tasks, None);
         self.was_delayed.resize(tasks, false);
         for task in FIRST_TASK..engine.next_task {
             let delayed = engine.policy.task[task as usize].delayed != 0;
             let begins = delayed && !self.was_delayed[task as usize];
             self.audit.delayed += u64::from(begins);
             self.was_delayed[task as usize] = delayed;
-            self.follow_wait(engine, task);
         }
     }
 
@@ -133,17 +126,6 @@ impl Auditor {
             } += elapsed;
             *state = spending(engine, cpu as u32);
         }
-    }
-
-    fn follow_wait(&mut self, engine: &Engine, task: u32) {
-        let waits_in_vain = &mut self.waits_in_vain[task as usize];
-        if !waits(engine, task) || !has_idle_neighbour(engine, task) {
-            *waits_in_vain = None;
-            return;
-        }
-        let since = *waits_in_vain.get_or_insert(engine.now);
-        let longest = &mut self.audit.longest_avoidable_wait;
-        *longest = (*longest).max(engine.now - since);
     }
 
     fn check(&mut self, engine: &Engine) {
@@ -219,23 +201,6 @@ fn unaccounted(engine: &Engine, cpu: u32) -> Time {
         }
         _ => 0,
     }
-}
-
-fn waits(engine: &Engine, task: u32) -> bool {
-    let record = &engine.policy.task[task as usize];
-    record.on_rq != 0
-        && record.delayed == 0
-        && record.idle_policy == 0
-        && engine.current(u32::from(record.cpu)) != task
-}
-
-fn has_idle_neighbour(engine: &Engine, task: u32) -> bool {
-    let record = &engine.policy.task[task as usize];
-    let llc = engine.policy.cpu[record.cpu as usize].llc;
-    let span = &engine.policy.llc[llc as usize].cpus;
-    let idle = &engine.policy.root.idle;
-    let words = span.bits.iter().zip(&idle.bits).zip(&record.cpus_allowed.bits);
-    words.into_iter().any(|((span, idle), allowed)| span & idle & allowed != 0)
 }
 
 fn has(mask: &Cpumask, cpu: u32) -> bool {

@@ -23,6 +23,7 @@ mod interrupt;
 mod invariants;
 mod load_balance;
 mod measure;
+mod missed_idle;
 mod occupancy;
 mod ops;
 mod outcome;
@@ -36,6 +37,8 @@ mod wakeup;
 #[doc(hidden)]
 pub use invariants::{Audit, simulate_checked};
 pub use load_balance::LoadBalance;
+#[doc(hidden)]
+pub use missed_idle::{MissedIdle, simulate_watched};
 pub use outcome::{Better, Figure, Outcome, Statistics};
 
 use placewise_machine::{CpuSet, Machine, MachineError};

@@ -6,6 +6,7 @@ mod balancing;
 mod cgroups;
 mod changes;
 mod common;
+mod conservation;
 mod decisions;
 mod mix;
 mod output;

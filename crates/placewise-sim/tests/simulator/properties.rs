@@ -62,6 +62,12 @@ pub struct Part {
     footprint_kib: u32,
 }
 
+impl Part {
+    pub fn unpinned(self) -> Self {
+        Part { pinned: false, ..self }
+    }
+}
+
 fn pattern() -> impl Strategy<Value = Pattern> {
     let kind = || prop_oneof![Just(ChannelKind::Pipe), Just(ChannelKind::UnixSocket)];
     let tasks = || 1..6_u32;
@@ -258,23 +264,10 @@ pub fn config(cases: u32, seed: u64) -> ProptestConfig {
     }
 }
 
-/// How long a task may wait while a CPU of its LLC is idle, in ns. A tick of a busy CPU has an idle
-/// one balance. It visits the level of its LLC after twice the level's weight in ms at the latest,
-/// and may pass over cache-hot tasks the first time.
-fn longest_avoidable_wait(setup: &Setup) -> u64 {
-    let cpus = &setup.machine.cpus;
-    let weight = |llc| cpus.iter().filter(|cpu| cpu.llc == llc).count() as u64;
-    let largest = cpus.iter().map(|cpu| weight(cpu.llc)).max().expect("a machine has CPUs");
-    let tick = 1_000_000_000 / u64::from(setup.machine.costs.hz);
-    2 * tick + 2 * 2 * largest * MS
-}
-
 /// Twice the same, and without a contradiction on the way.
 fn check(setup: &Setup) {
     let (outcome, audit) = setup.checked(7);
     assert!(audit.checks > 0);
-    let (waited, allowed) = (audit.longest_avoidable_wait, longest_avoidable_wait(setup));
-    assert!(waited <= allowed, "a task waited {waited} ns beside an idle CPU, allowed {allowed}");
     let (first, second) = (setup.traced(), setup.traced());
     assert_eq!(first.1, second.1, "two traces of one scenario");
     for other in [&first.0, &second.0] {
