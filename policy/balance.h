@@ -22,8 +22,7 @@
  * which that cost decays (before v5.17 it did not); failures to move a misfit
  * task never count (as from v6.12); a lock of the NUMA levels that is taken
  * inside an attempt (v6.19 on) is released before the engine moves the tasks; a
- * misfit task may go to a CPU whose sibling is busy (not so from v7.3 on); the
- * capacity of a group is what the engine wrote.
+ * misfit task may go to a CPU whose sibling is busy (not so from v7.3 on).
  */
 #ifndef PLACEWISE_BALANCE_H
 #define PLACEWISE_BALANCE_H
@@ -238,14 +237,6 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		return LB_TRIED;
 	}
 	return pull_tasks(st, env, this_cpu);
-}
-
-static inline bool asym_active_balance(struct state __arena *st,
-				       const struct lb_env *env)
-{
-	return env->idle != CPU_NOT_IDLE &&
-	       env->span->flags & SD_ASYM_PACKING &&
-	       sched_asym_prefer(st, env->dst_cpu, env->src_cpu);
 }
 
 /* Is the source's only task better off on the full capacity here? */

@@ -150,6 +150,7 @@ update_legacy_sg_lb_stats(struct state __arena *st, const struct lb_env *env,
 			  struct sg_lb_stats __arena *sgs)
 {
 	sum_group(st, env, sgs);
+	sum_misfits(st, env, sgs);
 	sgs->group_load =
 		group_runnable_load(st, env, group_of(st, sgs->group));
 	sgs->avg_load = group_avg_load(sgs);
@@ -169,6 +170,8 @@ static subprogram void update_legacy_lb_stats(struct state __arena *st,
 		struct sg_lb_stats __arena *sgs = &sds->current;
 		u32 group = nth_group(env->span, env->sd, i);
 
+		if (group == env->sd->local_group)
+			update_group_capacity(st, env);
 		sg_lb_stats_init(sgs, group);
 		update_legacy_sg_lb_stats(st, env, sgs);
 		add_domain_sums(sds, sgs);

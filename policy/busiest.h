@@ -14,17 +14,16 @@
  * another find_busiest_group(), and takes from here the sums and the search for
  * the queue.
  *
- * Limits: no EAS, no NUMA-balancing classes; CPUs lose no capacity to other
- * classes, so reduced capacity marks no group as misfit; asym packing does not
- * count busy siblings. Of two groups with the same misfit load the earlier one
- * is kept (as from v6.12).
+ * Limits: no EAS, no NUMA-balancing classes. Which of two capacities counts as
+ * greater is decided as from v5.13 on.
  */
 #ifndef PLACEWISE_BUSIEST_H
 #define PLACEWISE_BUSIEST_H
 
+#include "asym_packing.h"
+#include "capacity.h"
 #include "group.h"
 #include "idle_scan.h"
-#include "lb_env.h"
 
 /* The rework as posted, not as merged. */
 static inline bool rework_v2(const struct state __arena *st)
@@ -54,7 +53,6 @@ static inline void sd_lb_stats_init(struct sd_lb_stats __arena *sds)
 }
 
 static inline void add_lb_stats(struct state __arena *st,
-				const struct lb_env *env,
 				struct sg_lb_stats __arena *sgs, u32 cpu)
 {
 	const struct rq __arena *rq = cpu_rq(st, cpu);
@@ -66,10 +64,50 @@ static inline void add_lb_stats(struct state __arena *st,
 	sgs->sum_h_nr_running += cpu_h_nr_running(st, rq);
 	if (rq->nr_running > 1)
 		st->lb_stats.overload = true;
-	if (env->span->flags & SD_ASYM_CPUCAPACITY &&
-	    sgs->misfit_task_load < rq->misfit_task_load) {
-		sgs->misfit_task_load = rq->misfit_task_load;
-		st->lb_stats.overload = true;
+}
+
+/* The load of a task that is too big for its CPU, or for what RT tasks leave of it. */
+static inline void add_misfit(struct state __arena *st,
+			      const struct lb_env *env,
+			      struct sg_lb_stats __arena *sgs, u32 cpu)
+{
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+
+	if (env->span->flags & SD_ASYM_CPUCAPACITY) {
+		if (sgs->misfit_task_load < rq->misfit_task_load) {
+			sgs->misfit_task_load = rq->misfit_task_load;
+			st->lb_stats.overload = true;
+		}
+	} else if (rq->cfs.h_nr_queued == 1 &&
+		   check_cpu_capacity(st, cpu, env->span)) {
+		sgs->misfit_task_load =
+			max(sgs->misfit_task_load, cpu_load(st, cpu));
+	}
+}
+
+/* Does a lone task beside RT tasks count as a misfit in this pass? */
+static inline bool reduced_capacity_counts(const struct state __arena *st,
+					   const struct lb_env *env)
+{
+	return st->root.rt_seen && st->profile.misfit_reduced_capacity &&
+	       env->idle != CPU_NOT_IDLE;
+}
+
+static inline void sum_misfits(struct state __arena *st,
+			       const struct lb_env *env,
+			       struct sg_lb_stats __arena *sgs)
+{
+	struct sched_group __arena *group = group_of(st, sgs->group);
+	u32 word, cpu;
+
+	if (!(env->span->flags & SD_ASYM_CPUCAPACITY) &&
+	    !reduced_capacity_counts(st, env))
+		return;
+	for_each_word(word, group) {
+		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+
+		for_each_bit(cpu, word, bits)
+			add_misfit(st, env, sgs, cpu);
 	}
 }
 
@@ -82,9 +120,8 @@ static inline void mark_special_group(struct state __arena *st,
 
 	if (env->idle == CPU_NOT_IDLE)
 		return;
-	sgs->asym_packing =
-		env->span->flags & SD_ASYM_PACKING && sgs->sum_h_nr_running &&
-		sched_asym_prefer(st, env->dst_cpu, group->asym_prefer_cpu);
+	sgs->asym_packing = sgs->sum_h_nr_running &&
+			    sched_group_asym(st, env, &st->lb_stats.local, sgs);
 	sgs->smt_balance = st->profile.balance_smt &&
 			   group->flags & SD_SHARE_CPUCAPACITY &&
 			   sgs->sum_h_nr_running > 1;
@@ -102,7 +139,7 @@ static inline void sum_group(struct state __arena *st, const struct lb_env *env,
 
 		sgs->idle_cpus += count_bits(bits & st->root.idle.bits[word]);
 		for_each_bit(cpu, word, bits)
-			add_lb_stats(st, env, sgs, cpu);
+			add_lb_stats(st, sgs, cpu);
 	}
 	sgs->group_capacity = group->capacity;
 	sgs->group_weight = group->weight;
@@ -114,8 +151,10 @@ static subprogram void update_sg_lb_stats(struct state __arena *st,
 					  bool local)
 {
 	sum_group(st, env, sgs);
-	if (!local)
+	if (!local) {
+		sum_misfits(st, env, sgs);
 		mark_special_group(st, env, sgs);
+	}
 	sgs->group_type = group_classify(st, env->span->imbalance_pct, sgs);
 	if (sgs->group_type == GROUP_OVERLOADED)
 		sgs->avg_load = group_avg_load(sgs);
@@ -154,6 +193,17 @@ static inline bool busier_fully_busy(struct state __arena *st,
 	       !(group_of(st, busiest->group)->flags & SD_SHARE_CPUCAPACITY);
 }
 
+/* Is @a more than @b, or as much where the later of two equals wins? */
+static inline bool exceeds(const struct state __arena *st, s64 a, s64 b)
+{
+	return a > b || (a == b && st->profile.busiest_equal_replaces);
+}
+
+static inline s64 group_priority(struct state __arena *st, u32 group)
+{
+	return cpu_of(st, group_of(st, group)->asym_prefer_cpu)->asym_priority;
+}
+
 /* Of two groups of the same type, is @sgs the one to relieve? */
 static inline bool busier_of_type(struct state __arena *st,
 				  const struct sg_lb_stats __arena *busiest,
@@ -163,11 +213,11 @@ static inline bool busier_of_type(struct state __arena *st,
 	case GROUP_OVERLOADED:
 		return sgs->avg_load > busiest->avg_load;
 	case GROUP_ASYM_PACKING:
-		return sched_asym_prefer(
-			st, group_of(st, busiest->group)->asym_prefer_cpu,
-			group_of(st, sgs->group)->asym_prefer_cpu);
+		return exceeds(st, group_priority(st, busiest->group),
+			       group_priority(st, sgs->group));
 	case GROUP_MISFIT_TASK:
-		return sgs->misfit_task_load > busiest->misfit_task_load;
+		return exceeds(st, sgs->misfit_task_load,
+			       busiest->misfit_task_load);
 	case GROUP_SMT_BALANCE:
 		if (sgs->idle_cpus || busiest->idle_cpus)
 			return busier_with_spare(st, busiest, sgs);
@@ -181,24 +231,31 @@ static inline bool busier_of_type(struct state __arena *st,
 	}
 }
 
-/* On asymmetric machines some groups are not worth relieving from here. */
-static inline bool asym_capacity_forbids(struct state __arena *st,
-					 const struct lb_env *env,
-					 const struct sd_lb_stats __arena *sds,
-					 const struct sg_lb_stats __arena *sgs)
+/* Is a misfit task of @sgs no better off here? */
+static inline bool misfit_not_helped(struct state __arena *st,
+				     const struct lb_env *env,
+				     const struct sd_lb_stats __arena *sds,
+				     const struct sg_lb_stats __arena *sgs)
 {
-	const struct sched_group __arena *group = group_of(st, sgs->group);
-	u64 capacity = capacity_of(st, env->dst_cpu);
-
-	if (!(env->span->flags & SD_ASYM_CPUCAPACITY))
-		return false;
-	if (sgs->group_type == GROUP_MISFIT_TASK)
-		return !capacity_greater(capacity, group->max_capacity) ||
-		       sds->local.group_type != GROUP_HAS_SPARE;
-	return sgs->group_type <= GROUP_FULLY_BUSY &&
-	       capacity_greater(group->min_capacity, capacity);
+	return env->span->flags & SD_ASYM_CPUCAPACITY &&
+	       sgs->group_type == GROUP_MISFIT_TASK &&
+	       (!capacity_greater(capacity_of(st, env->dst_cpu),
+				  group_of(st, sgs->group)->max_capacity) ||
+		sds->local.group_type != GROUP_HAS_SPARE);
 }
 
+/* Would tasks of @sgs, which has CPUs enough, only come to a smaller one here? */
+static inline bool bigger_cpus_suffice(struct state __arena *st,
+				       const struct lb_env *env,
+				       const struct sg_lb_stats __arena *sgs)
+{
+	return env->span->flags & SD_ASYM_CPUCAPACITY &&
+	       sgs->group_type <= GROUP_FULLY_BUSY &&
+	       capacity_greater(group_of(st, sgs->group)->min_capacity,
+				capacity_of(st, env->dst_cpu));
+}
+
+/* A group of a higher type wins whatever its CPUs are like. */
 verified_once bool
 update_sd_pick_busiest(struct state __arena *st in_arena,
 		       const struct lb_env *env on_stack,
@@ -206,14 +263,16 @@ update_sd_pick_busiest(struct state __arena *st in_arena,
 		       const struct sg_lb_stats __arena *sgs in_arena)
 {
 	const struct sg_lb_stats __arena *busiest = &sds->busiest;
+	bool first = busiest->group == NO_GROUP;
+	u32 type = first ? GROUP_HAS_SPARE : busiest->group_type;
 
-	if (!sgs->sum_h_nr_running || asym_capacity_forbids(st, env, sds, sgs))
+	if (!sgs->sum_h_nr_running || misfit_not_helped(st, env, sds, sgs))
 		return false;
-	if (busiest->group == NO_GROUP)
-		return true;
-	if (sgs->group_type != busiest->group_type)
-		return sgs->group_type > busiest->group_type;
-	return busier_of_type(st, busiest, sgs);
+	if (sgs->group_type != type)
+		return sgs->group_type > type;
+	if (!first && !busier_of_type(st, busiest, sgs))
+		return false;
+	return !bigger_cpus_suffice(st, env, sgs);
 }
 
 /* Does a full count matter more than idle CPUs between these groups? */
@@ -283,6 +342,8 @@ static subprogram void update_sd_lb_stats(struct state __arena *st,
 		u32 group = nth_group(env->span, env->sd, i);
 		bool local = group == env->sd->local_group;
 
+		if (local)
+			update_group_capacity(st, env);
 		sg_lb_stats_init(sgs, group);
 		update_sg_lb_stats(st, env, sgs, local);
 		add_domain_sums(sds, sgs);
@@ -485,7 +546,9 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 	switch (sds->busiest.group_type) {
 	case GROUP_MISFIT_TASK:
 		env->migration_type = MIGRATE_MISFIT;
-		if (rework_v2(st))
+		if (!(env->span->flags & SD_ASYM_CPUCAPACITY))
+			env->migration_type = MIGRATE_LOAD;
+		if (rework_v2(st) || env->migration_type == MIGRATE_LOAD)
 			env->imbalance = sds->busiest.misfit_task_load;
 		return;
 	case GROUP_ASYM_PACKING:
@@ -536,8 +599,7 @@ static inline bool lone_task_stays(struct state __arena *st,
 	    !capacity_greater(capacity_of(st, env->dst_cpu),
 			      capacity_of(st, cpu)))
 		return true;
-	return flags & SD_ASYM_PACKING &&
-	       sched_asym_prefer(st, cpu, env->dst_cpu);
+	return asym_lone_task_stays(st, env, cpu);
 }
 
 /* Utilisation by which queues are compared. */

@@ -19,7 +19,7 @@
 #define PLACEWISE_IDLE_SIBLING_H
 
 #include "idle_scan.h"
-#include "load.h"
+#include "pelt.h"
 #include "short_task.h"
 
 static inline u32 search_found(const struct idle_search *search, u32 cpu,
@@ -582,6 +582,9 @@ verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
 		.fallback = NO_CPU,
 	};
 
+	/* What the wakee needs has become less while it slept. */
+	if (st->root.asym_capacity && wakeup->wakee->avg.last_update_time)
+		sync_task_avg(wakeup->wakee, task_cfs_rq(st, wakeup->wakee));
 	if (cpu_usable(wakeup, target) && asym_fits_cpu(wakeup, target))
 		return search_found(&search, target, SEARCH_TARGET);
 

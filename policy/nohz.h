@@ -102,7 +102,7 @@ static inline bool preferred_cpu_idles(struct state __arena *st, u32 cpu,
 		u64 bits = span->cpus.bits[word] & st->root.tickless.bits[word];
 
 		for_each_bit(other, word, bits) {
-			if (sched_asym_prefer(st, other, cpu))
+			if (sched_asym(st, span, other, cpu))
 				return true;
 		}
 	}

@@ -3,9 +3,13 @@
  * pelt.h: how load, runnable and utilisation averages follow what tasks do.
  *
  * Time is counted in units of 1,024 ns, 1,024 of which make a period; what
- * happened 32 periods ago counts half. Bit-exact with the kernel for a clock
- * that runs at full frequency on CPUs of full capacity; frequency and capacity
- * scaling of the clock are not modelled.
+ * happened 32 periods ago counts half.
+ *
+ * On a CPU of less than full capacity the clock of these averages runs as much
+ * slower while the CPU is busy, so that a task shows the same utilisation
+ * wherever it runs, and catches up once the CPU idles (update_rq_clock_pelt).
+ * Bit-exact with the kernel for CPUs at full frequency; the scaling of the clock
+ * by frequency is not modelled.
  */
 #ifndef PLACEWISE_PELT_H
 #define PLACEWISE_PELT_H
@@ -107,6 +111,51 @@ static inline void update_load_avg(struct sched_avg __arena *avg, u64 weight)
 	avg->util_avg = avg->util_sum / divider;
 }
 
+/* Where CPUs are unequal: the time that @cpu's averages have come to. */
+verified_once u64 update_rq_clock_pelt(struct state __arena *st in_arena,
+				       u32 cpu, u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	u64 delta = now - rq->clock_pelt_at;
+
+	if (rq->clock_rests)
+		rq->clock_pelt = now;
+	else if ((s64)delta > 0)
+		rq->clock_pelt += delta * cpu_of(st, cpu)->capacity_orig /
+				  SCHED_CAPACITY_SCALE;
+	rq->clock_pelt_at = now;
+	return rq->clock_pelt - rq->lost_idle_time;
+}
+
+static inline u64 rq_clock_pelt(struct state __arena *st, u32 cpu, u64 now)
+{
+	return st->root.asym_capacity ? update_rq_clock_pelt(st, cpu, now)
+				      : now;
+}
+
+/* The utilisation of a CPU that never idles. */
+#define UTIL_SUM_MAX ((PELT_MIN_DIVIDER << 10) - LOAD_AVG_MAX)
+
+/*
+ * The idle task takes over @cpu, or gives it away. A CPU that was always busy
+ * would have been so at full capacity too: there is no idle time to catch up.
+ */
+static inline void switch_clock_pelt(struct state __arena *st, u32 cpu,
+				     bool rests, u64 now)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	u64 util = (u64)rq->cfs.avg.util_sum + rq->avg_rt.util_sum;
+
+	if (!st->root.asym_capacity || rq->clock_rests == rests)
+		return;
+	update_rq_clock_pelt(st, cpu, now);
+	if (rests && util >= UTIL_SUM_MAX)
+		rq->lost_idle_time += now - rq->clock_pelt;
+	rq->clock_rests = rests;
+	if (rests)
+		rq->clock_pelt = now;
+}
+
 /* A task: runnable while queued and not delayed, running while current. */
 static inline void update_task_avg(struct state __arena *st, u32 task,
 				   struct task __arena *p, u64 now)
@@ -116,6 +165,7 @@ static inline void update_task_avg(struct state __arena *st, u32 task,
 
 	if (!p->avg.last_update_time)
 		return;
+	now = rq_clock_pelt(st, p->cpu, now);
 	if (update_load_sum(&p->avg, now, p->on_rq, runnable, running)) {
 		update_load_avg(&p->avg, p->weight);
 		p->util_changed = true;
@@ -186,12 +236,31 @@ static inline bool update_cfs_rq_avg(struct state __arena *st,
 	return true;
 }
 
+/* Does a task of the RT class run on @cpu, or has it run until now? */
+static inline bool rt_task_runs(struct state __arena *st, u32 cpu)
+{
+	return cpu_rq(st, cpu)->rt_runs;
+}
+
 static inline bool update_root_cfs_rq_avg(struct state __arena *st, u32 cpu,
 					  u64 now)
 {
 	struct rq __arena *rq = cpu_rq(st, cpu);
+	bool running = !is_idle_task(rq->curr) && !rt_task_runs(st, cpu);
 
-	return update_cfs_rq_avg(st, &rq->cfs, !is_idle_task(rq->curr), now);
+	return update_cfs_rq_avg(st, &rq->cfs, running,
+				 rq_clock_pelt(st, cpu, now));
+}
+
+/* The time that @cpu gives to RT tasks: 1024 if it is all of it. */
+static inline void update_rt_rq_avg(struct state __arena *st, u32 cpu,
+				    bool running, u64 now)
+{
+	struct sched_avg __arena *avg = &cpu_rq(st, cpu)->avg_rt;
+
+	if (update_load_sum(avg, rq_clock_pelt(st, cpu, now), running, running,
+			    running))
+		update_load_avg(avg, 1);
 }
 
 /* An entity joins a cfs_rq: it takes over its clock and adds its averages. */
@@ -237,14 +306,21 @@ static inline void detach_task_avg(struct task __arena *p,
 	avg->last_update_time = 0;
 }
 
+/* A blocked task decays up to where the queue it slept on has come. */
+static inline void sync_task_avg(struct task __arena *p,
+				 const struct cfs_rq __arena *cfs)
+{
+	if (update_load_sum(&p->avg, cfs->avg.last_update_time, 0, 0, false))
+		update_load_avg(&p->avg, p->weight);
+}
+
 /* A blocked task leaves: its averages, decayed so far, are removed later. */
 static inline void remove_task_avg(struct task __arena *p,
 				   struct cfs_rq __arena *cfs)
 {
 	if (!p->avg.last_update_time)
 		return;
-	if (update_load_sum(&p->avg, cfs->avg.last_update_time, 0, 0, false))
-		update_load_avg(&p->avg, p->weight);
+	sync_task_avg(p, cfs);
 	cfs->removed_load += p->avg.load_avg;
 	cfs->removed_runnable += p->avg.runnable_avg;
 	cfs->removed_util += p->avg.util_avg;
@@ -252,12 +328,16 @@ static inline void remove_task_avg(struct task __arena *p,
 	p->avg.last_update_time = 0;
 }
 
-/* A new task starts with full load, and a share of what its CPU has left. */
+/*
+ * A new task starts with full load, and a share of what its CPU, of @capacity,
+ * has left.
+ */
 static inline void init_task_util(struct task __arena *p,
-				  const struct cfs_rq __arena *cfs)
+				  const struct cfs_rq __arena *cfs,
+				  u64 capacity)
 {
 	u64 util = cfs->avg.util_avg;
-	u64 cap = sub_positive(SCHED_CAPACITY_SCALE, util) / 2;
+	u64 cap = sub_positive(capacity, util) / 2;
 
 	if (!cap)
 		return;

@@ -5,7 +5,9 @@
  *
  * select_task_rq() answers with a CPU and leaves in st->decision how it came to
  * it; ttwu_queue_wakelist() says how the wakee travels there. Covers v3.10 to
- * v7.3. Limits: no energy model, and no domain sets SD_BALANCE_WAKE, so wakeups
+ * v7.3. Limits: no energy model, so that on machines with one (most Arm phones)
+ * wakeups are placed as they are there while a CPU is overutilised; and no domain
+ * sets SD_BALANCE_WAKE, which v5.3 did on machines of unequal CPUs, so wakeups
  * never take the slow path.
  */
 #ifndef PLACEWISE_PLACE_H
@@ -16,6 +18,7 @@
 #include "hint.h"
 #include "idle_sibling.h"
 #include "relation.h"
+#include "rt.h"
 
 /*
  * The kernel's values; WF_INTERRUPT is ours, and means that in_task() is false.
@@ -150,6 +153,17 @@ static inline u32 select_task_rq_fair(struct state __arena *st, u32 p, u32 prev,
 	return find_idlest_cpu(st, p, cpu, prev, flag);
 }
 
+static inline u32 select_task_rq_of_class(struct state __arena *st, u32 p,
+					  u32 prev, u32 cpu, u32 wake_flags,
+					  u64 now)
+{
+	if (!is_rt_task(st, p))
+		return select_task_rq_fair(st, p, prev, cpu, wake_flags, now);
+	if (wake_flags & (WF_TTWU | WF_FORK))
+		return select_task_rq_rt(st, p, prev, cpu);
+	return prev;
+}
+
 static inline void decision_init(struct state __arena *st, u32 p, u32 prev,
 				 u32 cpu, u32 wake_flags)
 {
@@ -190,7 +204,8 @@ static inline u32 select_task_rq(struct state __arena *st, u32 p, u32 prev,
 
 	decision_init(st, p, prev, cpu, wake_flags);
 	if (task->nr_cpus_allowed > 1)
-		result = select_task_rq_fair(st, p, prev, cpu, wake_flags, now);
+		result = select_task_rq_of_class(st, p, prev, cpu, wake_flags,
+						 now);
 	else
 		result = first_allowed_cpu(st, task);
 	if (!task_allowed(task, result) ||

@@ -141,6 +141,20 @@ enum newidle_random_rule {
 	NEWIDLE_BY_SUCCESS_AND_RATE, /* NI_RATE: and more often if that is seldom */
 };
 
+/* Between which CPUs SD_ASYM_PACKING moves tasks: asym_packing.h. */
+enum asym_packing_rule {
+	ASYM_PACKING_PRIORITY, /* to any idle CPU of higher priority */
+	ASYM_PACKING_BUSY_SIBLINGS, /* cores by how many of their siblings are busy */
+	ASYM_PACKING_IDLE_CORE, /* to CPUs of fully idle cores only */
+};
+
+/* What the threads of a core have of its priority. */
+enum sibling_priority_rule {
+	SIBLING_PRIORITY_DIVIDED,	  /* the nth one an nth */
+	SIBLING_PRIORITY_DIVIDED_SQUARED, /* and an nth of that */
+	SIBLING_PRIORITY_EQUAL,
+};
+
 /* Whom a pipe wakes. */
 enum pipe_wake_rule {
 	PIPE_WAKES_ALL, /* all sleepers, at every transfer */
@@ -226,6 +240,10 @@ struct profile {
 	bool detach_util_shifted; /* migrate_util tolerance grows with failures */
 	bool queue_util_uses_runnable; /* busiest queue by max(util, runnable, util_est) */
 	bool h_nr_without_delayed; /* group sums do not count delayed tasks as runnable */
+	bool busiest_equal_replaces; /* of two groups alike in misfit load or priority the later one wins */
+	enum asym_packing_rule asym_packing;
+	bool misfit_wants_bigger_cpu; /* a task is no misfit on the biggest CPU it may use */
+	bool misfit_reduced_capacity; /* a lone task is one, on a CPU that RT tasks use up */
 
 	/* run queue */
 	enum run_queue_class run_queue;
@@ -248,6 +266,9 @@ struct profile {
 	bool cluster_level;
 	enum imb_numa_rule imb_numa;
 	bool package_level_is_pkg; /* named PKG instead of DIE */
+	enum sibling_priority_rule sibling_priority;
+	bool asym_packing_smt; /* SD_ASYM_PACKING is set at the SMT level, but not at PKG */
+	bool asym_capacity_spreads; /* below SD_ASYM_CPUCAPACITY, SD_PREFER_SIBLING stays */
 	u32 schedstat_version;
 
 	u64 migration_cost; /* ns */

@@ -6,15 +6,17 @@
  * The engine owns time and the order of its run queues; it calls one of these
  * functions whenever a task changes its place, and writes none of the fields
  * itself. They keep the counts of a run queue, its list of CFS tasks, PELT,
- * util_est, run lengths, idle masks and avg_idle.
+ * util_est, run lengths, idle masks and avg_idle. RT tasks (rt.h) have a list of
+ * their own and none of the averages.
  *
- * Limits: CFS tasks only; misfit marks are refreshed at pick and tick.
+ * Limits: misfit marks are refreshed at pick and tick.
  */
 #ifndef PLACEWISE_RUNQUEUE_H
 #define PLACEWISE_RUNQUEUE_H
 
 #include "idle_scan.h"
 #include "pelt.h"
+#include "rt.h"
 #include "short_task.h"
 #include "state.h"
 #include "task_group.h"
@@ -105,19 +107,52 @@ static inline u64 update_curr(struct state __arena *st, u32 cpu, u64 now)
 	return delta;
 }
 
-/* misfit_task_load: the current task needs a bigger CPU, and there is one. */
+/* May @p run on a CPU that is bigger than @capacity? */
+verified_once bool bigger_cpu_allowed(struct state __arena *st in_arena,
+				      const struct task __arena *p in_arena,
+				      u32 capacity)
+{
+	u32 word, cpu;
+
+	for (word = opaque(0); word < CPUMASK_WORDS &&
+			       word * 64 < st->root.nr_cpu_ids && can_loop;
+	     word++) {
+		u64 bits =
+			p->cpus_allowed.bits[word] & st->root.online.bits[word];
+
+		for_each_bit(cpu, word, bits) {
+			if (cpu_of(st, cpu)->capacity_orig > capacity)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Does the current task of @cpu need a bigger CPU? */
+static inline bool curr_is_misfit(struct state __arena *st, u32 cpu)
+{
+	u32 curr = cpu_rq(st, cpu)->curr;
+	const struct task __arena *p = task_of(st, curr);
+
+	if (is_idle_task(curr) || p->nr_cpus_allowed == 1 ||
+	    fits_capacity(task_util_est(p), capacity_of(st, cpu)))
+		return false;
+	return !st->profile.misfit_wants_bigger_cpu ||
+	       bigger_cpu_allowed(st, p, cpu_of(st, cpu)->capacity_orig);
+}
+
+/* Keep misfit_task_load, for the balancer; an RT task has no say in it. */
 static inline void update_misfit_status(struct state __arena *st, u32 cpu)
 {
 	struct rq __arena *rq = cpu_rq(st, cpu);
-	struct task __arena *curr = task_of(st, rq->curr);
 
-	if (!st->root.asym_capacity)
+	if (!st->root.asym_capacity || rt_task_runs(st, cpu))
 		return;
-	if (is_idle_task(rq->curr) || curr->nr_cpus_allowed == 1 ||
-	    fits_capacity(task_util_est(curr), capacity_of(st, cpu)))
-		rq->misfit_task_load = 0;
+	if (curr_is_misfit(st, cpu))
+		rq->misfit_task_load =
+			max(task_h_load(st, task_of(st, rq->curr)), 1ULL);
 	else
-		rq->misfit_task_load = max(task_h_load(st, curr), 1ULL);
+		rq->misfit_task_load = 0;
 }
 
 /* @p, which is on no run queue, now belongs to @cpu. */
@@ -159,6 +194,19 @@ static inline void add_nr_running(struct state __arena *st, u32 cpu)
 		st->root.overload = 1;
 }
 
+static inline void enqueue_task_rt(struct state __arena *st, u32 task)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, p->cpu);
+
+	st->root.rt_seen = 1;
+	p->on_rq = true;
+	rt_list_add(st, rq, task);
+	rq->rt_nr_running++;
+	add_nr_running(st, p->cpu);
+	update_idle(st, p->cpu);
+}
+
 /* Put @p on the run queue of the CPU it belongs to. */
 static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 				u64 now)
@@ -167,6 +215,10 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 	struct rq __arena *rq = cpu_rq(st, p->cpu);
 	struct cfs_rq __arena *cfs = task_cfs_rq(st, p);
 
+	if (p->rt_priority) {
+		enqueue_task_rt(st, task);
+		return;
+	}
 	set_clock(st, now);
 	/* A delayed task that is moved stays delayed. */
 	if (p->delayed)
@@ -200,6 +252,20 @@ static inline void account_sleep(struct state __arena *st,
 	record_run_length(st, p);
 }
 
+static inline void dequeue_task_rt(struct state __arena *st, u32 task, u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, p->cpu);
+
+	if (rq->curr == task)
+		update_rt_rq_avg(st, p->cpu, true, now);
+	p->on_rq = false;
+	rt_list_remove(st, rq, p);
+	rq->rt_nr_running--;
+	rq->nr_running--;
+	update_idle(st, p->cpu);
+}
+
 /* Take @p off its run queue: it sleeps, ends, or moves to another CPU. */
 static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 				u64 now)
@@ -209,6 +275,10 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	struct cfs_rq __arena *cfs = task_cfs_rq(st, p);
 	bool delayed = p->delayed;
 
+	if (p->rt_priority) {
+		dequeue_task_rt(st, task, now);
+		return;
+	}
 	set_clock(st, now);
 	update_avgs(st, task, p, now);
 	if (delayed) {
@@ -283,6 +353,20 @@ static inline void sample_avg_idle(struct state __arena *st, u32 cpu, u64 now)
 		update_rq_avg_idle(st, cpu, now);
 }
 
+static inline void set_next_task_fair(struct state __arena *st, u32 cpu,
+				      u32 task, u64 now)
+{
+	struct task __arena *p = task_of(st, task);
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	set_clock(st, now);
+	update_all_avgs(st, task, p, now);
+	if (rq->mru_head != task) {
+		mru_remove(st, rq, p);
+		mru_add_head(st, rq, task, p);
+	}
+}
+
 /* @task starts running on @cpu; the CPU's own number stands for its idle task. */
 static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 				 u64 now)
@@ -293,15 +377,15 @@ static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 	if (!is_idle_task(task)) {
 		if (st->profile.avg_idle_at_switch && is_idle_task(rq->curr))
 			update_rq_avg_idle(st, cpu, now);
-		set_clock(st, now);
-		update_all_avgs(st, task, p, now);
+		if (!p->rt_priority)
+			set_next_task_fair(st, cpu, task, now);
+		else if (!rt_task_runs(st, cpu))
+			update_rt_rq_avg(st, cpu, false, now);
 		p->exec_start = now;
-		if (rq->mru_head != task) {
-			mru_remove(st, rq, p);
-			mru_add_head(st, rq, task, p);
-		}
 	}
+	switch_clock_pelt(st, cpu, is_idle_task(task), now);
 	rq->curr = task;
+	rq->rt_runs = p->rt_priority != 0;
 	update_misfit_status(st, cpu);
 	update_idle(st, cpu);
 	if (is_idle_task(task))
@@ -315,6 +399,10 @@ static inline void put_prev_task(struct state __arena *st, u32 cpu, u64 now)
 
 	if (is_idle_task(curr) || !task_of(st, curr)->on_rq)
 		return;
+	if (is_rt_task(st, curr)) {
+		update_rt_rq_avg(st, cpu, true, now);
+		return;
+	}
 	set_clock(st, now);
 	update_all_avgs(st, curr, task_of(st, curr), now);
 }
@@ -324,6 +412,10 @@ static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)
 	u32 curr = cpu_rq(st, cpu)->curr;
 	struct task __arena *p = task_of(st, curr);
 
+	if (rt_task_runs(st, cpu)) {
+		update_rt_rq_avg(st, cpu, true, now);
+		return;
+	}
 	set_clock(st, now);
 	update_group_cfs_rq_avg(st, p->task_group, cpu, now);
 	if (!is_idle_task(curr))
@@ -379,6 +471,8 @@ static inline void update_blocked_averages(struct state __arena *st, u32 cpu,
 	if (st->root.nr_task_groups)
 		update_blocked_entities(st, cpu, now);
 	update_root_cfs_rq_avg(st, cpu, now);
+	if (st->root.rt_seen)
+		update_rt_rq_avg(st, cpu, rt_task_runs(st, cpu), now);
 }
 
 /* A new task whose CPU has been chosen, before its first enqueue. */
@@ -387,7 +481,9 @@ static inline void place_new_task(struct state __arena *st, u32 child, u32 cpu)
 	struct task __arena *p = task_of(st, child);
 
 	p->cpu = cpu;
-	init_task_util(p, task_cfs_rq(st, p));
+	if (!p->rt_priority)
+		init_task_util(p, task_cfs_rq(st, p),
+			       cpu_of(st, cpu)->capacity_orig);
 }
 
 #endif

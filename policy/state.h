@@ -78,7 +78,7 @@ struct task {
 	u32 util_est_ewma;
 	u32 util_changed; /* util_avg was recomputed since the last util_est update */
 
-	u32 mru_prev, mru_next; /* rq.mru list, NO_TASK at the ends */
+	u32 mru_prev, mru_next; /* rq.mru or rq.rt list, NO_TASK at the ends */
 
 	u16 cpu; /* the CPU it runs, is queued or last was on */
 	u16 recent_used_cpu;
@@ -91,6 +91,8 @@ struct task {
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 throttled;
+	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
+	u8 reserved[3];
 	u32 task_group;
 
 	struct cpumask cpus_allowed;
@@ -157,9 +159,18 @@ struct cpu {
 struct rq {
 	struct cfs_rq cfs;
 
+	/* What has run in the RT class, and the clock of all these averages: pelt.h */
+	struct sched_avg avg_rt;
+	u64 clock_pelt;
+	u64 clock_pelt_at; /* ns; up to where the clock is known */
+	u64 lost_idle_time;
+
 	u32 curr;	/* task; the CPU's own number means its idle task */
 	u32 nr_running; /* all classes, delayed tasks included */
-	u32 capacity;	/* capacity_of(): what is left for CFS */
+	u32 rt_nr_running;
+	u32 rt_head; /* RT tasks, current included, in the order in which they run */
+	u32 last_rt_cpu; /* where a waker here sent an RT task last: rt.h */
+	u32 capacity;	 /* capacity_of(): what is left for CFS */
 	u32 idle_exit_latency;	/* ns, or LATENCY_UNKNOWN */
 	u32 mru_head, mru_tail; /* CFS tasks; head = enqueued or picked last */
 	u64 misfit_task_load;
@@ -175,7 +186,9 @@ struct rq {
 	u8 active_balance; /* its stopper has been asked to push */
 	u8 tick_stopped;   /* tickless idle */
 	u8 nohz_flags;	   /* enum nohz_kick: what its interrupt is to do */
-	u8 reserved[4];
+	u8 clock_rests;	   /* the idle task runs: clock_pelt is the time */
+	u8 rt_runs;	   /* the current task is of the RT class */
+	u8 reserved[6];
 };
 
 enum domain_flag {
@@ -216,6 +229,7 @@ struct sched_group {
 	u32 capacity, min_capacity, max_capacity;
 	u32 imbalance; /* tasks could not be moved because of their affinity */
 	u32 asym_prefer_cpu;
+	u64 next_update; /* jiffies; when a newly-idle pass sums its capacity again */
 };
 
 enum cpu_idle_type {
@@ -351,9 +365,11 @@ struct root_domain {
 	u32 nr_spans, nr_groups, nr_llcs;
 	u32 smt_active; /* some core has two threads */
 	u32 cluster_active; /* some cluster is smaller than its LLC and larger than a core */
-	u32 asym_capacity;     /* CPUs of different capacity */
-	u32 serialize_busy;    /* a NUMA level is being balanced */
-	u32 tick_ns;	       /* one jiffy */
+	u32 asym_capacity; /* CPUs of different capacity */
+	u32 rt_seen; /* there have been RT tasks, so CPUs may have lost capacity */
+	u32 serialize_busy; /* a NUMA level is being balanced */
+	u32 tick_ns;	    /* one jiffy */
+	u32 reserved;
 	u64 nohz_next_balance; /* jiffies */
 	u64 nohz_next_blocked; /* jiffies */
 	u64 random; /* NI_RANDOM's dice; an engine may begin with a seed of its own */

@@ -38,6 +38,8 @@ static inline bool task_group_runs(struct state __arena *st, u32 group, u32 cpu)
 	u32 running = task_of(st, cpu_rq(st, cpu)->curr)->task_group;
 	u32 level;
 
+	if (rt_task_runs(st, cpu))
+		return false;
 	for (level = opaque(0);
 	     running > group && level < NR_TASK_GROUP_LEVELS && can_loop;
 	     level++)
@@ -52,7 +54,8 @@ verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
 	if (group == ROOT_TASK_GROUP)
 		return update_root_cfs_rq_avg(st, cpu, now);
 	return update_cfs_rq_avg(st, cfs_rq_of(st, group, cpu),
-				 task_group_runs(st, group, cpu), now);
+				 task_group_runs(st, group, cpu),
+				 rq_clock_pelt(st, cpu, now));
 }
 
 /*
@@ -240,8 +243,8 @@ verified_once bool update_entity_avg(struct state __arena *st in_arena,
 	bool changed;
 
 	if (rq->avg.last_update_time &&
-	    update_load_sum(&rq->avg, now, rq->on_rq, rq->runnable,
-			    task_group_runs(st, group, cpu)))
+	    update_load_sum(&rq->avg, rq_clock_pelt(st, cpu, now), rq->on_rq,
+			    rq->runnable, task_group_runs(st, group, cpu)))
 		update_load_avg(&rq->avg, rq->weight);
 	changed = update_group_cfs_rq_avg(st, parent, cpu, now);
 	/* As if it had been attached, without any load, when the cgroup was made. */

@@ -11,7 +11,7 @@
 //!
 //! Limits: NUMA levels must nest, so that sched groups are the spans of the level below; machines
 //! whose NUMA groups would overlap (a ring or a ladder of nodes) are refused. ASYM_PACKING is set
-//! from CLS up to DIE/PKG, as x86 does when cores have a preference order.
+//! as x86 does when cores have a preference order, whatever gives them one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +30,10 @@ pub struct DomainRules {
     /// `imbalance_pct` of the levels above the LLC: 125, since 5.10 117.
     pub default_imbalance_pct: u32,
     pub numa_imbalance: NumaImbalanceRule,
+    /// Until 6.5 SMT has ASYM_PACKING, and DIE has not; since then it is the other way round.
+    pub asym_packing_smt: bool,
+    /// Whether PREFER_SIBLING stays below a level of unequal CPUs: since 7.3.
+    pub asym_capacity_spreads: bool,
 }
 
 /// How `imb_numa_nr` is computed for a node of one LLC.
@@ -294,6 +298,7 @@ fn chain(
     for level in levels {
         let domain = DomainSpan::init(machine, rules, level.level, level.spans[cpu]);
         if domain.flags.contains(DomainFlags::ASYM_CPUCAPACITY)
+            && !rules.asym_capacity_spreads
             && let Some(child) = chain.last_mut()
         {
             child.flags.remove(DomainFlags::PREFER_SIBLING);
@@ -320,7 +325,7 @@ impl DomainSpan {
             level,
             cpus,
             groups: Vec::new(),
-            flags: level_flags(machine, level) | asym_cpu_capacity(machine, &cpus),
+            flags: level_flags(machine, rules, level) | asym_cpu_capacity(machine, &cpus),
             child_flags: Vec::new(),
             imbalance_pct,
             cache_nice_tries,
@@ -329,19 +334,23 @@ impl DomainSpan {
     }
 }
 
-fn level_flags(machine: &Machine, level: Level) -> DomainFlags {
+fn level_flags(machine: &Machine, rules: &DomainRules, level: Level) -> DomainFlags {
     use DomainFlags as Flags;
     let placement = Flags::BALANCE_EXEC | Flags::BALANCE_FORK | Flags::WAKE_AFFINE;
     let every_level = Flags::BALANCE_NEWIDLE | placement | Flags::PREFER_SIBLING;
-    let asym_packing = match has_preference_order(machine) {
+    let asym_packing = match machine.has_preference_order() {
         true => Flags::ASYM_PACKING,
         false => Flags::empty(),
     };
+    let (asym_smt, asym_package) = match rules.asym_packing_smt {
+        true => (asym_packing, Flags::empty()),
+        false => (Flags::empty(), asym_packing),
+    };
     match level {
-        Level::Smt => every_level | Flags::SHARE_CPUCAPACITY | Flags::SHARE_LLC,
+        Level::Smt => every_level | Flags::SHARE_CPUCAPACITY | Flags::SHARE_LLC | asym_smt,
         Level::Cls => every_level | Flags::CLUSTER | Flags::SHARE_LLC | asym_packing,
         Level::Mc => every_level | Flags::SHARE_LLC | asym_packing,
-        Level::Die | Level::Pkg => every_level | asym_packing,
+        Level::Die | Level::Pkg => every_level | asym_package,
         Level::Node => every_level,
         Level::Numa(distance) => {
             let numa = (every_level - Flags::PREFER_SIBLING) | Flags::NUMA | Flags::SERIALIZE;
@@ -351,12 +360,6 @@ fn level_flags(machine: &Machine, level: Level) -> DomainFlags {
             }
         }
     }
-}
-
-/// Whether the hardware prefers some cores, beyond the default that the lower number wins.
-fn has_preference_order(machine: &Machine) -> bool {
-    let mut online = machine.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
-    online.any(|(id, cpu)| cpu.priority != -(id as i32))
 }
 
 /// `asym_cpu_capacity_classify`.

@@ -36,8 +36,10 @@ pub struct Cpu {
     pub package: u16,
     /// `arch_scale_cpu_capacity`: 1024 for the strongest CPUs.
     pub capacity: u32,
-    /// `arch_asym_cpu_priority`: the higher goes first. Minus the CPU id where the hardware states
-    /// no preference, so that the lower number wins.
+    /// How fast it computes, whatever the kernel knows of that: 1024 for the fastest CPUs.
+    pub speed: u32,
+    /// How much the hardware prefers the CPU's core: the higher goes first. Minus the CPU id where
+    /// it states no preference, so that the lower number wins.
     pub priority: i32,
 }
 
@@ -51,6 +53,12 @@ impl Machine {
     pub fn cpus_where(&self, wanted: impl Fn(&Cpu) -> bool) -> CpuSet {
         let online = self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
         online.filter(|(_, cpu)| wanted(cpu)).map(|(id, _)| id).collect()
+    }
+
+    /// Whether the hardware prefers some cores, beyond the default that the lower number wins.
+    pub fn has_preference_order(&self) -> bool {
+        let mut online = self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.online);
+        online.any(|(id, cpu)| cpu.priority != -(id as i32))
     }
 
     pub fn nr_cores(&self) -> usize {

@@ -8,6 +8,8 @@ const RULES: DomainRules = DomainRules {
     package_name: "DIE",
     default_imbalance_pct: 117,
     numa_imbalance: NumaImbalanceRule::Eighth,
+    asym_packing_smt: false,
+    asym_capacity_spreads: false,
 };
 
 fn fixture(name: &str) -> String {

@@ -11,6 +11,8 @@ const V6_0: DomainRules = DomainRules {
     package_name: "DIE",
     default_imbalance_pct: 117,
     numa_imbalance: NumaImbalanceRule::Eighth,
+    asym_packing_smt: true,
+    asym_capacity_spreads: false,
 };
 
 const V5_19: DomainRules = DomainRules { numa_imbalance: NumaImbalanceRule::Quarter, ..V6_0 };
@@ -20,6 +22,7 @@ const V5_3: DomainRules = DomainRules {
     package_name: "DIE",
     default_imbalance_pct: 125,
     numa_imbalance: NumaImbalanceRule::None,
+    ..V6_0
 };
 
 fn machine(name: &str) -> Machine {

@@ -136,6 +136,10 @@ pub const V3_10: Profile = Profile {
     detach_util_shifted: false,
     queue_util_uses_runnable: false,
     h_nr_without_delayed: false,
+    busiest_equal_replaces: true,
+    asym_packing: ASYM_PACKING_PRIORITY,
+    misfit_wants_bigger_cpu: false,
+    misfit_reduced_capacity: false,
 
     run_queue: RUN_QUEUE_CFS,
     group_load_rate_limited: false,
@@ -155,6 +159,9 @@ pub const V3_10: Profile = Profile {
     cluster_level: false,
     imb_numa: IMB_NUMA_NONE,
     package_level_is_pkg: false,
+    sibling_priority: SIBLING_PRIORITY_DIVIDED,
+    asym_packing_smt: true,
+    asym_capacity_spreads: false,
     schedstat_version: 15,
 
     migration_cost: 500_000,
@@ -208,6 +215,8 @@ pub const V5_19: Profile = Profile {
     recent_used_tests_prev: true,
     fork_numa: FORK_NUMA_RUNNING,
     balance_numa: BALANCE_NUMA_LIMIT_HALVED,
+    asym_packing: ASYM_PACKING_BUSY_SIBLINGS,
+    sibling_priority: SIBLING_PRIORITY_DIVIDED_SQUARED,
     cluster_level: true,
     slice_floor: true,
     imb_numa: IMB_NUMA_QUARTER,
@@ -225,6 +234,7 @@ pub const V6_0: Profile = Profile {
     fork_numa: FORK_NUMA_ADJUST,
     balance_numa: BALANCE_NUMA_LIMIT,
     newidle_bails_out: true,
+    misfit_reduced_capacity: true,
     imb_numa: IMB_NUMA_EIGHTH,
     ..V5_19
 };
@@ -241,6 +251,11 @@ pub const V6_12: Profile = Profile {
     balance_local_above_average: true,
     detach_util_shifted: true,
     queue_util_uses_runnable: true,
+    busiest_equal_replaces: false,
+    asym_packing: ASYM_PACKING_IDLE_CORE,
+    misfit_wants_bigger_cpu: true,
+    sibling_priority: SIBLING_PRIORITY_EQUAL,
+    asym_packing_smt: false,
     run_queue: RUN_QUEUE_EEVDF,
     group_load_rate_limited: true,
     empty_group_keeps_weight: true,
@@ -292,6 +307,7 @@ pub const V7_3: Profile = Profile {
     nohz_wants_idle_core: true,
     serialize_inside: true,
     fork_preempts: false,
+    asym_capacity_spreads: true,
     ..V6_18
 };
 

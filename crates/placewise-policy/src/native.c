@@ -64,6 +64,11 @@ void placewise_task_tick(struct state *st, u32 cpu, u64 now)
 	task_tick(st, cpu, now);
 }
 
+void placewise_requeue_task_rt(struct state *st, u32 task)
+{
+	requeue_task_rt(st, task);
+}
+
 void placewise_sample_avg_idle(struct state *st, u32 cpu, u64 now)
 {
 	sample_avg_idle(st, cpu, now);

@@ -99,6 +99,8 @@ entry_points! {
     /// Stops running the current task, which stays queued.
     fn put_prev_task(cpu: u32, now: u64);
     fn task_tick(cpu: u32, now: u64);
+    /// Puts an RT task behind those of its priority.
+    fn requeue_task_rt(task: u32);
     /// Accounts how long `cpu` had been idle when a wakeup was enqueued on it.
     fn sample_avg_idle(cpu: u32, now: u64);
     /// Makes a new task a copy of its creator, which runs on `cpu`.

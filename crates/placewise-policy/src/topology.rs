@@ -23,6 +23,8 @@ pub fn domain_rules(profile: &Profile) -> DomainRules {
             IMB_NUMA_EIGHTH => NumaImbalanceRule::Eighth,
             _ => NumaImbalanceRule::None,
         },
+        asym_packing_smt: profile.asym_packing_smt,
+        asym_capacity_spreads: profile.asym_capacity_spreads,
     }
 }
 
@@ -163,6 +165,7 @@ fn fill_cpu(state: &mut Placement, machine: &Machine, cpu: usize) {
     let siblings = siblings(machine, cpu);
     let cluster = machine.cpus_where(|other| other.online && other.cluster == here.cluster);
     let node = machine.cpus_where(|other| other.online && other.node == here.node);
+    let priority = asym_priority(&state.profile, machine, cpu);
     let entry = &mut state.cpu[cpu];
     for (at, sibling) in siblings.iter().enumerate() {
         entry.siblings[at] = sibling as u16;
@@ -173,7 +176,25 @@ fn fill_cpu(state: &mut Placement, machine: &Machine, cpu: usize) {
     entry.node = here.node;
     entry.node_cpus = node.len() as u16;
     entry.capacity_orig = here.capacity;
-    entry.asym_priority = here.priority;
+    entry.asym_priority = priority;
+}
+
+/// `arch_asym_cpu_priority`: what the kernel makes of the preference for a core on each of its
+/// threads. All threads of a machine count as those of its widest core.
+fn asym_priority(profile: &Profile, machine: &Machine, cpu: usize) -> i32 {
+    let priority = machine.cpus[cpu].priority;
+    if !machine.has_preference_order() {
+        return priority;
+    }
+    let threads = machine.online().iter().map(|cpu| siblings(machine, cpu).len()).max();
+    let threads = threads.unwrap_or(1) as i32;
+    let nth =
+        1 + siblings(machine, cpu).iter().position(|sibling| sibling == cpu).unwrap_or(0) as i32;
+    match profile.sibling_priority {
+        SIBLING_PRIORITY_DIVIDED => priority.saturating_mul(threads) / nth,
+        SIBLING_PRIORITY_DIVIDED_SQUARED => priority.saturating_mul(threads) / (nth * nth),
+        _ => priority,
+    }
 }
 
 fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
@@ -184,6 +205,9 @@ fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
     rq.capacity = machine.cpus[cpu].capacity;
     rq.mru_head = NO_TASK;
     rq.mru_tail = NO_TASK;
+    rq.rt_head = NO_TASK;
+    rq.clock_rests = 1;
+    rq.avg_rt.last_update_time = BOOT;
     rq.idle_stamp = BOOT;
     rq.idle_exit_latency = deepest as u32;
     rq.avg_idle = 2 * migration_cost;
@@ -224,7 +248,7 @@ fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
                 .unwrap_or(0),
         };
         for (group, flags) in span.groups.iter().zip(&span.child_flags) {
-            state.group[next_group as usize] = group_of(machine, group, flags.bits());
+            state.group[next_group as usize] = group_of(state, machine, group, flags.bits());
             next_group += 1;
         }
     }
@@ -232,7 +256,7 @@ fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
     state.root.nr_groups = next_group;
 }
 
-fn group_of(machine: &Machine, cpus: &CpuSet, flags: u32) -> SchedGroup {
+fn group_of(state: &State, machine: &Machine, cpus: &CpuSet, flags: u32) -> SchedGroup {
     let (first_word, end_word) = word_range(cpus);
     let capacities = || cpus.iter().map(|cpu| machine.cpus[cpu].capacity);
     let mut cores: Vec<u16> = cpus.iter().map(|cpu| machine.cpus[cpu].core).collect();
@@ -249,13 +273,14 @@ fn group_of(machine: &Machine, cpus: &CpuSet, flags: u32) -> SchedGroup {
         min_capacity: capacities().min().unwrap_or(0),
         max_capacity: capacities().max().unwrap_or(0),
         imbalance: 0,
-        asym_prefer_cpu: most_preferred(machine, cpus),
+        asym_prefer_cpu: most_preferred(state, cpus),
+        next_update: 0,
     }
 }
 
 /// The first of the most preferred CPUs.
-fn most_preferred(machine: &Machine, cpus: &CpuSet) -> u32 {
-    let priority = |cpu: usize| machine.cpus[cpu].priority;
+fn most_preferred(state: &State, cpus: &CpuSet) -> u32 {
+    let priority = |cpu: usize| state.cpu[cpu].asym_priority;
     let better = |best, cpu| if priority(cpu) > priority(best) { cpu } else { best };
     cpus.iter().reduce(better).unwrap_or(0) as u32
 }

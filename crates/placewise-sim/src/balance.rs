@@ -165,7 +165,7 @@ impl Engine<'_> {
         if self.policy.rq[cpu].nr_running < 2 {
             return;
         }
-        let current = self.running(cpu as u32).filter(|&current| self.is_queued(current));
+        let current = self.running_fair(cpu as u32);
         let tasks = &mut self.policy.task;
         self.run_queues[cpu].for_each_waiting(&self.entities, current, |task, eligible| {
             tasks[task as usize].eligible = eligible.into();
@@ -204,7 +204,7 @@ impl Engine<'_> {
 
     fn detach(&mut self, by: u32, task: u32, to: u32) {
         let from = u32::from(self.policy.task[task as usize].cpu);
-        let current = self.running(from).filter(|&current| self.is_queued(current));
+        let current = self.running_fair(from);
         self.add_wait(from, task);
         self.run_queues[from as usize].dequeue(&mut self.entities, current, task, Dequeue::Balance);
         self.policy.dequeue_task(task, DEQUEUE_MIGRATE, self.now);

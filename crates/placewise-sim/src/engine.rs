@@ -18,7 +18,7 @@ use placewise_policy::topology;
 use placewise_policy::weight::weight_of;
 use placewise_policy::*;
 use placewise_trace::Sink;
-use placewise_workload::program::{Cgroup, CgroupId, Workload};
+use placewise_workload::program::{Cgroup, CgroupId, SchedPolicy, Workload};
 
 use crate::SimError;
 use crate::affinity::Affinity;
@@ -223,6 +223,17 @@ impl<'a> Engine<'a> {
         (current >= FIRST_TASK).then_some(current)
     }
 
+    #[inline]
+    pub fn is_rt(&self, task: u32) -> bool {
+        self.policy.task[task as usize].rt_priority != 0
+    }
+
+    /// The current task, if it is queued among the fair ones.
+    #[inline]
+    pub fn running_fair(&self, cpu: u32) -> Option<u32> {
+        self.running(cpu).filter(|&current| self.is_queued(current) && !self.is_rt(current))
+    }
+
     /// Runs until the workload's window is over or its first task has exited.
     pub fn run(&mut self) -> Result<Outcome, SimError> {
         self.run_observed(|_| {})
@@ -312,7 +323,8 @@ impl<'a> Engine<'a> {
         self.entities.push(Entity::default());
         self.queue.add_slot();
         let attributes = &self.workload.programs[program as usize];
-        let weight = weight_of(attributes.nice, attributes.idle_policy);
+        let idle_policy = attributes.policy == SchedPolicy::Idle;
+        let weight = weight_of(attributes.nice, idle_policy);
         let task = &mut self.tasks[number as usize];
         task.state = TaskState::Runnable;
         task.program = program;
@@ -329,13 +341,14 @@ impl<'a> Engine<'a> {
         };
         let record = &mut self.policy.task[number as usize];
         record.weight = weight;
-        record.idle_policy = attributes.idle_policy.into();
+        record.idle_policy = idle_policy.into();
+        record.rt_priority = attributes.policy.rt_priority();
         record.cpus_allowed = allowed;
         record.nr_cpus_allowed = allowed.bits.iter().map(|word| word.count_ones() as u16).sum();
 
         let entity = &mut self.entities[number as usize];
         entity.weight = u64::from(weight);
-        entity.idle_policy = attributes.idle_policy;
+        entity.idle_policy = idle_policy;
         number
     }
 

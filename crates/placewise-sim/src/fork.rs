@@ -56,7 +56,8 @@ impl Engine<'_> {
             prio,
             target_cpu: target,
         });
-        if self.policy.profile.fork_preempts || self.gives_way_to_all(target) {
+        let preempts = self.policy.profile.fork_preempts || self.is_rt(child);
+        if preempts || self.gives_way_to_all(target) {
             self.check_preempt(target, child, cpu);
         }
     }

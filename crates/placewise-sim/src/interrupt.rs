@@ -8,7 +8,12 @@
 
 use crate::cpu::{Activity, Interrupt};
 use crate::engine::{Engine, Slot};
+use crate::event_queue::Time;
 use crate::wakeup::WakerContext;
+use placewise_workload::program::SchedPolicy;
+
+/// sched_rr_timeslice_ms.
+const RR_TIMESLICE: Time = 100_000_000;
 
 impl Engine<'_> {
     /// An interrupt arrives: what it is about stands with the CPU.
@@ -106,10 +111,12 @@ impl Engine<'_> {
         self.arm(Slot::Tick(cpu), self.now + tick);
         self.account_current(cpu);
         self.policy.task_tick(cpu, self.now);
-        if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {
+        if let Some(current) = self.running_fair(cpu) {
             self.weigh_groups(cpu, current);
             let share_is_up = self.run_queues[cpu as usize].tick(&self.entities, current);
             self.cpus[cpu as usize].need_resched |= share_is_up;
+        } else if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {
+            self.tick_rt(cpu, current);
         }
         let cost = self.costs.draw(self.costs.figures.tick_ns);
         self.cpus[cpu as usize].debt += cost;
@@ -117,5 +124,26 @@ impl Engine<'_> {
         if self.cpus[cpu as usize].activity == Activity::Segment {
             self.interrupt_segment(cpu);
         }
+    }
+
+    /// task_tick_rt: a SCHED_RR task that has used up its time lets those of its priority run.
+    fn tick_rt(&mut self, cpu: u32, current: u32) {
+        let program = self.tasks[current as usize].program as usize;
+        if !matches!(self.workload.programs[program].policy, SchedPolicy::RoundRobin(_)) {
+            return;
+        }
+        let ticks = RR_TIMESLICE / u64::from(self.policy.root.tick_ns);
+        let used = &mut self.tasks[current as usize].rr_ticks;
+        *used += 1;
+        if *used >= ticks {
+            *used = 0;
+            self.yield_rt(cpu, current);
+        }
+    }
+
+    /// An RT task goes behind those of its priority.
+    pub fn yield_rt(&mut self, cpu: u32, task: u32) {
+        self.policy.requeue_task_rt(task);
+        self.cpus[cpu as usize].need_resched |= self.policy.rq[cpu as usize].rt_head != task;
     }
 }

@@ -213,10 +213,8 @@ fn check_task(engine: &Engine, task: u32) {
     let record = &engine.policy.task[task as usize];
     let cpu = u32::from(record.cpu);
     let now = engine.now;
-    let waiting = engine
-        .run_queues
-        .iter()
-        .flat_map(|queue| queue.tasks())
+    let waiting = (0..engine.cpus.len() as u32)
+        .flat_map(|cpu| waiting_on(engine, cpu))
         .filter(|&other| other == task)
         .count();
     let current = (0..engine.cpus.len() as u32).filter(|&cpu| engine.current(cpu) == task).count();
@@ -258,6 +256,22 @@ fn check_task(engine: &Engine, task: u32) {
             "task {task} at {now} may not be on CPU {cpu}"
         );
     }
+}
+
+/// The RT tasks of a CPU in their order, the current one included.
+fn rt_tasks(engine: &Engine, cpu: u32) -> Vec<u32> {
+    let follow = |task: u32| (task != NO_TASK).then_some(task);
+    let first = follow(engine.policy.rq[cpu as usize].rt_head);
+    let next = |&task: &u32| follow(engine.policy.task[task as usize].mru_next);
+    std::iter::successors(first, next).take(engine.next_task as usize).collect()
+}
+
+/// The tasks that wait on a CPU, by the engine's queue and the RT list.
+fn waiting_on(engine: &Engine, cpu: u32) -> Vec<u32> {
+    let mut waiting = engine.run_queues[cpu as usize].tasks();
+    let current = engine.current(cpu);
+    waiting.extend(rt_tasks(engine, cpu).into_iter().filter(|&task| task != current));
+    waiting
 }
 
 /// Wakeups of a task that have begun and not ended.
@@ -318,6 +332,10 @@ fn queued_on<'e>(engine: &'e Engine<'_>, cpu: u32) -> impl Iterator<Item = u32> 
     })
 }
 
+fn fair_on<'e>(engine: &'e Engine<'_>, cpu: u32) -> impl Iterator<Item = u32> + 'e {
+    queued_on(engine, cpu).filter(|&task| is_fair(&engine.policy.task[task as usize]))
+}
+
 /// The policy's counts are those of the tasks, and the engine's queue holds the same tasks.
 fn check_queue(engine: &Engine, cpu: u32) {
     let rq = &engine.policy.rq[cpu as usize];
@@ -326,12 +344,13 @@ fn check_queue(engine: &Engine, cpu: u32) {
     let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
     let expected = (
         count(|_| true),
-        count(|_| true),
+        count(is_fair),
         count(|record| record.delayed != 0),
         count(|record| record.idle_policy != 0),
     );
     let now = engine.now;
     assert_eq!(found, expected, "CPU {cpu} at {now}: running, queued, delayed, idle-policy");
+    check_rt(engine, cpu);
     for group in 0..=engine.policy.root.nr_task_groups {
         check_group(engine, group, cpu);
     }
@@ -345,7 +364,7 @@ fn check_queue(engine: &Engine, cpu: u32) {
     }
 
     let current = engine.current(cpu);
-    let mut waiting = engine.run_queues[cpu as usize].tasks();
+    let mut waiting = waiting_on(engine, cpu);
     waiting.sort_unstable();
     let expected: Vec<u32> = queued_on(engine, cpu).filter(|&task| task != current).collect();
     assert_eq!(waiting, expected, "CPU {cpu} at {now}: the engine's queue and the policy's");
@@ -362,6 +381,21 @@ fn check_queue(engine: &Engine, cpu: u32) {
             "CPU {cpu} at {now}: {activity:?} with a current task"
         );
     }
+}
+
+fn is_fair(record: &Task) -> bool {
+    record.rt_priority == 0
+}
+
+/// RT tasks stand in the order of their priorities, are counted, and run before all others.
+fn check_rt(engine: &Engine, cpu: u32) {
+    let tasks = rt_tasks(engine, cpu);
+    let now = engine.now;
+    let priorities: Vec<u8> =
+        tasks.iter().map(|&task| engine.policy.task[task as usize].rt_priority).collect();
+    assert!(priorities.is_sorted_by(|a, b| a >= b), "CPU {cpu} at {now}: RT list {priorities:?}");
+    let counted = engine.policy.rq[cpu as usize].rt_nr_running as usize;
+    assert_eq!(counted, tasks.len(), "CPU {cpu} at {now}: RT tasks");
 }
 
 fn cfs_rq<'e>(engine: &'e Engine<'_>, group: u32, cpu: u32) -> &'e CfsRq {
@@ -390,10 +424,10 @@ fn check_group(engine: &Engine, group: u32, cpu: u32) {
     let now = engine.now;
     let cfs = cfs_rq(engine, group, cpu);
     let group_of = |&task: &u32| engine.policy.task[task as usize].task_group;
-    let tasks = queued_on(engine, cpu).filter(|task| is_within(engine, group_of(task), group));
+    let tasks = fair_on(engine, cpu).filter(|task| is_within(engine, group_of(task), group));
     assert_eq!(cfs.h_nr_queued as usize, tasks.count(), "CPU {cpu} at {now}: in cgroup {group}");
 
-    let own = queued_on(engine, cpu).filter(|task| group_of(task) == group);
+    let own = fair_on(engine, cpu).filter(|task| group_of(task) == group);
     let own: u64 = own.map(|task| u64::from(engine.policy.task[task as usize].weight)).sum();
     let entities = children(engine, group).map(|child| {
         let entity = &engine.policy.group_rq[child as usize][cpu as usize];
@@ -421,7 +455,7 @@ fn check_recency(engine: &Engine, cpu: u32) {
     assert_eq!(forward, backward, "CPU {cpu}: the two directions of its list");
     let mut listed = forward;
     listed.sort_unstable();
-    assert_eq!(listed, queued_on(engine, cpu).collect::<Vec<u32>>(), "CPU {cpu}: its list");
+    assert_eq!(listed, fair_on(engine, cpu).collect::<Vec<u32>>(), "CPU {cpu}: its list");
 }
 
 /// The idle masks say what they are defined as.

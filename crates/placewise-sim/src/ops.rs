@@ -10,7 +10,7 @@ use placewise_workload::program::{ChannelKind, FOREVER, Object, Op};
 
 use crate::channel::Wake;
 use crate::costs::CostModel;
-use crate::cpu::{Activity, Then};
+use crate::cpu::{Activity, FULL_SPEED, Speed, Then};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::{Resume, TaskState};
@@ -208,31 +208,34 @@ impl Engine<'_> {
     /// The rest of the segment takes as long as it does at the speed of this moment.
     pub fn time_segment(&mut self, cpu: u32) {
         let task = self.current(cpu);
-        let speed = self.speed_pct(cpu);
+        let speed = self.speed(cpu);
         if self.tasks[task as usize].stream_left > 0 {
             self.cpus[cpu as usize].stream_mbps = self.stream_rate(cpu, speed);
         }
         let state = &self.tasks[task as usize];
         let end = match state.spin_until {
             Some(until) => until.max(self.now),
-            None => self.now + state.work_left * 100 / u64::from(speed) + self.stream_time(cpu),
+            None => self.now + state.work_left * FULL_SPEED / speed + self.stream_time(cpu),
         };
-        self.cpus[cpu as usize].speed_pct = speed;
+        self.cpus[cpu as usize].speed = speed;
         self.begin(cpu, Activity::Segment, end);
     }
 
-    /// What the kernel does here for `time` at full speed takes longer beside busy siblings.
+    /// What the kernel does here for `time` at full speed takes longer on a slow core, and beside
+    /// busy siblings.
     #[inline]
     pub fn stretched(&self, cpu: u32, time: Time) -> Time {
-        time * 100 / u64::from(self.speed_pct(cpu))
+        time * FULL_SPEED / self.speed(cpu)
     }
 
-    /// Speed of one thread of a core whose other threads may be busy, in percent.
-    fn speed_pct(&self, cpu: u32) -> u32 {
+    /// Speed of one thread of a core whose other threads may be busy.
+    fn speed(&self, cpu: u32) -> Speed {
         let core = &self.policy.cpu[cpu as usize];
         let siblings = &core.siblings[..core.nr_siblings as usize];
         let busy = siblings.iter().filter(|&&other| self.is_busy(u32::from(other))).count() as u32;
-        if busy <= 1 { 100 } else { self.costs.figures.smt_throughput_pct * 2 / busy }
+        let thread_pct =
+            if busy <= 1 { 100 } else { self.costs.figures.smt_throughput_pct * 2 / busy };
+        u64::from(thread_pct) * self.costs.core_speed(cpu)
     }
 
     fn is_busy(&self, cpu: u32) -> bool {
@@ -275,14 +278,14 @@ impl Engine<'_> {
 
     /// What is left of a segment that was to end at `end`: at last its stream, before that the rest.
     fn keep_rest(&mut self, cpu: u32, end: Time) {
-        let speed = u64::from(self.cpus[cpu as usize].speed_pct);
+        let speed = self.cpus[cpu as usize].speed;
         let streams = self.stream_time(cpu);
         let left = end - self.now;
         if left < streams {
             self.keep_stream(cpu, left);
         }
         let task = self.current(cpu);
-        self.tasks[task as usize].work_left = left.saturating_sub(streams) * speed / 100;
+        self.tasks[task as usize].work_left = left.saturating_sub(streams) * speed / FULL_SPEED;
     }
 
     /// The segment ends in the operation's effect.
@@ -379,7 +382,11 @@ impl Engine<'_> {
             }
             Op::Yield => {
                 self.cpus[cpu as usize].counters.yields += 1;
-                self.cpus[cpu as usize].need_resched = true;
+                if self.is_rt(task) {
+                    self.yield_rt(cpu, task);
+                } else {
+                    self.cpus[cpu as usize].need_resched = true;
+                }
                 Then::Next
             }
             Op::Fork { program, count, base, step } => {

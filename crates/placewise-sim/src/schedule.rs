@@ -19,6 +19,7 @@ impl Engine<'_> {
         self.cpus[cpu as usize].counters.run_ns += ran;
         let current = self.current(cpu);
         if self.is_queued(current)
+            && !self.is_rt(current)
             && self.run_queues[cpu as usize].account(&mut self.entities, current, ran)
         {
             self.cpus[cpu as usize].need_resched = true;
@@ -62,7 +63,9 @@ impl Engine<'_> {
     /// The current task, accounted up to now, waits again.
     pub fn put_back(&mut self, cpu: u32, task: u32) {
         self.policy.put_prev_task(cpu, self.now);
-        self.run_queues[cpu as usize].put_back(&self.entities, task);
+        if !self.is_rt(task) {
+            self.run_queues[cpu as usize].put_back(&self.entities, task);
+        }
         self.tasks[task as usize].queued_since = self.now;
     }
 
@@ -70,6 +73,9 @@ impl Engine<'_> {
     fn block(&mut self, cpu: u32, task: u32) {
         let sleeps = self.tasks[task as usize].state == TaskState::Blocked;
         self.policy.task[task as usize].nvcsw += 1;
+        if self.is_rt(task) {
+            return self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
+        }
         let queue = &mut self.run_queues[cpu as usize];
         let eligible = queue.is_eligible(&self.entities, Some(task), task);
         if self.policy.profile.delayed_dequeue && sleeps && !eligible {
@@ -89,7 +95,7 @@ impl Engine<'_> {
         if group == ROOT_TASK_GROUP {
             return;
         }
-        let current = self.running(cpu).filter(|&current| self.is_queued(current));
+        let current = self.running_fair(cpu);
         while group != ROOT_TASK_GROUP {
             let weight = u64::from(self.policy.group_rq[group as usize][cpu as usize].weight);
             let queue = &mut self.run_queues[cpu as usize];
@@ -98,8 +104,13 @@ impl Engine<'_> {
         }
     }
 
-    /// The next task by the order of the queue; delayed tasks met on the way leave it.
+    /// The next task by the order of the queue, but RT tasks first; delayed tasks met on the way
+    /// leave it.
     pub fn pick(&mut self, cpu: u32) -> Option<u32> {
+        let rq = &self.policy.rq[cpu as usize];
+        if rq.rt_nr_running > 0 {
+            return Some(rq.rt_head);
+        }
         loop {
             let queue = &mut self.run_queues[cpu as usize];
             let task = queue.pick(&self.entities)?;
@@ -131,7 +142,9 @@ impl Engine<'_> {
     }
 
     fn switch_to(&mut self, cpu: u32, prev: u32, next: u32) {
-        self.run_queues[cpu as usize].take(&mut self.entities, next);
+        if !self.is_rt(next) {
+            self.run_queues[cpu as usize].take(&mut self.entities, next);
+        }
         self.policy.set_next_task(cpu, next, self.now);
         self.account_wait(cpu, next);
         if next == prev {

@@ -76,6 +76,8 @@ pub struct Task {
     pub stamp: Time,
     pub footprint_kib: u32,
     pub last_cpu: u32,
+    /// SCHED_RR: ticks of its timeslice that it has had.
+    pub rr_ticks: u64,
     /// When it began to wait on a run queue.
     pub queued_since: Time,
     pub statistics: TaskStatistics,
@@ -128,6 +130,7 @@ impl Task {
             stamp: 0,
             footprint_kib: 0,
             last_cpu: 0,
+            rr_ticks: 0,
             queued_since: 0,
             statistics: TaskStatistics::default(),
         }

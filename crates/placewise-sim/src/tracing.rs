@@ -27,7 +27,11 @@ impl Engine<'_> {
         if task < FIRST_TASK {
             return 120;
         }
-        120 + i32::from(self.workload.programs[self.tasks[task as usize].program as usize].nice)
+        let program = &self.workload.programs[self.tasks[task as usize].program as usize];
+        match program.policy.rt_priority() {
+            0 => 120 + i32::from(program.nice),
+            priority => 99 - i32::from(priority),
+        }
     }
 
     fn record(&mut self, cpu: u32, context: Context, event: Event<'_>) {

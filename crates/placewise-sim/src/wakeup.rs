@@ -304,7 +304,7 @@ impl Engine<'_> {
         let target = u32::from(self.policy.task[wakee as usize].cpu);
         self.lock_run_queue(target, cpu);
         self.account_current(target);
-        let current = self.running(target);
+        let current = self.running_fair(target);
         self.policy.requeue_delayed(wakee, self.now);
         self.run_queues[target as usize].requeue_delayed(&mut self.entities, current, wakee);
         self.tasks[wakee as usize].state = TaskState::Runnable;
@@ -328,8 +328,10 @@ impl Engine<'_> {
             | if moved { ENQUEUE_MIGRATED } else { 0 };
         self.policy.enqueue_task(task, flags, self.now);
         self.weigh_groups(cpu, task);
-        let current = self.running(cpu).filter(|&current| self.is_queued(current));
-        self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
+        if !self.is_rt(task) {
+            let current = self.running_fair(cpu);
+            self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
+        }
         if self.tasks[task as usize].state != TaskState::Blocked {
             self.tasks[task as usize].state = TaskState::Runnable;
         }
@@ -347,15 +349,22 @@ impl Engine<'_> {
             Some(current) if self.cpus[cpu as usize].need_resched || !self.is_queued(current) => {
                 return;
             }
-            Some(current)
-                if !self.run_queues[cpu as usize].preempts(&mut self.entities, current, task) =>
-            {
-                return;
-            }
+            Some(current) if !self.preempts(cpu, current, task) => return,
             Some(_) => self.cpus[cpu as usize].need_resched = true,
             None => {}
         }
         self.interrupt_remotely(by, cpu);
+    }
+
+    /// Does a task that was just enqueued preempt the current one? Among RT tasks only one of
+    /// higher priority does, and any of them preempts a fair one.
+    fn preempts(&mut self, cpu: u32, current: u32, task: u32) -> bool {
+        let priority = |task: u32| self.policy.task[task as usize].rt_priority;
+        let (now, then) = (priority(current), priority(task));
+        if now > 0 || then > 0 {
+            return then > now;
+        }
+        self.run_queues[cpu as usize].preempts(&mut self.entities, current, task)
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.

@@ -4,7 +4,7 @@
 //! program's bases by following forks from program 0, so forks must not form a cycle.
 
 use crate::WorkloadError;
-use crate::program::{COUNTERS, Object, Op, Program, SECTIONS, Workload};
+use crate::program::{COUNTERS, Object, Op, Program, SECTIONS, SchedPolicy, Workload};
 
 impl Workload {
     /// Says what is out of range, if anything is.
@@ -40,6 +40,14 @@ impl Workload {
         }
         if !(-20..=19).contains(&program.nice) {
             return Err(format!("nice {} is not in -20 to 19", program.nice));
+        }
+        match program.policy {
+            SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority)
+                if !(1..=99).contains(&priority) =>
+            {
+                return Err(format!("real-time priority {priority} is not in 1 to 99"));
+            }
+            _ => {}
         }
         if program.cpus.is_some_and(|cpus| cpus.is_empty()) {
             return Err("may run on no CPU".to_string());

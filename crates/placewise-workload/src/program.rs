@@ -163,6 +163,30 @@ pub const SECTIONS: usize = 4;
 /// Loop counters a task has.
 pub const COUNTERS: usize = 4;
 
+/// When tasks run, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchedPolicy {
+    /// SCHED_OTHER: a fair share by nice value.
+    #[default]
+    Other,
+    /// SCHED_IDLE: hardly any share.
+    Idle,
+    /// SCHED_FIFO with a priority of 1 to 99: before all others, until it sleeps or yields.
+    Fifo(u8),
+    /// SCHED_RR: as SCHED_FIFO, but taking turns with tasks of the same priority.
+    RoundRobin(u8),
+}
+
+impl SchedPolicy {
+    /// 1 to 99; 0 for a task that is not of the real-time class.
+    pub fn rt_priority(self) -> u8 {
+        match self {
+            SchedPolicy::Fifo(priority) | SchedPolicy::RoundRobin(priority) => priority,
+            SchedPolicy::Other | SchedPolicy::Idle => 0,
+        }
+    }
+}
+
 /// What the tasks of one kind do, and what they are.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -171,8 +195,7 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// -20 to 19.
     pub nice: i8,
-    /// SCHED_IDLE instead of SCHED_OTHER.
-    pub idle_policy: bool,
+    pub policy: SchedPolicy,
     /// CPUs it may run on; all if none is named.
     pub cpus: Option<CpuSet>,
     /// Bytes of cache it wants back after a migration, in KiB.
@@ -330,7 +353,7 @@ impl Program {
             name: name.into(),
             ops,
             nice: 0,
-            idle_policy: false,
+            policy: SchedPolicy::Other,
             cpus: None,
             footprint_kib: 0,
             cgroup: None,
@@ -340,6 +363,10 @@ impl Program {
 
     pub fn with_footprint(self, footprint_kib: u32) -> Self {
         Self { footprint_kib, ..self }
+    }
+
+    pub fn with_policy(self, policy: SchedPolicy) -> Self {
+        Self { policy, ..self }
     }
 
     pub fn in_cgroup(self, cgroup: CgroupId) -> Self {

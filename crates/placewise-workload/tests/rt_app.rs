@@ -182,7 +182,7 @@ fn properties_reach_the_program() {
         "tasks": { "a": { "policy": "SCHED_OTHER", "priority": -7, "cpus": [3, 1], "run": 1 }, "b": { "run": 1 } } }"#;
     let workload = from_rt_app_text("test", text).unwrap();
     let (a, b) = (&workload.programs[1], &workload.programs[2]);
-    assert_eq!((a.nice, a.idle_policy, b.idle_policy), (-7, false, true));
+    assert_eq!((a.nice, a.policy, b.policy), (-7, SchedPolicy::Other, SchedPolicy::Idle));
     assert_eq!(a.cpus.unwrap().to_string(), "1,3");
     assert_eq!(b.cpus, None);
     assert_eq!(workload.window, Window { warm_up: 0, measure: 7_000 * MS });
@@ -197,7 +197,11 @@ fn what_cannot_be_modelled_or_is_wrong_is_refused_by_name_line_and_remedy() {
             r#""a": { "run": 1, "util_min": 5 }"#,
             "tasks.a.util_min: utilisation clamps are not modelled",
         ),
-        (r#""a": { "policy": "SCHED_FIFO", "run": 1 }"#, "expected SCHED_OTHER or SCHED_IDLE"),
+        (
+            r#""a": { "policy": "SCHED_DEADLINE", "run": 1 }"#,
+            "expected SCHED_OTHER, SCHED_IDLE, SCHED_FIFO or SCHED_RR",
+        ),
+        (r#""a": { "policy": "SCHED_FIFO", "priority": 0, "run": 1 }"#, "(the real-time priority)"),
         (
             r#""a": { "run": -1 }"#,
             "tasks.a.run: expected a whole number from 1 to 3600000000 microseconds, found `-1`",

@@ -5,11 +5,10 @@ use std::io::{self, Write};
 
 use clap::{Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets as table_styles};
-use placewise_machine::domains::{
-    self, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule,
-};
+use placewise_machine::domains::{self, DomainRules, DomainSpan, Domains, Level};
 use placewise_machine::{Machine, load, presets};
-use placewise_policy::{IMB_NUMA_EIGHTH, IMB_NUMA_QUARTER, Policy};
+use placewise_policy::Policy;
+use placewise_policy::topology::domain_rules;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -92,17 +91,7 @@ fn show(args: &ShowArgs) -> anyhow::Result<String> {
 
 /// What a kernel's profile says about sched domains.
 fn rules(kernel: &str) -> anyhow::Result<DomainRules> {
-    let profile = Policy::parse(kernel, "baseline")?.profile;
-    Ok(DomainRules {
-        cluster_level: profile.cluster_level,
-        package_name: if profile.package_level_is_pkg { "PKG" } else { "DIE" },
-        default_imbalance_pct: profile.imbalance_pct,
-        numa_imbalance: match profile.imb_numa {
-            IMB_NUMA_QUARTER => NumaImbalanceRule::Quarter,
-            IMB_NUMA_EIGHTH => NumaImbalanceRule::Eighth,
-            _ => NumaImbalanceRule::None,
-        },
-    })
+    Ok(domain_rules(&Policy::parse(kernel, "baseline")?.profile))
 }
 
 fn table(machine: &Machine, domains: &Domains, args: &ShowArgs) -> String {
@@ -284,6 +273,7 @@ struct CpuReport {
     node: u16,
     package: u16,
     capacity: u32,
+    speed: u32,
     priority: i32,
 }
 
@@ -328,6 +318,7 @@ fn cpu_report(machine: &Machine, id: usize) -> CpuReport {
         node: cpu.node,
         package: cpu.package,
         capacity: cpu.capacity,
+        speed: cpu.speed,
         priority: cpu.priority,
     }
 }

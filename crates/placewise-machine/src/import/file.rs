@@ -29,6 +29,9 @@ pub(crate) const PRESETS: &[(&str, &str)] = &[
     preset_file!("arm64-224"),
     preset_file!("uma-8"),
     preset_file!("x86-12"),
+    preset_file!("adl-24"),
+    preset_file!("hikey960"),
+    preset_file!("sm8250"),
 ];
 
 #[derive(Deserialize)]
@@ -44,6 +47,8 @@ struct MachineFile {
     offline: String,
     #[serde(default)]
     capacity: Vec<CpuSetting<u32>>,
+    #[serde(default)]
+    speed: Vec<CpuSetting<u32>>,
     #[serde(default)]
     priority: Vec<CpuSetting<i32>>,
     package: Vec<Package>,
@@ -75,6 +80,30 @@ struct Package {
     /// Cores that share an L2 cache or an arm64 cluster.
     #[serde(default = "one")]
     cores_per_cluster: u32,
+    /// Cores of other kinds under the same LLCs, numbered after those above.
+    #[serde(default)]
+    other_cores: Vec<Cores>,
+}
+
+/// The cores of one kind under an LLC.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cores {
+    cores_per_llc: u32,
+    threads_per_core: u32,
+    #[serde(default = "one")]
+    cores_per_cluster: u32,
+}
+
+impl Package {
+    fn kinds_of_cores(&self) -> impl Iterator<Item = Cores> {
+        let first = Cores {
+            cores_per_llc: self.cores_per_llc,
+            threads_per_core: self.threads_per_core,
+            cores_per_cluster: self.cores_per_cluster,
+        };
+        std::iter::once(first).chain(self.other_cores.iter().copied())
+    }
 }
 
 #[derive(Deserialize)]
@@ -144,15 +173,22 @@ fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
         distances: Distances::new(),
     };
     for CpuSetting { cpus, value } in &file.capacity {
-        if !(1..=CAPACITY_SCALE).contains(value) {
-            let problem = format!("is {value}, must be 1 to {CAPACITY_SCALE}");
-            return Err(MachineError::new("capacity", problem));
-        }
+        check_scaled("capacity", *value)?;
         for cpu in known_cpus("capacity", cpus, &shape)?.iter() {
             shape.cpus[cpu].iter_mut().for_each(|place| place.capacity = *value);
         }
     }
+    for CpuSetting { cpus, value } in &file.speed {
+        check_scaled("speed", *value)?;
+        for cpu in known_cpus("speed", cpus, &shape)?.iter() {
+            shape.cpus[cpu].iter_mut().for_each(|place| place.speed = Some(*value));
+        }
+    }
     for CpuSetting { cpus, value } in &file.priority {
+        if !PRIORITIES.contains(value) {
+            let problem = format!("is {value}, must be 0 to {}", PRIORITIES.end());
+            return Err(MachineError::new("priority", problem));
+        }
         for cpu in known_cpus("priority", cpus, &shape)?.iter() {
             shape.cpus[cpu].iter_mut().for_each(|place| place.priority = Some(*value));
         }
@@ -162,6 +198,16 @@ fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
     }
     shape.distances = distances(file)?;
     Ok(shape)
+}
+
+/// As wide as the kernel's own field for what firmware states.
+const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=255;
+
+fn check_scaled(field: &str, value: u32) -> Result<(), MachineError> {
+    if (1..=CAPACITY_SCALE).contains(&value) {
+        return Ok(());
+    }
+    Err(MachineError::new(field, format!("is {value}, must be 1 to {CAPACITY_SCALE}")))
 }
 
 fn known_cpus(field: &str, list: &str, shape: &Shape) -> Result<CpuSet, MachineError> {
@@ -190,21 +236,20 @@ fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
         for _ in 0..package.count {
             for _ in 0..package.nodes {
                 for _ in 0..package.llcs_per_node {
-                    for core_in_llc in 0..package.cores_per_llc {
-                        cores.push(CoreThreads {
-                            place: Place {
-                                core: cores.len() as u32,
-                                cluster: cluster + core_in_llc / package.cores_per_cluster,
-                                llc,
-                                node,
-                                package: package_id,
-                                capacity: CAPACITY_SCALE,
-                                priority: None,
-                            },
-                            threads: package.threads_per_core,
-                        });
+                    for kind in package.kinds_of_cores() {
+                        let place = Place {
+                            core: 0,
+                            cluster,
+                            llc,
+                            node,
+                            package: package_id,
+                            capacity: CAPACITY_SCALE,
+                            speed: None,
+                            priority: None,
+                        };
+                        add_cores(&mut cores, kind, place);
+                        cluster += kind.cores_per_llc;
                     }
-                    cluster += package.cores_per_llc;
                     llc += 1;
                 }
                 node += 1;
@@ -215,33 +260,55 @@ fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
     Ok(cores)
 }
 
+/// The cores of one kind under one LLC; `first` is the place of the first, but for its number.
+fn add_cores(cores: &mut Vec<CoreThreads>, kind: Cores, first: Place) {
+    for nth in 0..kind.cores_per_llc {
+        let core = cores.len() as u32;
+        let cluster = first.cluster + nth / kind.cores_per_cluster;
+        let place = Place { core, cluster, ..first };
+        cores.push(CoreThreads { place, threads: kind.threads_per_core });
+    }
+}
+
 /// No count may be zero, and the product is limited before anything of that size is made.
 fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
     let mut nr_cpus: u64 = 0;
     for (index, package) in packages.iter().enumerate() {
-        let counts = [
+        let llcs = [
             ("count", package.count),
             ("nodes", package.nodes),
             ("llcs_per_node", package.llcs_per_node),
-            ("cores_per_llc", package.cores_per_llc),
-            ("threads_per_core", package.threads_per_core),
-            ("cores_per_cluster", package.cores_per_cluster),
         ];
-        for (field, count) in counts {
-            if count == 0 || count as usize > CpuSet::MAX_CPUS {
-                let place = format!("[[package]] {}: {field}", index + 1);
-                let problem = format!("is {count}, must be 1 to {}", CpuSet::MAX_CPUS);
-                return Err(MachineError::new(place, problem));
-            }
+        check_positive(index, &llcs)?;
+        let nr_llcs: u64 = llcs.iter().map(|(_, count)| u64::from(*count)).product();
+        for kind in package.kinds_of_cores() {
+            let cores = [
+                ("cores_per_llc", kind.cores_per_llc),
+                ("threads_per_core", kind.threads_per_core),
+                ("cores_per_cluster", kind.cores_per_cluster),
+            ];
+            check_positive(index, &cores)?;
+            // Five factors of at most 2^10 each.
+            nr_cpus += nr_llcs * u64::from(kind.cores_per_llc) * u64::from(kind.threads_per_core);
         }
-        // Five factors of at most 2^10 each.
-        nr_cpus += counts[..5].iter().map(|(_, count)| u64::from(*count)).product::<u64>();
     }
     if nr_cpus == 0 || nr_cpus > CpuSet::MAX_CPUS as u64 {
         let problem = format!("add up to {nr_cpus} CPUs, must be 1 to {}", CpuSet::MAX_CPUS);
         return Err(MachineError::new("[[package]]", problem));
     }
     Ok(())
+}
+
+fn check_positive(package: usize, counts: &[(&str, u32)]) -> Result<(), MachineError> {
+    let wrong = |count: u32| count == 0 || count as usize > CpuSet::MAX_CPUS;
+    match counts.iter().find(|(_, count)| wrong(*count)) {
+        None => Ok(()),
+        Some((field, count)) => {
+            let place = format!("[[package]] {}: {field}", package + 1);
+            let problem = format!("is {count}, must be 1 to {}", CpuSet::MAX_CPUS);
+            Err(MachineError::new(place, problem))
+        }
+    }
 }
 
 fn number_threads(cores: &[CoreThreads], numbering: &ThreadNumbering) -> Vec<Option<Place>> {

@@ -19,6 +19,7 @@ fn load_from(root: &Path) -> Result<Machine, MachineError> {
     let cpuinfo = cpuinfo(root);
     let vendor = Vendor::of(cpu_vendor(&cpuinfo).as_ref());
     let mut shape = read_shape(&sys)?;
+    read_preferences(&sys, &vendor, &mut shape);
     if vendor == Vendor::Intel {
         shape.split_llcs_at_nodes();
     }
@@ -115,8 +116,31 @@ fn read_place(
             .number(&format!("{dir}/cpu_capacity"))
             .filter(|capacity| (1..=CAPACITY_SCALE).contains(capacity))
             .unwrap_or(CAPACITY_SCALE),
+        speed: None,
         priority: None,
     })
+}
+
+/// The order of cores that the kernel hands to the scheduler, if it makes one: on Intel the highest
+/// performance that the firmware states for a core, where those differ (ITMT), on AMD the rank that
+/// amd-pstate reads, where it prefers cores at all.
+fn read_preferences(sys: &Sysfs, vendor: &Vendor, shape: &mut Shape) {
+    let file = match vendor {
+        Vendor::Intel => "acpi_cppc/highest_perf",
+        Vendor::Amd { .. } if sys.says("cpu/amd_pstate/prefcore", "enabled") => {
+            "cpufreq/amd_pstate_prefcore_ranking"
+        }
+        _ => return,
+    };
+    let preference = |cpu: usize| sys.number(&format!("cpu/cpu{cpu}/{file}"));
+    let online = |(cpu, place): (usize, &Option<Place>)| place.is_some().then_some(cpu);
+    let online: Vec<usize> = shape.cpus.iter().enumerate().filter_map(online).collect();
+    let all: Option<Vec<u32>> = online.iter().map(|cpu| preference(*cpu)).collect();
+    let Some(all) = all.filter(|all| all.iter().any(|other| *other != all[0])) else { return };
+    for (cpu, preference) in online.into_iter().zip(all) {
+        let priority = i32::try_from(preference).ok();
+        shape.cpus[cpu].iter_mut().for_each(|place| place.priority = priority);
+    }
 }
 
 /// For each cache level, the first CPU of those that share the CPU's cache.
@@ -163,6 +187,10 @@ impl Sysfs {
     fn first_cpu(&self, file: &str) -> Option<u32> {
         let list = self.cpu_list(file).ok()?;
         list.first().map(|cpu| cpu as u32)
+    }
+
+    fn says(&self, file: &str, word: &str) -> bool {
+        self.text(file).is_ok_and(|text| text.trim() == word)
     }
 
     fn number(&self, file: &str) -> Option<u32> {
@@ -288,6 +316,25 @@ mod tests {
         host.cpu(1, "cpu_capacity", "446");
         let machine = host.load().unwrap();
         assert_eq!((machine.cpus[0].capacity, machine.cpus[1].capacity), (1024, 446));
+    }
+
+    #[test]
+    fn preferences_are_read_where_the_kernel_uses_them() {
+        let host = Host::new();
+        let priorities =
+            || -> Vec<i32> { host.load().unwrap().cpus.iter().map(|cpu| cpu.priority).collect() };
+        let none: Vec<i32> = (0..8).map(|id| -id).collect();
+        for cpu in 0..8 {
+            host.cpu(cpu, "acpi_cppc/highest_perf", "66");
+            host.cpu(cpu, "cpufreq/amd_pstate_prefcore_ranking", &(200 + cpu).to_string());
+        }
+        assert_eq!(priorities(), none, "amd-pstate is not told to prefer cores");
+        host.sys("cpu/amd_pstate/prefcore", "enabled");
+        assert_eq!(priorities(), [200, 201, 202, 203, 204, 205, 206, 207]);
+        host.write("proc/cpuinfo", "vendor_id : GenuineIntel\n");
+        assert_eq!(priorities(), none, "all cores are alike");
+        host.cpu(7, "acpi_cppc/highest_perf", "39");
+        assert_eq!(priorities(), [66, 66, 66, 66, 66, 66, 66, 39]);
     }
 
     #[test]

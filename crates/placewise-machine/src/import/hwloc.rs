@@ -130,6 +130,7 @@ impl Dump {
             },
             package,
             capacity: capacity.map_or(CAPACITY_SCALE, |(_, capacity)| *capacity),
+            speed: None,
             priority: None,
         }
     }

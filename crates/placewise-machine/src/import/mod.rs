@@ -34,6 +34,8 @@ pub(crate) struct Place {
     pub node: u32,
     pub package: u32,
     pub capacity: u32,
+    /// None: what the capacity says.
+    pub speed: Option<u32>,
     /// None: no preference of the hardware.
     pub priority: Option<i32>,
 }
@@ -144,6 +146,7 @@ impl Shape {
                 node: nodes.of(place.node),
                 package: packages.of(place.package),
                 capacity: place.capacity,
+                speed: place.speed.unwrap_or(place.capacity),
                 priority: place.priority.unwrap_or(-(id as i32)),
             },
         });
@@ -267,6 +270,7 @@ impl Cpu {
             node: 0,
             package: 0,
             capacity: 0,
+            speed: 0,
             priority: 0,
         }
     }

@@ -105,6 +105,8 @@ fn check(result: Result<Machine, MachineError>) -> Result<(), TestCaseError> {
         package_name: "PKG",
         default_imbalance_pct: 117,
         numa_imbalance: NumaImbalanceRule::Eighth,
+        asym_packing_smt: false,
+        asym_capacity_spreads: false,
     };
     domains::build(&machine, &rules).map_or(Ok(()), |domains| check_domains(&machine, &domains))
 }

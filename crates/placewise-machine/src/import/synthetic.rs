@@ -156,6 +156,7 @@ fn shape(levels: &[Level]) -> Result<Shape, String> {
             node: object(node),
             package: object(package),
             capacity: CAPACITY_SCALE,
+            speed: None,
             priority: None,
         });
     }

@@ -144,6 +144,7 @@ impl TraceTopology {
                 node: self.node_of(id)?,
                 package: cpu.package,
                 capacity: cpu.capacity.unwrap_or(CAPACITY_SCALE),
+                speed: None,
                 priority: cpu.priority,
             });
         }
@@ -447,7 +448,10 @@ mod tests {
             let again = read(&topology.to_string()).unwrap();
             assert_eq!(again, topology, "{}", machine.name);
             let back = from_trace(&machine.name, &again).unwrap();
-            assert_eq!(back.cpus, cpus(&machine), "{}", machine.name);
+            // How fast a CPU is, the trace itself shows.
+            let told = |cpu: &Cpu| Cpu { speed: cpu.capacity, ..*cpu };
+            let expected: Vec<Cpu> = cpus(&machine).iter().map(told).collect();
+            assert_eq!(back.cpus, expected, "{}", machine.name);
             assert_eq!(back.node_distances, machine.node_distances);
             assert_eq!(back.node_reclaim_distance, machine.node_reclaim_distance);
             assert_eq!(back.costs.hz, machine.costs.hz);

@@ -132,7 +132,7 @@ impl Machine {
 
         let rq = &mut self.p.rq[cpu as usize];
         rq.capacity = 1024;
-        (rq.mru_head, rq.mru_tail) = (NO_TASK, NO_TASK);
+        (rq.mru_head, rq.mru_tail, rq.rt_head) = (NO_TASK, NO_TASK, NO_TASK);
         rq.idle_stamp = 1;
         rq.avg_idle = 1_000_000;
         rq.next_balance = NOW / TICK;

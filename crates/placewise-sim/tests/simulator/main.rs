@@ -15,4 +15,5 @@ mod properties;
 mod scheduling;
 mod streaming;
 mod trace;
+mod unlike;
 mod wakers;

@@ -3,7 +3,9 @@
 
 use placewise_machine::CpuSet;
 use placewise_policy::{kernel_names, patch_names};
-use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
+use placewise_workload::program::{
+    ChannelKind, FOREVER, Object, Op, Program, SchedPolicy, Workload,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -233,7 +235,7 @@ fn add(result: &mut Workload, main: &mut Vec<Op>, part: &Part) {
         }
         result.programs.push(Program {
             nice: part.nice,
-            idle_policy: part.idle_policy,
+            policy: if part.idle_policy { SchedPolicy::Idle } else { SchedPolicy::Other },
             cpus: part.pinned.then(|| CpuSet::first_n(COMMON_CPUS)),
             ..Program::new(format!("part{program}"), ops).with_footprint(part.footprint_kib)
         });

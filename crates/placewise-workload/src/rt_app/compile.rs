@@ -175,7 +175,7 @@ impl<'a> Compiler<'a> {
         self.ops.push(Op::Exit);
         Ok(Program {
             nice: self.task.nice,
-            idle_policy: self.task.idle_policy,
+            policy: self.task.policy,
             cpus: self.task.cpus,
             footprint_kib: FOOTPRINT_KIB,
             ..Program::new(&self.task.name, self.ops)

@@ -5,15 +5,15 @@
 
 use super::json::Node;
 use crate::WorkloadError;
-use crate::program::Nanos;
+use crate::program::{Nanos, SchedPolicy};
 
 /// What the section says.
 #[derive(Debug, Default)]
 pub(super) struct Global {
     /// `None` for -1, the default: until all tasks have ended.
     pub duration: Option<Nanos>,
-    /// SCHED_IDLE for tasks that name no policy.
-    pub idle_policy: bool,
+    /// For tasks that name none; a real-time one without its priority.
+    pub policy: SchedPolicy,
 }
 
 /// Output, calibration of the load loop, page locking, and the settings of events that are refused.
@@ -43,7 +43,7 @@ impl Global {
             let node = member.only(earlier)?;
             match key {
                 "duration" => global.duration = read_duration(node)?,
-                "default_policy" => global.idle_policy = read_policy(node)?,
+                "default_policy" => global.policy = read_policy(node)?,
                 "pi_enabled" => {
                     if node.boolean()? {
                         return Err(
@@ -71,11 +71,13 @@ fn read_duration(node: &Node) -> Result<Option<Nanos>, WorkloadError> {
     }
 }
 
-/// Whether a policy is SCHED_IDLE.
-pub(super) fn read_policy(node: &Node) -> Result<bool, WorkloadError> {
+/// A policy; the priority of a real-time one is a matter of another key.
+pub(super) fn read_policy(node: &Node) -> Result<SchedPolicy, WorkloadError> {
     match node.text()? {
-        "SCHED_OTHER" => Ok(false),
-        "SCHED_IDLE" => Ok(true),
-        _ => Err(node.wrong("only the fair class is modelled; expected SCHED_OTHER or SCHED_IDLE")),
+        "SCHED_OTHER" => Ok(SchedPolicy::Other),
+        "SCHED_IDLE" => Ok(SchedPolicy::Idle),
+        "SCHED_FIFO" => Ok(SchedPolicy::Fifo(0)),
+        "SCHED_RR" => Ok(SchedPolicy::RoundRobin(0)),
+        _ => Err(node.wrong("expected SCHED_OTHER, SCHED_IDLE, SCHED_FIFO or SCHED_RR")),
     }
 }

@@ -8,7 +8,7 @@ use super::event::{self, Event, LONGEST_US};
 use super::global::{Global, read_policy};
 use super::json::{Member, Node, Place};
 use crate::WorkloadError;
-use crate::program::{FOREVER, Nanos};
+use crate::program::{FOREVER, Nanos, SchedPolicy};
 
 /// A task object: `instances` tasks do the same.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(super) struct Task {
     pub instances: u32,
     /// Before the first phase.
     pub delay: Option<Nanos>,
-    pub idle_policy: bool,
+    pub policy: SchedPolicy,
+    /// Of SCHED_OTHER and SCHED_IDLE.
     pub nice: i8,
     pub cpus: Option<CpuSet>,
     /// How often all phases are gone through; [`FOREVER`] for -1.
@@ -64,11 +65,11 @@ const REFUSED: [(&str, &str); 14] = [
     ("nodes_membind", "memory binding is not modelled"),
     ("numa_nodes_membind", "memory binding is not modelled"),
     ("taskgroup", "task groups are not modelled"),
-    ("dl-runtime", "only the fair class is modelled"),
-    ("dl-period", "only the fair class is modelled"),
-    ("dl-deadline", "only the fair class is modelled"),
-    ("period", "only the fair class is modelled"),
-    ("deadline", "only the fair class is modelled"),
+    ("dl-runtime", "the deadline class is not modelled"),
+    ("dl-period", "the deadline class is not modelled"),
+    ("dl-deadline", "the deadline class is not modelled"),
+    ("period", "the deadline class is not modelled"),
+    ("deadline", "the deadline class is not modelled"),
     ("exec", "the format without events is not read"),
     ("lock_order", "the format without events is not read"),
     ("resources", "rt-app makes resources where events name them"),
@@ -84,13 +85,15 @@ fn read_task(member: &Member, global: &Global) -> Result<Task, WorkloadError> {
         name: member.key.clone(),
         instances: 1,
         delay: None,
-        idle_policy: global.idle_policy,
+        policy: SchedPolicy::Other,
         nice: 0,
         cpus: None,
         times: FOREVER,
         phases: Vec::new(),
     };
     let (properties, events) = split(node, |member| read_property(&mut task, member))?;
+    let policy = properties.get("policy").map_or(Ok(global.policy), |node| read_policy(node))?;
+    (task.policy, task.nice) = with_priority(policy, properties.get("priority").copied())?;
     match (properties.get("phases"), events.is_empty()) {
         (Some(phases), true) => task.phases = read_phases(phases)?,
         (Some(phases), false) => {
@@ -113,12 +116,31 @@ fn read_property(task: &mut Task, member: &Member) -> Result<(), WorkloadError> 
         }
         "loop" => task.times = read_times(node)?,
         "cpus" => task.cpus = Some(read_cpus(node)?),
-        "policy" => task.idle_policy = read_policy(node)?,
-        "priority" => task.nice = node.integer(-20..=19, "(the nice value)")? as i8,
-        "phases" => {}
+        "policy" | "priority" | "phases" => {}
         _ => return Err(unknown(member)),
     }
     Ok(())
+}
+
+/// A priority is a nice value where the policy has one; rt-app gives a real-time task 10 if it is
+/// not told.
+fn with_priority(
+    policy: SchedPolicy,
+    priority: Option<&Node>,
+) -> Result<(SchedPolicy, i8), WorkloadError> {
+    const RT_DEFAULT: i64 = 10;
+    let real_time = || match priority {
+        Some(node) => node.integer(1..=99, "(the real-time priority)"),
+        None => Ok(RT_DEFAULT),
+    };
+    match policy {
+        SchedPolicy::Fifo(_) => Ok((SchedPolicy::Fifo(real_time()? as u8), 0)),
+        SchedPolicy::RoundRobin(_) => Ok((SchedPolicy::RoundRobin(real_time()? as u8), 0)),
+        fair => match priority {
+            Some(node) => Ok((fair, node.integer(-20..=19, "(the nice value)")? as i8)),
+            None => Ok((fair, 0)),
+        },
+    }
 }
 
 fn read_phases(section: &Node) -> Result<Vec<Phase>, WorkloadError> {

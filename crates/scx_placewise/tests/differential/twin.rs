@@ -175,6 +175,7 @@ twins! {
     fn set_next_task(cpu: u32, task: u32, now: u64);
     fn put_prev_task(cpu: u32, now: u64);
     fn task_tick(cpu: u32, now: u64);
+    fn requeue_task_rt(task: u32);
     fn sample_avg_idle(cpu: u32, now: u64);
     fn copy_task(child: u32, parent: u32, cpu: u32);
     fn task_dead(task: u32);
