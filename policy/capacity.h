@@ -60,8 +60,8 @@ static inline void sum_child_capacities(struct state __arena *st,
 }
 
 /* Before a pass: what the destination's own group can do now. */
-verified_once void update_group_capacity(struct state __arena *st in_arena,
-					 const struct lb_env *env on_stack)
+static subprogram void update_group_capacity(struct state __arena *st,
+					     const struct lb_env *env)
 {
 	struct sched_group __arena *group = group_of(st, env->sd->local_group);
 	u64 now = jiffies(st, env->now);

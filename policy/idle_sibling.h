@@ -29,6 +29,14 @@ static inline u32 search_found(const struct idle_search *search, u32 cpu,
 	return cpu;
 }
 
+/* What a wakee needs has become less while it slept. */
+static subprogram void sync_entity_load_avg(struct state __arena *st,
+					    struct task __arena *p)
+{
+	if (p->avg.last_update_time)
+		sync_task_avg(p, task_cfs_rq(st, p));
+}
+
 /* Is the wakee's utilisation no more than 80 % of @cpu? */
 static inline bool wakee_fits(const struct wakeup *wakeup, u32 cpu)
 {
@@ -582,9 +590,8 @@ verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
 		.fallback = NO_CPU,
 	};
 
-	/* What the wakee needs has become less while it slept. */
-	if (st->root.asym_capacity && wakeup->wakee->avg.last_update_time)
-		sync_task_avg(wakeup->wakee, task_cfs_rq(st, wakeup->wakee));
+	if (st->root.asym_capacity)
+		sync_entity_load_avg(st, wakeup->wakee);
 	if (cpu_usable(wakeup, target) && asym_fits_cpu(wakeup, target))
 		return search_found(&search, target, SEARCH_TARGET);
 

@@ -76,7 +76,7 @@ static inline void rt_list_remove(struct state __arena *st,
 }
 
 /* @p gives way to those of its own priority: it yields, or its time is up. */
-verified_once void requeue_task_rt(struct state __arena *st in_arena, u32 task)
+static subprogram void requeue_task_rt(struct state __arena *st, u32 task)
 {
 	struct rq __arena *rq = cpu_rq(st, task_of(st, task)->cpu);
 
@@ -184,8 +184,8 @@ static inline bool rt_task_resists(struct state __arena *st, u32 cpu,
 }
 
 /* The CPU for an RT task that is woken, or created on @prev. */
-static inline u32 select_task_rq_rt(struct state __arena *st, u32 task,
-				    u32 prev, u32 this_cpu)
+static subprogram u32 select_task_rq_rt(struct state __arena *st, u32 task,
+					u32 prev, u32 this_cpu)
 {
 	const struct task __arena *p = task_of(st, task);
 	u32 target;

@@ -200,6 +200,8 @@ impl Generator {
         let online = m.p.root.online;
         let sum_exec_runtime = self.scaled(1 << 34);
         let pinned = self.chance(4);
+        let rt_priority =
+            if weight != 3 && self.chance(8) { self.pick(&[1, 50, 50, 99]) } else { 0 };
         let mut t = Task {
             avg: self.average(weight),
             exec_start: NOW - self.scaled(1 << 30),
@@ -225,6 +227,7 @@ impl Generator {
             hint: self.pick(&[0, 0, 1, 2, 4, 8, 5, 6, 9, 10]),
             eligible: self.chance(2).into(),
             throttled: self.chance(16).into(),
+            rt_priority,
             task_group: self.rng.random_range(0..=m.p.root.nr_task_groups),
             cpus_allowed: online,
             ..*m.task(task)
@@ -286,6 +289,15 @@ impl Generator {
             active_balance: self.chance(8).into(),
             tick_stopped: self.chance(4).into(),
             nohz_flags: self.rng.random_range(0..4),
+            avg_rt: self.average(1024),
+            clock_pelt: NOW - self.scaled(100_000_000),
+            clock_pelt_at: NOW - self.scaled(10_000_000),
+            lost_idle_time: self.scaled(10_000_000),
+            clock_rests: self.chance(2).into(),
+            rt_nr_running: 0,
+            rt_head: NO_TASK,
+            rt_runs: 0,
+            last_rt_cpu: self.rng.random_range(0..drawn.m.nr_cpus()),
             ..*drawn.m.rq(cpu)
         };
     }
@@ -314,8 +326,33 @@ impl Generator {
         m.p.group_rq[group as usize][cpu as usize] = rq;
     }
 
+    /// Puts an RT task before those of lower priority.
+    fn queue_rt(&mut self, m: &mut Machine, task: u32) {
+        let cpu = u32::from(m.task(task).cpu);
+        let priority = m.task(task).rt_priority;
+        let (mut before, mut after) = (NO_TASK, m.rq(cpu).rt_head);
+        while after != NO_TASK && m.task(after).rt_priority >= priority {
+            (before, after) = (after, m.task(after).mru_next);
+        }
+        let t = m.task(task);
+        (t.on_rq, t.mru_prev, t.mru_next) = (1, before, after);
+        match before {
+            NO_TASK => m.rq(cpu).rt_head = task,
+            _ => m.task(before).mru_next = task,
+        }
+        if after != NO_TASK {
+            m.task(after).mru_prev = task;
+        }
+        let rq = m.rq(cpu);
+        (rq.nr_running, rq.rt_nr_running) = (rq.nr_running + 1, rq.rt_nr_running + 1);
+        m.p.root.rt_seen = 1;
+    }
+
     /// Puts a task at the tail of the list of its CPU, perhaps as a delayed one.
     fn queue(&mut self, m: &mut Machine, task: u32) {
+        if m.task(task).rt_priority != 0 {
+            return self.queue_rt(m, task);
+        }
         let delayed = self.chance(6);
         let cpu = u32::from(m.task(task).cpu);
         let tail = m.rq(cpu).mru_tail;
@@ -357,9 +394,13 @@ impl Generator {
         }
     }
 
-    /// The head of the list runs, unless the CPU has not switched to it yet.
+    /// The head of a list runs, unless the CPU has not switched to it yet.
     fn draw_current(&mut self, m: &mut Machine, cpu: u32) {
-        let head = m.rq(cpu).mru_head;
+        let (rt_head, head) = (m.rq(cpu).rt_head, m.rq(cpu).mru_head);
+        if rt_head != NO_TASK && !self.chance(8) {
+            (m.rq(cpu).curr, m.rq(cpu).rt_runs) = (rt_head, 1);
+            return;
+        }
         if head != NO_TASK && m.task(head).delayed == 0 && !self.chance(8) {
             m.rq(cpu).curr = head;
         }
@@ -389,7 +430,9 @@ impl Generator {
         }
         for group in 0..m.p.root.nr_groups as usize {
             m.p.group[group].imbalance = self.chance(16).into();
+            m.p.group[group].next_update = NOW / TICK + 4 - self.scaled(8);
         }
+        m.p.root.rt_seen |= u32::from(self.chance(4));
         m.p.root.overload = self.rng.random_range(0..2);
         m.p.root.serialize_busy = self.chance(8).into();
         m.p.root.random = self.rng.random();

@@ -246,7 +246,12 @@ fn queues_change_alike() {
         let later = now + generator.rng.random_range(0..50_000_000);
         p.update_curr(cpu, later);
         p.task_tick(cpu, later);
+        let rt = p.task[task as usize].rt_priority != 0;
+        if rt {
+            p.requeue_task_rt(task);
+        }
         match generator.pick(&[0, 1, 2]) {
+            0 if rt => p.dequeue_task(task, DEQUEUE_SLEEP, later),
             0 => p.delay_dequeue(task, later),
             1 => p.dequeue_task(task, DEQUEUE_SLEEP, later),
             _ => {
