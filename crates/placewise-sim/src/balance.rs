@@ -204,9 +204,12 @@ impl Engine<'_> {
 
     fn detach(&mut self, by: u32, task: u32, to: u32) {
         let from = u32::from(self.policy.task[task as usize].cpu);
-        let current = self.running_fair(from);
         self.add_wait(from, task);
-        self.run_queues[from as usize].dequeue(&mut self.entities, current, task, Dequeue::Balance);
+        if !self.is_rt(task) {
+            let current = self.running_fair(from);
+            let queue = &mut self.run_queues[from as usize];
+            queue.dequeue(&mut self.entities, current, task, Dequeue::Balance);
+        }
         self.policy.dequeue_task(task, DEQUEUE_MIGRATE, self.now);
         self.weigh_groups(from, task);
         self.policy.set_task_cpu(task, to);

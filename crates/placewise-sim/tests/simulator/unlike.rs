@@ -130,7 +130,7 @@ fn an_rt_task_is_woken_beside_a_more_important_one() {
     };
     let first = on("0", task("first", 10 * MS).with_policy(SchedPolicy::Fifo(60)));
     let second = task("second", 20 * MS).with_policy(SchedPolicy::Fifo(50));
-    let workload = main_beside(vec![first, second], 1, 200);
+    let workload = programs(vec![main_of(2), first, second], 200);
     let setup = Setup::new(TWO_CPUS, "v6.0", "baseline", workload);
     let (_, trace) = setup.traced();
     setup.checked(1);
@@ -145,8 +145,8 @@ fn first_to_end(first: SchedPolicy, second: SchedPolicy) -> String {
         ops.extend([Op::Run { ns: MS }, Op::Repeat { counter: 0, times: 250, to: 1 }, Op::Exit]);
         Program::new(name, ops).with_policy(policy)
     };
-    let tasks = vec![task("first", 10 * MS, first), task("second", 20 * MS, second)];
-    let workload = main_beside(tasks, 1, 2_000);
+    let all = vec![main_of(2), task("first", 10 * MS, first), task("second", 20 * MS, second)];
+    let workload = programs(all, 2_000);
     let setup = Setup::new("pack:1 l3:1 core:1 pu:1", "v6.0", "baseline", workload);
     setup.checked(5);
     let (_, trace) = setup.traced();
