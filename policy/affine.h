@@ -6,8 +6,9 @@
  * First the idle test, whose clauses and their order are what most patches
  * changed, then the comparison of loads, read as last stored. v3.10 had one
  * comparison, of what is queued. Covers v3.10 to v7.3 and the short task
- * variants. Limit: in v3.10 a task of a task group counts for its own weight,
- * not for its share of the group's.
+ * variants. Limits: in v3.10 a task of a task group counts for its own weight,
+ * not for its share of the group's; v4.15 and v5.3 compared the load of what is
+ * queued, which here contains what sleepers left behind, as in later kernels.
  */
 #ifndef PLACEWISE_AFFINE_H
 #define PLACEWISE_AFFINE_H
