@@ -87,7 +87,8 @@ pub struct CompareArgs {
     #[arg(long, requires = "trace")]
     trace_decisions: bool,
 
-    /// Add the figures that say why: wakeups by domain level, migrations, wait time, idle time
+    /// Add the figures that say why: wakeups by domain level, migrations, wait time, idle time, and
+    /// what load balancing did
     #[arg(long)]
     stats: bool,
 }
