@@ -80,6 +80,15 @@ static inline void note_pinned(struct state __arena *st, struct lb_env *env,
 	env->new_dst_cpu = other_dst_cpu(st, env, p);
 }
 
+/* A throttled task stays, and none goes where it would be throttled. */
+static inline bool throttled_lb_pair(struct state __arena *st,
+				     const struct lb_env *env,
+				     const struct task __arena *p)
+{
+	return throttled_hierarchy(st, p->task_group, env->src_cpu) ||
+	       throttled_hierarchy(st, p->task_group, env->dst_cpu);
+}
+
 verified_once bool can_migrate_task(struct state __arena *st in_arena,
 				    struct lb_env *env on_stack, u32 task)
 {
@@ -93,7 +102,7 @@ verified_once bool can_migrate_task(struct state __arena *st in_arena,
 			return false;
 	}
 	came_to(env, LB_ALL_PINNED);
-	if (p->throttled || p->per_cpu_kthread)
+	if (throttled_lb_pair(st, env, p) || p->per_cpu_kthread)
 		return false;
 	if (!task_allowed(p, env->dst_cpu)) {
 		note_pinned(st, env, p);

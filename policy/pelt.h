@@ -156,17 +156,33 @@ static inline void switch_clock_pelt(struct state __arena *st, u32 cpu,
 		rq->clock_pelt = now;
 }
 
+/*
+ * The clock of the averages of a task group's queue and of what is in it: it
+ * stands still while they are throttled.
+ */
+static inline u64 cfs_rq_clock(struct state __arena *st, u32 group, u32 cpu,
+			       u64 now)
+{
+	const struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	u64 clock = rq_clock_pelt(st, cpu, now);
+
+	if (group == ROOT_TASK_GROUP)
+		return clock;
+	return (rq->throttle_count ? rq->throttled_clock : clock) -
+	       rq->throttled_time;
+}
+
 /* A task: runnable while queued and not delayed, running while current. */
 static inline void update_task_avg(struct state __arena *st, u32 task,
 				   struct task __arena *p, u64 now)
 {
+	u64 clock = cfs_rq_clock(st, p->task_group, p->cpu, now);
 	bool running = cpu_rq(st, p->cpu)->curr == task;
 	bool runnable = p->on_rq && !p->delayed;
 
 	if (!p->avg.last_update_time)
 		return;
-	now = rq_clock_pelt(st, p->cpu, now);
-	if (update_load_sum(&p->avg, now, p->on_rq, runnable, running)) {
+	if (update_load_sum(&p->avg, clock, p->on_rq, runnable, running)) {
 		update_load_avg(&p->avg, p->weight);
 		p->util_changed = true;
 	}

@@ -185,12 +185,13 @@ static inline void update_all_avgs(struct state __arena *st, u32 task,
 		update_entities(st, p, now);
 }
 
-static inline void add_nr_running(struct state __arena *st, u32 cpu)
+static inline void add_nr_running(struct state __arena *st, u32 cpu, u32 count)
 {
 	struct rq __arena *rq = cpu_rq(st, cpu);
+	u32 before = rq->nr_running;
 
-	rq->nr_running++;
-	if (rq->nr_running == 2)
+	rq->nr_running += count;
+	if (before < 2 && rq->nr_running >= 2)
 		st->root.overload = 1;
 }
 
@@ -203,8 +204,30 @@ static inline void enqueue_task_rt(struct state __arena *st, u32 task)
 	p->on_rq = true;
 	rt_list_add(st, rq, task);
 	rq->rt_nr_running++;
-	add_nr_running(st, p->cpu);
+	add_nr_running(st, p->cpu, 1);
 	update_idle(st, p->cpu);
+}
+
+/* Where @p was put on a queue, or left it: the entities above, and the CPU's count. */
+static inline void enqueue_above(struct state __arena *st,
+				 const struct task __arena *p, u64 now)
+{
+	struct group_counts counts = task_counts(p, p->delayed);
+
+	if (p->task_group == ROOT_TASK_GROUP ||
+	    enqueue_entities(st, p->task_group, p->cpu, &counts, now))
+		add_nr_running(st, p->cpu, 1);
+}
+
+static inline void dequeue_above(struct state __arena *st,
+				 const struct task __arena *p, bool delayed,
+				 u64 now)
+{
+	struct group_counts counts = task_counts(p, delayed);
+
+	if (p->task_group == ROOT_TASK_GROUP ||
+	    dequeue_entities(st, p->task_group, p->cpu, &counts, now))
+		cpu_rq(st, p->cpu)->nr_running--;
 }
 
 /* Put @p on the run queue of the CPU it belongs to. */
@@ -235,12 +258,10 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 	cfs->load_weight += p->weight;
 	cfs->h_nr_queued++;
 	cfs->h_nr_idle += p->idle_policy;
-	if (p->task_group != ROOT_TASK_GROUP)
-		enqueue_entities(st, p, now);
+	enqueue_above(st, p, now);
 	mru_add_head(st, rq, task, p);
 	if (flags & ENQUEUE_MIGRATED && st->profile.exec_start_reset_at_enqueue)
 		p->exec_start = 0;
-	add_nr_running(st, p->cpu);
 	update_idle(st, p->cpu);
 }
 
@@ -295,12 +316,49 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	cfs->h_nr_queued--;
 	cfs->h_nr_idle -= p->idle_policy;
 	mru_remove(st, rq, p);
-	rq->nr_running--;
 	if (flags & DEQUEUE_MIGRATE)
 		detach_task_avg(p, cfs);
-	if (p->task_group != ROOT_TASK_GROUP)
-		dequeue_entities(st, p, delayed, now);
+	dequeue_above(st, p, delayed, now);
 	update_idle(st, p->cpu);
+}
+
+/*
+ * @group is out of runtime on @cpu: its tasks stay in it, and it leaves the run
+ * queue.
+ */
+static inline void throttle_cfs_rq(struct state __arena *st, u32 group, u32 cpu,
+				   u64 now)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	struct group_counts counts = all_counts(&rq->cfs);
+
+	if (group == ROOT_TASK_GROUP || rq->throttled)
+		return;
+	set_clock(st, now);
+	rq->throttled = true;
+	stop_group_clocks(st, group, cpu, true, now);
+	if (dequeue_entities(st, group, cpu, &counts, now))
+		cpu_rq(st, cpu)->nr_running -= counts.queued;
+	update_idle(st, cpu);
+}
+
+/* It has got some: it is back, if it has tasks. */
+static inline void unthrottle_cfs_rq(struct state __arena *st, u32 group,
+				     u32 cpu, u64 now)
+{
+	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+	struct group_counts counts = all_counts(&rq->cfs);
+
+	if (group == ROOT_TASK_GROUP || !rq->throttled)
+		return;
+	set_clock(st, now);
+	rq->throttled = false;
+	stop_group_clocks(st, group, cpu, false, now);
+	if (!rq->cfs.load_weight)
+		return;
+	if (enqueue_entities(st, group, cpu, &counts, now))
+		add_nr_running(st, cpu, counts.queued);
+	update_idle(st, cpu);
 }
 
 /* @p sleeps, but stays queued until it would be picked (delayed dequeue). */

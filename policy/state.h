@@ -90,9 +90,8 @@ struct task {
 	u8 exiting;
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
-	u8 throttled;
 	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
-	u8 reserved[3];
+	u8 reserved[4];
 	u32 task_group;
 
 	struct cpumask cpus_allowed;
@@ -138,7 +137,10 @@ struct group_rq {
 	u32 weight;	   /* of the entity; 0 = it was never queued */
 	u32 runnable; /* tasks in it that could run, when one last came or went */
 	u32 on_rq;    /* the entity is queued */
-	u32 reserved;
+	u16 throttled; /* out of runtime: its tasks wait, but the entity does not */
+	u16 throttle_count; /* so many are throttled of it and the groups above */
+	u64 throttled_clock; /* ns; since when its averages stand still, if they do */
+	u64 throttled_time; /* ns; how long they had stood still before */
 };
 
 /* What never changes about a CPU between two rebuilds of the topology. */
@@ -257,7 +259,7 @@ enum lb_reason {
 	LB_NO_BUSIEST_GROUP, /* the groups are balanced */
 	LB_NO_BUSIEST_QUEUE, /* no queue of the busiest group qualifies */
 	LB_INELIGIBLE, /* asleep with delayed dequeue, or ahead of its share */
-	LB_ALL_PINNED, /* may not run here, or is throttled */
+	LB_ALL_PINNED, /* may not run here, or is throttled here or there */
 	LB_HINTED,     /* its wakeup hint holds it in its LLC */
 	LB_RUNNING,    /* the source's only task, or it is current there */
 	LB_HOT,	       /* ran there less than migration_cost ago */
@@ -521,6 +523,14 @@ static inline struct cfs_rq __arena *task_cfs_rq(struct state __arena *st,
 						 const struct task __arena *p)
 {
 	return cfs_rq_of(st, p->task_group, p->cpu);
+}
+
+/* Can no task of @group run on @cpu for want of runtime? */
+static inline bool throttled_hierarchy(struct state __arena *st, u32 group,
+				       u32 cpu)
+{
+	return group != ROOT_TASK_GROUP &&
+	       group_rq_of(st, group, cpu)->throttle_count;
 }
 
 static inline bool cpus_share_cache(struct state __arena *st, u32 a, u32 b)

@@ -16,7 +16,13 @@
  * The functions here begin above the queue of a task: for a task in the root
  * group they do nothing.
  *
- * Limits: a task stays in its group; no bandwidth limits, no SCHED_IDLE groups.
+ * A group that is out of runtime is throttled where it would run: its entity
+ * leaves, with all its tasks, and its averages and those below it stand still.
+ * What comes to the group meanwhile waits in it.
+ *
+ * Limits: a task stays in its group; no SCHED_IDLE groups. Groups are throttled
+ * as a whole in all kernels, where v6.18 takes their tasks off one by one, once
+ * they return to user space.
  * An entity leaves with its last task, and is never delayed itself. A switch
  * between two tasks of one group updates all levels, not only those below the
  * one they share. v7.3's flat queue and its weights are not modelled.
@@ -55,7 +61,7 @@ verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
 		return update_root_cfs_rq_avg(st, cpu, now);
 	return update_cfs_rq_avg(st, cfs_rq_of(st, group, cpu),
 				 task_group_runs(st, group, cpu),
-				 rq_clock_pelt(st, cpu, now));
+				 cfs_rq_clock(st, group, cpu, now));
 }
 
 /*
@@ -243,8 +249,9 @@ verified_once bool update_entity_avg(struct state __arena *st in_arena,
 	bool changed;
 
 	if (rq->avg.last_update_time &&
-	    update_load_sum(&rq->avg, rq_clock_pelt(st, cpu, now), rq->on_rq,
-			    rq->runnable, task_group_runs(st, group, cpu)))
+	    update_load_sum(&rq->avg, cfs_rq_clock(st, parent, cpu, now),
+			    rq->on_rq, rq->runnable,
+			    task_group_runs(st, group, cpu)))
 		update_load_avg(&rq->avg, rq->weight);
 	changed = update_group_cfs_rq_avg(st, parent, cpu, now);
 	/* As if it had been attached, without any load, when the cgroup was made. */
@@ -289,58 +296,99 @@ static subprogram void tick_entities(struct state __arena *st,
 	}
 }
 
-/* @p was put on its queue: the entities above it are queued, where they were not. */
-static subprogram void enqueue_entities(struct state __arena *st,
-					const struct task __arena *p, u64 now)
+/* What comes to a queue or leaves it: a task, or all tasks of a group. */
+struct group_counts {
+	u32 queued;
+	u32 delayed;
+	u32 idle; /* SCHED_IDLE */
+};
+
+static inline struct group_counts task_counts(const struct task __arena *p,
+					      bool delayed)
 {
-	u32 group = p->task_group;
+	return (struct group_counts){
+		.queued = 1,
+		.delayed = delayed,
+		.idle = p->idle_policy,
+	};
+}
+
+static inline struct group_counts all_counts(const struct cfs_rq __arena *cfs)
+{
+	return (struct group_counts){
+		.queued = cfs->h_nr_queued,
+		.delayed = cfs->h_nr_delayed,
+		.idle = cfs->h_nr_idle,
+	};
+}
+
+/*
+ * Something was put on the queue of @group: the entities above it are queued,
+ * where they were not. False if one is throttled: then the CPU has no more to
+ * run than before.
+ */
+static subprogram bool enqueue_entities(struct state __arena *st, u32 group,
+					u32 cpu,
+					const struct group_counts *counts,
+					u64 now)
+{
 	u32 level;
 
-	update_tg_load_avg(st, group, p->cpu, now);
+	update_tg_load_avg(st, group, cpu, now);
 	for_each_task_group(st, group, level) {
-		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
+		struct group_rq __arena *rq = group_rq_of(st, group, cpu);
 		u32 parent = task_group_of(st, group)->parent;
-		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
+		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, cpu);
 
+		if (rq->throttled)
+			return false;
 		if (!rq->weight)
 			rq->weight = NICE_0_LOAD;
-		update_entity_avg(st, group, p->cpu, now);
+		update_entity_avg(st, group, cpu, now);
 		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
-		update_cfs_group(st, group, p->cpu);
+		update_cfs_group(st, group, cpu);
 		if (!rq->on_rq)
 			cfs->load_weight += rq->weight;
 		rq->on_rq = true;
-		cfs->h_nr_queued++;
-		cfs->h_nr_idle += p->idle_policy;
-		cfs->h_nr_delayed += p->delayed;
+		cfs->h_nr_queued += counts->queued;
+		cfs->h_nr_idle += counts->idle;
+		cfs->h_nr_delayed += counts->delayed;
 	}
+	return true;
 }
 
-/* @p has left its queue, and was delayed there or not: entities without tasks leave theirs. */
-static subprogram void dequeue_entities(struct state __arena *st,
-					const struct task __arena *p,
-					bool delayed, u64 now)
+/*
+ * Something has left the queue of @group, or is throttled with it: entities
+ * without tasks that could run leave theirs. False if one above was throttled
+ * before: then the CPU loses nothing.
+ */
+static subprogram bool dequeue_entities(struct state __arena *st, u32 group,
+					u32 cpu,
+					const struct group_counts *counts,
+					u64 now)
 {
-	u32 group = p->task_group;
 	u32 level;
 
-	update_tg_load_avg(st, group, p->cpu, now);
+	update_tg_load_avg(st, group, cpu, now);
 	for_each_task_group(st, group, level) {
-		struct group_rq __arena *rq = group_rq_of(st, group, p->cpu);
+		struct group_rq __arena *rq = group_rq_of(st, group, cpu);
 		u32 parent = task_group_of(st, group)->parent;
-		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, p->cpu);
+		struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, cpu);
 
-		update_entity_avg(st, group, p->cpu, now);
+		if (!rq->on_rq)
+			return false;
+		update_entity_avg(st, group, cpu, now);
 		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
-		if (rq->on_rq && !rq->cfs.load_weight) {
+		if (rq->throttled || !rq->cfs.load_weight) {
 			cfs->load_weight -= rq->weight;
 			rq->on_rq = false;
 		}
-		update_cfs_group(st, group, p->cpu);
-		cfs->h_nr_queued--;
-		cfs->h_nr_idle -= p->idle_policy;
-		cfs->h_nr_delayed -= delayed;
+		update_cfs_group(st, group, cpu);
+		cfs->h_nr_queued -= counts->queued;
+		cfs->h_nr_idle -= counts->idle;
+		cfs->h_nr_delayed -= counts->delayed;
 	}
+	return true;
 }
 
 /* @p, which stays where it is, begins or ceases to be delayed. */
@@ -353,7 +401,42 @@ static subprogram void count_delayed(struct state __arena *st,
 	for_each_task_group(st, group, level) {
 		u32 parent = task_group_of(st, group)->parent;
 
+		if (group_rq_of(st, group, p->cpu)->throttled)
+			return;
 		cfs_rq_of(st, parent, p->cpu)->h_nr_delayed += change;
+	}
+}
+
+/* Is @group the other one, or below it? */
+static inline bool group_is_within(struct state __arena *st, u32 group,
+				   u32 other)
+{
+	u32 level;
+
+	for (level = opaque(0);
+	     group > other && level < NR_TASK_GROUP_LEVELS && can_loop; level++)
+		group = task_group_of(st, group)->parent;
+	return group == other;
+}
+
+/* The averages of @group and of those below stand still from now on, or go on. */
+static subprogram void stop_group_clocks(struct state __arena *st, u32 group,
+					 u32 cpu, bool stop, u64 now)
+{
+	u64 clock = rq_clock_pelt(st, cpu, now);
+	u32 below;
+
+	for (below = group; below < NR_TASK_GROUPS &&
+			    below <= st->root.nr_task_groups && can_loop;
+	     below++) {
+		struct group_rq __arena *rq = group_rq_of(st, below, cpu);
+
+		if (!group_is_within(st, below, group))
+			continue;
+		if (stop && !rq->throttle_count++)
+			rq->throttled_clock = clock;
+		if (!stop && !--rq->throttle_count)
+			rq->throttled_time += clock - rq->throttled_clock;
 	}
 }
 

@@ -237,6 +237,16 @@ u32 placewise_create_task_group(struct state *st, u32 parent, u32 shares)
 	return create_task_group(st, parent, shares);
 }
 
+void placewise_throttle_cfs_rq(struct state *st, u32 group, u32 cpu, u64 now)
+{
+	throttle_cfs_rq(st, group, cpu, now);
+}
+
+void placewise_unthrottle_cfs_rq(struct state *st, u32 group, u32 cpu, u64 now)
+{
+	unthrottle_cfs_rq(st, group, cpu, now);
+}
+
 void placewise_join_task_group(struct state *st, u32 task, u32 group)
 {
 	join_task_group(st, task, group);

@@ -159,6 +159,10 @@ entry_points! {
     fn create_task_group(parent: u32, shares: u32) -> u32;
     /// Puts a task that is attached nowhere yet into a cgroup.
     fn join_task_group(task: u32, group: u32);
+    /// A cgroup is out of runtime on `cpu`, where none of its tasks is current: it leaves.
+    fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
+    /// It has got some, and is back.
+    fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
     /// The load that a task adds to its CPU: its share of the hierarchy.
     fn task_h_load(task: u32) -> u64;
     /// How much of `cpu` is used, of its capacity.

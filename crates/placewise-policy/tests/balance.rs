@@ -897,7 +897,7 @@ fn pushes(profile: Profile, failed: u32, kind: u32) -> (bool, Machine) {
     // The imbalance is of one kind or the other, and nothing can be detached.
     m.queue_each(4..8, if kind == MIGRATE_TASK { 1 } else { 2 });
     let tasks: Vec<u32> = (FIRST_TASK..FIRST_TASK + 8).collect();
-    tasks.iter().for_each(|&task| m.task(task).throttled = 1);
+    tasks.iter().for_each(|&task| m.task(task).per_cpu_kthread = 1);
     m.sd(0, TOP).nr_balance_failed = failed;
     m.sd(0, TOP).balance_interval = 12;
     let result = m.balance(0, TOP, CPU_IDLE);
@@ -922,7 +922,7 @@ fn a_level_that_keeps_failing_asks_for_a_push() {
 #[test]
 fn a_push_without_tasks_to_count_depends_on_the_profile() {
     let any_type = Profile { active_balance_any_type: true, ..V6_0 };
-    // Utilisation is to move, and every task is throttled, so affinity does not matter.
+    // Utilisation is to move, and every task is a per-CPU kthread, so affinity does not matter.
     let (_, mut m) = pushes(V6_0, 9, MIGRATE_UTIL);
     assert!(imbalance(&mut m, TOP, CPU_IDLE, MIGRATE_UTIL) > 0);
     let attempt = |profile| {

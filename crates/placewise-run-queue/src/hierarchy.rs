@@ -11,6 +11,9 @@
 //! itself. A pick goes down from the root; two tasks compare where the groups
 //! they are in meet.
 //!
+//! The entity of a task group that is throttled is not queued; its tasks wait
+//! below it until it is back.
+//!
 //! Limits: an entity leaves with the group's last task and is never delayed
 //! itself. Flat queues (v7.3) are not modelled.
 
@@ -36,6 +39,7 @@ struct Groups {
     entities: Vec<Entity>,
     parents: Vec<u32>,
     queued: Vec<bool>,
+    throttled: Vec<bool>,
 }
 
 /// Tasks and task groups by their numbers.
@@ -119,6 +123,17 @@ impl Groups {
         path
     }
 
+    /// The entities from that of `group` up, each with the queue it competes in.
+    fn above(&self, group: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+        self.path(0, group).above(group)
+    }
+
+    /// Is it throttled, or is a group that it is in?
+    fn waits_for_runtime(&self, group: u32) -> bool {
+        self.throttled[group as usize]
+            || self.above(group).any(|(above, _)| self.throttled[above as usize])
+    }
+
     /// Is `group` the other one, or below it?
     fn is_within(&self, group: u32, other: u32) -> bool {
         group == other || self.path(0, group).entity_in(other).is_some()
@@ -140,6 +155,7 @@ impl Hierarchy {
                 entities: vec![entity; count],
                 parents: std::iter::once(ROOT).chain(parents.iter().copied()).collect(),
                 queued: vec![false; count],
+                throttled: vec![false; count],
             },
             previous: ROOT,
         }
@@ -167,7 +183,9 @@ impl Hierarchy {
     }
 
     pub fn waiting_tasks(&self) -> usize {
-        let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
+        let queues = self.queues.iter().zip(0..);
+        let queues = queues.filter(|&(_, group)| !self.groups.waits_for_runtime(group));
+        let waiting = queues.flat_map(|(queue, _)| queue.waiting().iter());
         waiting.filter(|waiting| waiting.task & GROUP == 0).count()
     }
 
@@ -229,10 +247,72 @@ impl Hierarchy {
             let why = if entity == task { why } else { Enqueue::Wakeup };
             let (queue, mut members) = self.parts(tasks, at);
             queue.enqueue(&mut members, current_in(&current, at), entity, why);
-            if std::mem::replace(&mut self.groups.queued[at as usize], true) {
+            if self.groups.throttled[at as usize]
+                || std::mem::replace(&mut self.groups.queued[at as usize], true)
+            {
                 break;
             }
         }
+    }
+
+    /// A task group leaves with all its tasks, none of which is current.
+    pub fn throttle(&mut self, tasks: &mut [Entity], current: Option<u32>, group: u32) {
+        self.groups.throttled[group as usize] = true;
+        if self.groups.queued[group as usize] {
+            let currents = self.path_of(tasks, current);
+            self.dequeue_group(tasks, &currents, &currents, group);
+        }
+    }
+
+    /// It is back, if it has tasks.
+    pub fn unthrottle(&mut self, tasks: &mut [Entity], current: Option<u32>, group: u32) {
+        self.groups.throttled[group as usize] = false;
+        if self.queues[group as usize].waiting().is_empty() {
+            return;
+        }
+        let currents = self.path_of(tasks, current);
+        let mut below = group;
+        for (at, entity) in self.groups.above(group) {
+            if self.groups.throttled[below as usize]
+                || std::mem::replace(&mut self.groups.queued[below as usize], true)
+            {
+                break;
+            }
+            let (queue, mut members) = self.parts(tasks, at);
+            queue.enqueue(&mut members, current_in(&currents, at), entity, Enqueue::Wakeup);
+            below = at;
+        }
+    }
+
+    /// The entity of a task group leaves, and those above it that are left without tasks: none that
+    /// waits, and none that is `running`, which is not so of a current task that is leaving. Answers
+    /// with the first group that stays.
+    fn dequeue_group(
+        &mut self,
+        tasks: &mut [Entity],
+        currents: &Option<Path>,
+        running: &Option<Path>,
+        group: u32,
+    ) -> u32 {
+        let mut group = group;
+        for (at, entity) in self.groups.above(group) {
+            let (queue, mut members) = self.parts(tasks, at);
+            queue.dequeue(&mut members, current_in(currents, at), entity, Dequeue::Sleep);
+            self.groups.queued[group as usize] = false;
+            self.groups.entities[group as usize].ran = 0;
+            group = at;
+            if !self.is_left_empty(running, group) {
+                break;
+            }
+        }
+        group
+    }
+
+    /// Has the group no tasks any more, but an entity that is queued?
+    fn is_left_empty(&self, running: &Option<Path>, group: u32) -> bool {
+        self.groups.queued[group as usize]
+            && current_in(running, group).is_none()
+            && self.queues[group as usize].waiting().is_empty()
     }
 
     pub fn dequeue(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
@@ -255,22 +335,17 @@ impl Hierarchy {
         task: u32,
         sleeps: bool,
     ) {
-        let currents = self.path_of(tasks, current);
         let was_current = current == Some(task);
+        let currents = self.path_of(tasks, current);
+        let running = currents.filter(|_| !was_current);
         let mut group = tasks[task as usize].group;
-        let path = self.path(tasks, task);
-        for (at, entity) in path.above(group) {
-            let runs = !was_current && current_in(&currents, group).is_some();
-            if runs || !self.queues[group as usize].waiting().is_empty() {
+        if self.is_left_empty(&running, group) {
+            group = self.dequeue_group(tasks, &currents, &running, group);
+        }
+        for (at, entity) in self.groups.above(group) {
+            if !self.groups.queued[(entity & !GROUP) as usize] {
                 break;
             }
-            let (queue, mut members) = self.parts(tasks, at);
-            queue.dequeue(&mut members, current_in(&currents, at), entity, Dequeue::Sleep);
-            self.groups.queued[group as usize] = false;
-            self.groups.entities[group as usize].ran = 0;
-            group = at;
-        }
-        for (at, entity) in path.above(group) {
             let (queue, members) = self.parts(tasks, at);
             if was_current {
                 queue.put_back(&members, entity);

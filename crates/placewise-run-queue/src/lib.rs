@@ -313,7 +313,7 @@ impl RunQueue {
         RunQueue(Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents))))
     }
 
-    /// Tasks that wait.
+    /// Tasks that wait for the CPU, and not for runtime.
     pub fn len(&self) -> usize {
         levels!(&self.0, queue => queue.waiting_tasks())
     }
@@ -322,7 +322,7 @@ impl RunQueue {
         self.len() == 0
     }
 
-    /// The tasks that wait, in no order.
+    /// The tasks that wait, for whatever, in no order.
     pub fn tasks(&self) -> Vec<u32> {
         levels!(&self.0, queue => queue.tasks())
     }
@@ -417,6 +417,20 @@ impl RunQueue {
     /// A delayed task leaves because it was picked; its lag is not positive.
     pub fn finish_delayed(&mut self, entities: &mut [Entity], task: u32) {
         levels!(&mut self.0, queue => queue.finish_delayed(entities, task))
+    }
+
+    /// A task group is out of runtime: it leaves with all its tasks, none of which is current.
+    pub fn throttle(&mut self, entities: &mut [Entity], current: Option<u32>, group: u32) {
+        if let Levels::Many(queue) = &mut self.0 {
+            queue.throttle(entities, current, group);
+        }
+    }
+
+    /// It has got some: it is back, if it has tasks.
+    pub fn unthrottle(&mut self, entities: &mut [Entity], current: Option<u32>, group: u32) {
+        if let Levels::Many(queue) = &mut self.0 {
+            queue.unthrottle(entities, current, group);
+        }
     }
 
     /// The entity of a task group has another weight here from now on.

@@ -210,8 +210,7 @@ impl Engine<'_> {
             let queue = &mut self.run_queues[from as usize];
             queue.dequeue(&mut self.entities, current, task, Dequeue::Balance);
         }
-        self.policy.dequeue_task(task, DEQUEUE_MIGRATE, self.now);
-        self.weigh_groups(from, task);
+        self.dequeued(from, task, DEQUEUE_MIGRATE);
         self.policy.set_task_cpu(task, to);
         self.tasks[task as usize].statistics.migrations += 1;
         self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate {

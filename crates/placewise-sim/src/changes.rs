@@ -74,7 +74,7 @@ impl Engine<'_> {
             Setting::Offline { cpu } => self.set_online(cpu, false)?,
             Setting::Online { cpu } => self.set_online(cpu, true)?,
             Setting::Cpuset { cgroup, cpus } => self.set_cpuset(task_group(Some(cgroup)), cpus),
-            Setting::Quota { .. } => {}
+            Setting::Quota { cgroup, quota } => self.set_quota(task_group(Some(cgroup)), quota),
             Setting::Affinity { ref task, cpus } => self.set_affinity(task, cpus),
         }
         Ok(())

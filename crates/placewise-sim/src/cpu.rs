@@ -84,6 +84,8 @@ pub struct Cpu {
     /// Rate of the segment's stream, if it has one.
     pub stream_mbps: u64,
     pub need_resched: bool,
+    /// The current task was put back in the queue, and another is looked for.
+    pub current_waits: bool,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<u32>,
     /// The waking that the current task has left to do.
@@ -148,6 +150,7 @@ impl Cpu {
             speed: FULL_SPEED,
             stream_mbps: 1,
             need_resched: false,
+            current_waits: false,
             prev: None,
             wakees: VecDeque::new(),
             wake_sync: false,

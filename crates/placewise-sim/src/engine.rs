@@ -7,7 +7,7 @@
 //!   block       ── schedule.rs > pick, newly-idle balance, switch, idle
 //!   interrupt   ── interrupt.rs > wake list, timers, ticks
 //!   balance     ── balance.rs > carry out what the policy decided
-//!   change      ── changes.rs > affinity.rs, hotplug.rs
+//!   change      ── changes.rs > affinity.rs, hotplug.rs, cfs_bandwidth.rs
 //! ```
 //!
 //! The engine owns time and run queues; where a task goes is decided by the
@@ -24,6 +24,7 @@ use crate::SimError;
 use crate::affinity::Affinity;
 use crate::balance::pass_costs;
 use crate::bandwidth::Bandwidth;
+use crate::cfs_bandwidth::CfsBandwidth;
 use crate::channel::Channel;
 use crate::costs::CostModel;
 use crate::cpu::{Activity, Cpu};
@@ -71,6 +72,7 @@ pub struct Engine<'a> {
 
     pub affinity: Affinity,
     pub hotplug: Hotplug,
+    pub cfs_bandwidth: CfsBandwidth,
     /// Index into the workload's changes.
     pub next_change: usize,
 
@@ -88,8 +90,8 @@ pub struct Engine<'a> {
     pub last_progress: Time,
 }
 
-/// The events a CPU can have, then one per task for its timer. Idle tasks have none: the first of
-/// their slots is that of the next change.
+/// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
+/// that of the next change and those of the timers of cgroups.
 pub enum Slot {
     Activity(u32),
     Tick(u32),
@@ -98,8 +100,14 @@ pub enum Slot {
     /// A wakeup made by an interrupt goes on.
     InterruptWakeup(u32),
     Change,
+    /// A period of a cgroup's quota ends.
+    Period(u32),
+    /// Runtime of a cgroup that was given back is handed out.
+    Slack(u32),
     Timer(u32),
 }
+
+const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
 
 impl<'a> Engine<'a> {
     pub fn new(
@@ -152,6 +160,7 @@ impl<'a> Engine<'a> {
             interrupt_cpu: 0,
             affinity: Affinity::new(workload, machine.online()),
             hotplug: Hotplug::default(),
+            cfs_bandwidth: CfsBandwidth::new(workload, nr_cpus),
             next_change: 0,
             llc_busy: vec![(0, 0); state.root.nr_llcs as usize + 1],
             measurement: Measurement::new(workload),
@@ -177,6 +186,8 @@ impl<'a> Engine<'a> {
             Slot::Interrupt(cpu) => 4 * cpu as usize + 2,
             Slot::InterruptWakeup(cpu) => 4 * cpu as usize + 3,
             Slot::Change => 4 * self.nr_cpus(),
+            Slot::Period(group) => 4 * self.nr_cpus() + group as usize,
+            Slot::Slack(group) => 4 * self.nr_cpus() + (SLACK_SLOTS + group) as usize,
             Slot::Timer(task) => 4 * self.nr_cpus() + task as usize,
         }
     }
@@ -185,8 +196,12 @@ impl<'a> Engine<'a> {
     fn slot_of(&self, at: usize) -> Slot {
         let timers = 4 * self.nr_cpus();
         if at >= timers {
-            let task = (at - timers) as u32;
-            return if task < FIRST_TASK { Slot::Change } else { Slot::Timer(task) };
+            return match (at - timers) as u32 {
+                task @ FIRST_TASK.. => Slot::Timer(task),
+                0 => Slot::Change,
+                group @ 1..SLACK_SLOTS => Slot::Period(group),
+                slack => Slot::Slack(slack - SLACK_SLOTS),
+            };
         }
         let cpu = (at / 4) as u32;
         match at % 4 {
@@ -228,10 +243,16 @@ impl<'a> Engine<'a> {
         self.policy.task[task as usize].rt_priority != 0
     }
 
-    /// The current task, if it is queued among the fair ones.
+    /// The current task as far as it counts among the fair ones in the queue of `cpu`: not while it
+    /// leaves, and not once it has been put back.
     #[inline]
     pub fn running_fair(&self, cpu: u32) -> Option<u32> {
-        self.running(cpu).filter(|&current| self.is_queued(current) && !self.is_rt(current))
+        let counts = |current: &u32| {
+            self.is_queued(*current)
+                && !self.is_rt(*current)
+                && !self.cpus[cpu as usize].current_waits
+        };
+        self.running(cpu).filter(counts)
     }
 
     /// Runs until the workload's window is over or its first task has exited.
@@ -267,6 +288,8 @@ impl<'a> Engine<'a> {
                 Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
                 Slot::Timer(task) => self.timer_expired(task),
                 Slot::Change => self.change()?,
+                Slot::Period(group) => self.period_begins(group),
+                Slot::Slack(group) => self.slack_timer(group),
             }
             observe(self);
             if self.finished {
@@ -303,6 +326,11 @@ impl<'a> Engine<'a> {
         let cpu = self.machine.online().first().expect("a machine has an online CPU") as u32;
         if self.affinity.in_use {
             self.update_cpusets();
+        }
+        for (cgroup, group) in self.workload.cgroups.iter().zip(1..) {
+            if cgroup.quota.is_some() {
+                self.set_quota(group, cgroup.quota);
+            }
         }
         let task = self.new_task(0, 0, cpu);
         self.tasks[task as usize].parent = task;

@@ -45,6 +45,9 @@ impl Engine<'_> {
             }
         }
         self.update_cpusets();
+        if !online {
+            self.unthrottle_all(cpu);
+        }
         if online {
             self.bring_up(cpu);
         } else {

@@ -112,7 +112,7 @@ impl Engine<'_> {
         self.account_current(cpu);
         self.policy.task_tick(cpu, self.now);
         if let Some(current) = self.running_fair(cpu) {
-            self.weigh_groups(cpu, current);
+            self.weigh_groups(cpu, self.policy.task[current as usize].task_group);
             let share_is_up = self.run_queues[cpu as usize].tick(&self.entities, current);
             self.cpus[cpu as usize].need_resched |= share_is_up;
         } else if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {

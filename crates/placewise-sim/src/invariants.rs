@@ -241,7 +241,7 @@ fn check_task(engine: &Engine, task: u32) {
         state.state, record.delayed
     );
     assert_eq!(in_flight, usize::from(may_fly), "task {task} at {now}: wakeups under way");
-    let runs = queued && current == 1;
+    let runs = queued && current == 1 && !engine.cpus[cpu as usize].current_waits;
     assert_eq!(
         waiting + usize::from(runs),
         usize::from(queued),
@@ -293,6 +293,11 @@ fn check_pending(engine: &Engine) {
         let sleeps = engine.tasks[task as usize].state == TaskState::Blocked;
         assert!(!sleeps || is_awaited(engine, task), "task {task} at {now} sleeps for ever");
     }
+    for group in 1..=engine.policy.root.nr_task_groups {
+        let comes = engine.queue.due(engine.slot(Slot::Period(group))).is_some();
+        let waits = engine.cfs_bandwidth.is_throttled(group);
+        assert!(comes || !waits, "cgroup {group} at {now} is throttled for ever");
+    }
     for (cpu, here) in engine.cpus.iter().enumerate() {
         let ticks = engine.queue.due(engine.slot(Slot::Tick(cpu as u32))).is_some();
         let rests = here.activity == Activity::Idle;
@@ -340,7 +345,12 @@ fn fair_on<'e>(engine: &'e Engine<'_>, cpu: u32) -> impl Iterator<Item = u32> + 
 fn check_queue(engine: &Engine, cpu: u32) {
     let rq = &engine.policy.rq[cpu as usize];
     let records = || queued_on(engine, cpu).map(|task| &engine.policy.task[task as usize]);
-    let count = |of: fn(&Task) -> bool| records().filter(|&record| of(record)).count() as u32;
+    let waits = |record: &&Task| {
+        is_fair(record) && throttled_between(engine, record.task_group, ROOT_TASK_GROUP, cpu)
+    };
+    let count = |of: fn(&Task) -> bool| {
+        records().filter(|record| !waits(record) && of(record)).count() as u32
+    };
     let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
     let expected = (
         count(|_| true),
@@ -366,7 +376,8 @@ fn check_queue(engine: &Engine, cpu: u32) {
     let current = engine.current(cpu);
     let mut waiting = waiting_on(engine, cpu);
     waiting.sort_unstable();
-    let expected: Vec<u32> = queued_on(engine, cpu).filter(|&task| task != current).collect();
+    let runs = engine.running(cpu).filter(|_| !engine.cpus[cpu as usize].current_waits);
+    let expected: Vec<u32> = queued_on(engine, cpu).filter(|&task| Some(task) != runs).collect();
     assert_eq!(waiting, expected, "CPU {cpu} at {now}: the engine's queue and the policy's");
 
     let activity = engine.cpus[cpu as usize].activity;
@@ -418,20 +429,32 @@ fn is_within(engine: &Engine, group: u32, other: u32) -> bool {
     std::iter::successors(Some(group), above).any(|group| group == other)
 }
 
-/// A cgroup's counts are those of the tasks in it and below it; its weight that of the tasks and
+/// Is a cgroup throttled, or one between it and `above`, which it is in?
+fn throttled_between(engine: &Engine, group: u32, above: u32, cpu: u32) -> bool {
+    let parent = |&group: &u32| Some(engine.policy.task_group[group as usize].parent);
+    std::iter::successors(Some(group), parent)
+        .take_while(|&group| group != above)
+        .any(|group| engine.policy.group_rq[group as usize][cpu as usize].throttled != 0)
+}
+
+/// A cgroup's counts are those of the tasks in it and below it that are not throttled there; its
+/// weight that of the tasks and
 /// cgroups right in it that are queued, which is each cgroup with tasks.
 fn check_group(engine: &Engine, group: u32, cpu: u32) {
     let now = engine.now;
     let cfs = cfs_rq(engine, group, cpu);
     let group_of = |&task: &u32| engine.policy.task[task as usize].task_group;
-    let tasks = fair_on(engine, cpu).filter(|task| is_within(engine, group_of(task), group));
+    let tasks = fair_on(engine, cpu).filter(|task| {
+        is_within(engine, group_of(task), group)
+            && !throttled_between(engine, group_of(task), group, cpu)
+    });
     assert_eq!(cfs.h_nr_queued as usize, tasks.count(), "CPU {cpu} at {now}: in cgroup {group}");
 
     let own = fair_on(engine, cpu).filter(|task| group_of(task) == group);
     let own: u64 = own.map(|task| u64::from(engine.policy.task[task as usize].weight)).sum();
     let entities = children(engine, group).map(|child| {
         let entity = &engine.policy.group_rq[child as usize][cpu as usize];
-        let has_tasks = entity.cfs.h_nr_queued > 0;
+        let has_tasks = entity.cfs.h_nr_queued > 0 && entity.throttled == 0;
         assert_eq!(entity.on_rq != 0, has_tasks, "CPU {cpu} at {now}: cgroup {child} is queued");
         u64::from(entity.weight) * u64::from(entity.on_rq)
     });

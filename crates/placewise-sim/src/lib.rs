@@ -9,6 +9,7 @@
 mod affinity;
 mod balance;
 mod bandwidth;
+mod cfs_bandwidth;
 mod changes;
 mod channel;
 mod costs;

@@ -161,7 +161,7 @@ fn missed_by(engine: &Engine, cpu: u32) -> Cpumask {
     let mut task = rq.mru_head;
     while task != NO_TASK {
         let record = &policy.task[task as usize];
-        if task != rq.curr && record.delayed == 0 && record.throttled == 0 {
+        if task != rq.curr && record.delayed == 0 && !engine.waits_for_runtime(task) {
             let words = missed.bits.iter_mut().zip(&policy.root.idle.bits);
             for ((missed, idle), allowed) in words.zip(&record.cpus_allowed.bits) {
                 *missed |= idle & allowed;

@@ -1,6 +1,6 @@
 //! What a run reports: the workload's figures, and the counters that say why.
 
-use placewise_workload::program::Metric;
+use placewise_workload::program::{Cgroup, Metric};
 
 use crate::engine::Engine;
 use crate::event_queue::Time;
@@ -113,6 +113,7 @@ impl Engine<'_> {
             counters.push((format!("schedstat_wakeups_on_same_{level}"), "count", remote));
             counters.push((format!("schedstat_affine_wakeups_on_same_{level}"), "count", affine));
         }
+        counters.extend(self.cpu_stat());
         counters.extend([
             ("migrations_wakeup".into(), "tasks", migrations.wakeup),
             ("migrations_fork".into(), "tasks", migrations.fork),
@@ -129,6 +130,22 @@ impl Engine<'_> {
             ("rq_lock_wait".into(), "ns", total(|c| c.lock_ns)),
         ]);
         counters
+    }
+
+    /// cpu.stat of the cgroups, where some have quotas.
+    fn cpu_stat(&self) -> Vec<(String, &'static str, u64)> {
+        if !self.cfs_bandwidth.in_use {
+            return Vec::new();
+        }
+        let of_cgroup = |(group, cgroup): (u32, &Cgroup)| {
+            let stat = self.cfs_bandwidth.statistics(group, self.now);
+            [
+                (format!("{}_nr_periods", cgroup.name), "count", stat.nr_periods),
+                (format!("{}_nr_throttled", cgroup.name), "count", stat.nr_throttled),
+                (format!("{}_throttled_time", cgroup.name), "ns", stat.throttled_ns),
+            ]
+        };
+        (1..).zip(&self.workload.cgroups).flat_map(of_cgroup).collect()
     }
 
     /// Time of the idle tasks that are current, which the counters do not hold yet.

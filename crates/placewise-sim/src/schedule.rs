@@ -18,11 +18,14 @@ impl Engine<'_> {
         }
         self.cpus[cpu as usize].counters.run_ns += ran;
         let current = self.current(cpu);
-        if self.is_queued(current)
-            && !self.is_rt(current)
-            && self.run_queues[cpu as usize].account(&mut self.entities, current, ran)
-        {
+        if self.running_fair(cpu).is_none() {
+            return;
+        }
+        if self.run_queues[cpu as usize].account(&mut self.entities, current, ran) {
             self.cpus[cpu as usize].need_resched = true;
+        }
+        if self.cfs_bandwidth.in_use {
+            self.account_runtime(cpu, current, ran);
         }
     }
 
@@ -67,6 +70,15 @@ impl Engine<'_> {
             self.run_queues[cpu as usize].put_back(&self.entities, task);
         }
         self.tasks[task as usize].queued_since = self.now;
+        self.current_waits(cpu, task);
+    }
+
+    /// The current task counts as such no longer: its task groups may be throttled now.
+    fn current_waits(&mut self, cpu: u32, task: u32) {
+        self.cpus[cpu as usize].current_waits = true;
+        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
+            self.throttle_exhausted(cpu, task);
+        }
     }
 
     /// A blocking task leaves the queue, or stays there delayed until its lag is spent.
@@ -81,25 +93,36 @@ impl Engine<'_> {
         if self.policy.profile.delayed_dequeue && sleeps && !eligible {
             self.policy.delay_dequeue(task, self.now);
             queue.put_back(&self.entities, task);
-            return;
+        } else {
+            queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
+            self.dequeued(cpu, task, DEQUEUE_SLEEP);
         }
-        queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
-        self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
-        self.weigh_groups(cpu, task);
+        self.current_waits(cpu, task);
     }
 
-    /// The policy has weighed the cgroups that a task is in anew; the queues of `cpu` follow.
+    /// A task has left the queue of `cpu`: the policy learns of it.
+    pub fn dequeued(&mut self, cpu: u32, task: u32, flags: u32) {
+        self.policy.dequeue_task(task, flags, self.now);
+        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
+        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
+            self.return_runtime(cpu, task);
+        }
+    }
+
+    /// The policy has weighed a task group and those it is in anew; the queues of `cpu` follow.
     #[inline]
-    pub fn weigh_groups(&mut self, cpu: u32, task: u32) {
-        let mut group = self.policy.task[task as usize].task_group;
+    pub fn weigh_groups(&mut self, cpu: u32, mut group: u32) {
         if group == ROOT_TASK_GROUP {
             return;
         }
         let current = self.running_fair(cpu);
         while group != ROOT_TASK_GROUP {
             let weight = u64::from(self.policy.group_rq[group as usize][cpu as usize].weight);
-            let queue = &mut self.run_queues[cpu as usize];
-            queue.reweight_group(&mut self.entities, current, group, weight);
+            // It has none before it was first queued, and a throttled group is not.
+            if weight > 0 {
+                let queue = &mut self.run_queues[cpu as usize];
+                queue.reweight_group(&mut self.entities, current, group, weight);
+            }
             group = self.policy.task_group[group as usize].parent;
         }
     }
@@ -118,8 +141,7 @@ impl Engine<'_> {
                 return Some(task);
             }
             queue.finish_delayed(&mut self.entities, task);
-            self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
-            self.weigh_groups(cpu, task);
+            self.dequeued(cpu, task, DEQUEUE_SLEEP);
         }
     }
 
@@ -142,6 +164,7 @@ impl Engine<'_> {
     }
 
     fn switch_to(&mut self, cpu: u32, prev: u32, next: u32) {
+        self.cpus[cpu as usize].current_waits = false;
         if !self.is_rt(next) {
             self.run_queues[cpu as usize].take(&mut self.entities, next);
         }
@@ -154,11 +177,7 @@ impl Engine<'_> {
             let cpu = &mut self.cpus[cpu as usize];
             cpu.counters.idle_ns += self.now - cpu.idle_task_since;
         }
-        if self.tasks[prev as usize].state == TaskState::Runnable && self.is_queued(prev) {
-            self.policy.task[prev as usize].nivcsw += 1;
-            // A balancing CPU may take it, and run it, before the switch is over.
-            self.tasks[prev as usize].on_cpu = false;
-        }
+        self.leave_runnable(prev);
         let figures = self.costs.figures;
         let figure =
             if prev < FIRST_TASK { figures.idle_switch_ns } else { figures.context_switch_ns };
@@ -166,7 +185,18 @@ impl Engine<'_> {
         self.begin_switch(cpu, prev, next, figure);
     }
 
+    /// If the previous task is preempted, or throttled, a balancing CPU may take it, and run it,
+    /// before the switch is over.
+    fn leave_runnable(&mut self, prev: u32) {
+        if self.tasks[prev as usize].state == TaskState::Runnable && self.is_queued(prev) {
+            self.policy.task[prev as usize].nivcsw += 1;
+            self.tasks[prev as usize].on_cpu = false;
+        }
+    }
+
     fn switch_to_idle(&mut self, cpu: u32, prev: u32) {
+        self.cpus[cpu as usize].current_waits = false;
+        self.leave_runnable(prev);
         self.cpus[cpu as usize].counters.schedules_idle += 1;
         self.cpus[cpu as usize].idle_task_since = self.now;
         self.policy.set_next_task(cpu, cpu, self.now);

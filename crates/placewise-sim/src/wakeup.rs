@@ -323,11 +323,14 @@ impl Engine<'_> {
     pub fn enqueue(&mut self, task: u32, why: Enqueue) {
         let cpu = u32::from(self.policy.task[task as usize].cpu);
         self.account_current(cpu);
+        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
+            self.throttle_before_enqueue(cpu, task);
+        }
         let moved = self.tasks[task as usize].woken_migrated || why == Enqueue::Balance;
         let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 }
             | if moved { ENQUEUE_MIGRATED } else { 0 };
         self.policy.enqueue_task(task, flags, self.now);
-        self.weigh_groups(cpu, task);
+        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
         if !self.is_rt(task) {
             let current = self.running_fair(cpu);
             self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
@@ -346,7 +349,12 @@ impl Engine<'_> {
     /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
     pub fn check_preempt(&mut self, cpu: u32, task: u32, by: u32) {
         match self.running(cpu) {
-            Some(current) if self.cpus[cpu as usize].need_resched || !self.is_queued(current) => {
+            Some(current)
+                if self.cpus[cpu as usize].need_resched
+                    || self.cpus[cpu as usize].current_waits
+                    || !self.is_queued(current)
+                    || self.waits_for_runtime(task) =>
+            {
                 return;
             }
             Some(current) if !self.preempts(cpu, current, task) => return,

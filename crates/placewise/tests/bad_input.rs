@@ -248,3 +248,19 @@ fn trace_is_not_begun_when_other_input_is_bad() {
 fn unknown_bench_lists_all() {
     assert_says(&refused(&[], &["bench", "epyc"]), &["epyc-9654-2s-768-tasks"]);
 }
+
+#[test]
+fn environment_says_which_line_is_wrong() {
+    let with = |text: &str| {
+        let files = [("a.toml", text)];
+        compare(&files, &["--environment", "a.toml"])
+    };
+    let missing = compare(&[], &["--environment", "missing.toml"]);
+    assert_says(&missing, &["missing.toml: cannot be read"]);
+    let unknown = with("[[cgroup]]\nname = \"a\"\ntasks = [\"reciever\"]\n");
+    assert_says(&unknown, &["a.toml: line 1:", "no task `reciever`", "did you mean"]);
+    let offline = with("[[change]]\nat = \"1ms\"\ncpu_offline = \"0-8\"\n");
+    assert_says(&offline, &["0.001 s", "CPU 7 is the last one online"]);
+    let outside = with("[[cgroup]]\nname = \"a\"\ncpuset.cpus = \"64\"\n");
+    assert_says(&outside, &["cgroup 'a' may run on none of the online CPUs of uma-8"]);
+}

@@ -1,15 +1,16 @@
-//! What changes while tasks run: CPUs that go and come, cpusets and affinities.
+//! What changes while tasks run: CPUs that go and come, cpusets, affinities and quotas.
 
 use placewise_machine::CpuSet;
 use placewise_sim::{Scenario, SimError, simulate};
 use placewise_trace::{Event, Record, Sink};
 use placewise_workload::program::{
-    Cgroup, Change, FOREVER, Op, Program, Setting, Window, Workload,
+    Cgroup, Change, FOREVER, Op, Program, Quota, Setting, Window, Workload,
 };
 use proptest::prelude::*;
 
 use crate::common::{MS, Setup, counter, main_of, programs};
 use crate::properties::{MACHINES, config, kernel, part, workload};
+use crate::trace::parse;
 
 /// A stopper may have to wait for the end of what its CPU does.
 const GRACE: u64 = MS / 5;
@@ -61,7 +62,14 @@ struct Run {
 #[derive(Default)]
 struct Runs {
     runs: Vec<Run>,
+    migrations: Vec<Migration>,
     exits: usize,
+}
+
+/// A task went to another CPU.
+#[derive(Clone, Debug)]
+struct Migration {
+    time: u64,
 }
 
 impl Sink for Runs {
@@ -72,6 +80,7 @@ impl Sink for Runs {
                 cpu: record.cpu,
                 comm: next_comm.to_string(),
             }),
+            Event::Migrate { .. } => self.migrations.push(Migration { time: record.time_ns }),
             Event::Exit { .. } => self.exits += 1,
             _ => {}
         }
@@ -242,6 +251,139 @@ fn counters_leave_out_what_is_offline() {
     assert!(counter(&outcome, "idle_share") < 5.0, "the CPU that is offline does not idle");
 }
 
+fn quota(quota_ms: u64, period_ms: u64) -> Option<Quota> {
+    Some(Quota { quota: quota_ms * MS, period: period_ms * MS })
+}
+
+/// Hogs in cgroup a, which is in b, and a hog beside them, on two CPUs.
+fn under_quota(kernel: &str, ms: u64, quotas: [Option<Quota>; 2], changes: Vec<Change>) -> Setup {
+    let mut tasks = vec![worker("free", 10_000)];
+    tasks.extend((0..3).map(|_| worker("hog", 10_000).in_cgroup(1)));
+    tasks.push(sleeper("sleeper").in_cgroup(1));
+    let mut workload = with_changes(tasks, ms, changes);
+    workload.cgroups = vec![Cgroup::new("b", None, 1024), Cgroup::new("a", Some(0), 1024)];
+    for (cgroup, quota) in workload.cgroups.iter_mut().zip(quotas) {
+        cgroup.quota = quota;
+    }
+    Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload)
+}
+
+/// CPU time of the tasks of a name, in ms, by the trace: from switch to switch.
+fn ran(setup: &Setup, comm: &str, from_ms: u64, to_ms: u64) -> f64 {
+    let (_, text) = setup.traced();
+    let mut since: [Option<u64>; 2] = [None; 2];
+    let mut total = 0;
+    let (from, to) = (from_ms * 1_000, to_ms * 1_000);
+    for line in parse(&text).iter().filter(|line| line.event == "sched_switch") {
+        if let Some(since) = since[line.cpu as usize].take() {
+            total += line.micros.clamp(from, to) - since.clamp(from, to);
+        }
+        if line.text("next_comm") == comm {
+            since[line.cpu as usize] = Some(line.micros);
+        }
+    }
+    for since in since.into_iter().flatten() {
+        total += to - since.clamp(from, to);
+    }
+    total as f64 / 1e3
+}
+
+/// Fails if a cgroup got more or less than its quota: but for a slice or a tick of each CPU.
+#[test]
+fn a_cgroup_gets_its_quota_in_each_period() {
+    for kernel in KERNELS {
+        for (quota_ms, period_ms) in [(20, 100), (30, 50), (5, 10)] {
+            for level in 0..2 {
+                let mut quotas = [None; 2];
+                quotas[level] = quota(quota_ms, period_ms);
+                let setup = under_quota(kernel, 1_000, quotas, Vec::new());
+                let (outcome, _) = setup.checked(7);
+                let had = ran(&setup, "hog", 0, 1_000) + ran(&setup, "sleeper", 0, 1_000);
+                let due = (1_000 * quota_ms / period_ms) as f64;
+                assert!((had - due).abs() < 25.0, "{kernel}: {had} ms of {due}");
+                let name = ["b", "a"][level];
+                let periods = counter(&outcome, &format!("{name}_nr_periods"));
+                let throttled = counter(&outcome, &format!("{name}_nr_throttled"));
+                let expected = (1_000 / period_ms) as f64;
+                assert!((periods - expected).abs() <= 1.0, "{kernel}: {periods} periods");
+                assert!(throttled >= 0.9 * expected - 1.0, "{kernel}: throttled in {throttled}");
+                // At worst the other task shares a CPU with the cgroup while it runs.
+                let free = ran(&setup, "free", 0, 1_000);
+                assert!(free > 970.0 - had / 2.0, "{kernel}: {free} ms beside {had}");
+            }
+        }
+    }
+}
+
+/// Fails if a group were throttled that has not used up its quota, or if a group that may use more
+/// than a CPU could not.
+#[test]
+fn a_quota_that_is_enough_throttles_nobody() {
+    for kernel in KERNELS {
+        let setup = under_quota(kernel, 300, [None, quota(250, 100)], Vec::new());
+        let (outcome, _) = setup.checked(7);
+        assert_eq!(counter(&outcome, "a_nr_throttled"), 0.0, "{kernel}");
+        assert!(ran(&setup, "hog", 0, 300) > 250.0, "{kernel}");
+    }
+}
+
+/// Fails if a new quota came into force late, or not at all: 20 %, then half a CPU, then no limit.
+#[test]
+fn a_quota_may_change_at_any_time() {
+    for kernel in KERNELS {
+        let to = |quota| Setting::Quota { cgroup: 1, quota };
+        let changes = vec![change(503, to(quota(25, 50))), change(1_007, to(None))];
+        let setup = under_quota(kernel, 1_500, [None, quota(10, 50)], changes);
+        setup.checked(7);
+        for (from, to, due) in [(0, 500, 100.0), (510, 1_000, 245.0)] {
+            let had = ran(&setup, "hog", from, to) + ran(&setup, "sleeper", from, to);
+            assert!(f64::abs(had - due) < 25.0, "{kernel}: {had} ms from {from} to {to}");
+        }
+        assert!(ran(&setup, "hog", 1_010, 1_500) > 400.0, "{kernel}: it is free");
+    }
+}
+
+/// Fails if tasks that wait for runtime were pulled to another CPU: the hogs share one, and their
+/// group is throttled for half of the time, while the other CPU idles.
+#[test]
+fn throttled_tasks_are_not_migrated() {
+    for kernel in KERNELS {
+        let hogs = (0..3).map(|_| worker("hog", 10_000).in_cgroup(0));
+        let mut workload = with_changes(hogs.collect(), 1_000, Vec::new());
+        workload.cgroups = vec![Cgroup::new("a", None, 1024)];
+        workload.cgroups[0].quota = quota(100, 200);
+        let pinned = Setting::Affinity { task: "hog".to_string(), cpus: cpus("0") };
+        let free = Setting::Affinity { task: "hog".to_string(), cpus: cpus("0-1") };
+        workload.changes = vec![change(1, pinned), change(320, free)];
+        let setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload);
+        setup.checked(1);
+        let runs = Runs::of(&setup);
+        let throttled = |run: &&Run| (320 * MS..395 * MS).contains(&run.time);
+        assert_eq!(runs.runs.iter().filter(throttled).count(), 0, "{kernel}: nobody runs");
+        let moved = |run: &&Migration| (320 * MS..399 * MS).contains(&run.time);
+        assert_eq!(runs.migrations.iter().filter(moved).count(), 0, "{kernel}");
+    }
+}
+
+/// Fails if tasks that wait for runtime stayed on a CPU that goes offline, or outside their cpuset.
+#[test]
+fn throttled_tasks_may_have_to_go() {
+    for kernel in KERNELS {
+        for to in
+            [Setting::Offline { cpu: 1 }, Setting::Cpuset { cgroup: 1, cpus: Some(cpus("0")) }]
+        {
+            let setup =
+                under_quota(kernel, 400, [quota(10, 100), None], vec![change(90, to.clone())]);
+            setup.checked(3);
+            let runs = Runs::of(&setup);
+            assert!(runs.cpus_of("hog", 0, 90).contains(1), "{kernel}");
+            assert_eq!(runs.cpus_of("hog", 90, 400), cpus("0"), "{kernel}: {to:?}");
+            let had = ran(&setup, "hog", 0, 400) + ran(&setup, "sleeper", 0, 400);
+            assert!((30.0..55.0).contains(&had), "{kernel}: {had}");
+        }
+    }
+}
+
 #[test]
 fn changes_that_cannot_be_are_refused() {
     let refused = |to: Vec<Setting>| {
@@ -279,7 +421,7 @@ struct Draw {
 }
 
 fn draws() -> impl Strategy<Value = Vec<Draw>> {
-    let draw = (0..25 * MS, 0..5_u32, any::<(usize, u64)>()).prop_map(|(at, what, numbers)| Draw {
+    let draw = (0..25 * MS, 0..6_u32, any::<(usize, u64)>()).prop_map(|(at, what, numbers)| Draw {
         at,
         what,
         numbers,
@@ -313,6 +455,11 @@ fn changes(draws: &[Draw], nr_cpus: usize, nr_programs: usize) -> Vec<Change> {
             3 => {
                 let task = format!("part{}", 1 + number % nr_programs);
                 Setting::Affinity { task, cpus: some }
+            }
+            4 => {
+                let (period, quota) = (1 + bits % 10, 1 + bits / 10 % 10);
+                let quota = Quota { quota: quota * MS, period: period * MS };
+                Setting::Quota { cgroup, quota: (bits % 5 > 0).then_some(quota) }
             }
             _ => continue,
         };

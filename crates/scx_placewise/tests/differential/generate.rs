@@ -226,7 +226,6 @@ impl Generator {
             exiting: self.chance(16).into(),
             hint: self.pick(&[0, 0, 1, 2, 4, 8, 5, 6, 9, 10]),
             eligible: self.chance(2).into(),
-            throttled: self.chance(16).into(),
             rt_priority,
             task_group: self.rng.random_range(0..=m.p.root.nr_task_groups),
             cpus_allowed: online,

@@ -67,6 +67,7 @@ fn wakeups_are_placed_alike() {
         let chosen = drawn.m.p.select_task_rq(task, prev, cpu, flags, now);
         affine.insert(u32::from(drawn.m.p.decision.affine));
         search.insert(u32::from(drawn.m.p.decision.search));
+        drawn.m.p.select_fallback_rq(task);
         drawn.m.p.ttwu_queue_wakelist(task, cpu, chosen, on_cpu);
         drawn.m.p.record_scan_cost(cpu, u64::from(generator.rng.random_range(0..100_000u32)));
     });
@@ -272,6 +273,10 @@ fn task_groups_count_alike() {
         p.update_blocked_averages(cpu, now);
         p.cpu_util(cpu);
         p.cpu_runnable_load(cpu);
+        let throttled = generator.rng.random_range(0..=p.root.nr_task_groups);
+        if generator.chance(2) {
+            p.throttle_cfs_rq(throttled, cpu, now);
+        }
         let alone = p.task[task as usize].avg.load_avg;
         shared += u32::from(p.task_h_load(task) < alone);
         if generator.chance(100) {
@@ -284,7 +289,10 @@ fn task_groups_count_alike() {
             drawn.m.p.join_task_group(task, group);
             drawn.m.p.place_new_task(task, cpu);
             drawn.m.p.enqueue_task(task, 0, now);
+        } else if generator.chance(2) {
+            drawn.m.p.dequeue_task(task, DEQUEUE_MIGRATE, now + 2_000_000);
         }
+        drawn.m.p.unthrottle_cfs_rq(throttled, cpu, now + 5_000_000);
     });
     assert!(shared > 300, "only {shared} tasks share a task group's load");
 }

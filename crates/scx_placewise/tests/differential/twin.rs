@@ -193,6 +193,8 @@ twins! {
     fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
     fn create_task_group(parent: u32, shares: u32) -> u32;
     fn join_task_group(task: u32, group: u32);
+    fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
+    fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
     fn task_h_load(task: u32) -> u64;
     fn cpu_util(cpu: u32) -> u64;
     fn cpu_runnable_load(cpu: u32) -> u64;
