@@ -1621,3 +1621,21 @@ fn kernels_before_v5_10_visit_busy_cpus_half_as_often() {
     let mut m = two_llcs(V5_3);
     assert_eq!(due(&mut m, CPU_NOT_IDLE, at(15), true), []);
 }
+
+/// Where the cgroup is throttled, here or there, its tasks stay; elsewhere they are pulled.
+#[test]
+fn throttled_tasks_are_not_pulled() {
+    let pulled = |throttled_cpu: u32| {
+        let mut m = two_llcs(V6_0);
+        m.p.create_task_group(ROOT_TASK_GROUP, 1024);
+        m.queue_each(4..8, 3);
+        for task in FIRST_TASK..FIRST_TASK + 12 {
+            m.task(task).task_group = 1;
+        }
+        m.p.group_rq[1][throttled_cpu as usize].throttle_count = 1;
+        moved(&m.balance(0, TOP, CPU_IDLE)).len()
+    };
+    assert!(pulled(1) > 0);
+    assert_eq!((4..8).filter(|&source| pulled(source) > 0).count(), 3, "from the one that is");
+    assert_eq!(pulled(0), 0, "to one that is");
+}
