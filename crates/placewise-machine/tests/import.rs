@@ -414,6 +414,6 @@ fn the_example_of_the_documentation_is_a_machine_file() {
     let page = include_str!("../../../docs/machines.md");
     let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
     let machine = load_text("toml", example.unwrap()).unwrap();
-    assert_eq!(machine.online().len(), 128 - 2);
+    assert_eq!(machine.online().len(), 128 + 16 - 2);
     assert_eq!(machine.cost_sources["wakeup_ns"].split(':').next(), Some("measured"));
 }

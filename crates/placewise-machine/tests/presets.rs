@@ -134,6 +134,55 @@ fn no_smt() {
     );
 }
 
+/// Level, span and flags of asymmetry of each domain of a CPU.
+fn asymmetry(name: &str, rules: &DomainRules, cpu: usize) -> Vec<String> {
+    let domains = build(name, rules);
+    let asym = DomainFlags::ASYM_CPUCAPACITY
+        | DomainFlags::ASYM_CPUCAPACITY_FULL
+        | DomainFlags::ASYM_PACKING
+        | DomainFlags::PREFER_SIBLING;
+    let row = |domain: &&DomainSpan| {
+        let flags: Vec<&str> = (domain.flags & asym).iter_names().map(|(name, _)| name).collect();
+        format!("{} {} {}", domain.level, domain.cpus, flags.join(" ")).trim_end().to_string()
+    };
+    chain(&domains, cpu).iter().map(row).collect()
+}
+
+#[test]
+fn cpus_of_unlike_capacity() {
+    let capacities =
+        |name: &str| -> Vec<u32> { machine(name).cpus.iter().map(|cpu| cpu.capacity).collect() };
+    assert_eq!(capacities("hikey960"), [462, 462, 462, 462, 1024, 1024, 1024, 1024]);
+    assert_eq!(capacities("sm8250"), [284, 284, 284, 284, 871, 871, 871, 1024]);
+    assert_eq!(
+        asymmetry("hikey960", &V6_0, 0),
+        ["MC 0-3", "DIE 0-7 PREFER_SIBLING ASYM_CPUCAPACITY ASYM_CPUCAPACITY_FULL"]
+    );
+    let one_llc = "MC 0-7 PREFER_SIBLING ASYM_CPUCAPACITY ASYM_CPUCAPACITY_FULL";
+    assert_eq!(asymmetry("sm8250", &V6_0, 7), [one_llc]);
+    assert_eq!(table("sm8250", &V6_0), ["MC 8 = 8 x 1, pct 117, imb 0"]);
+    let spreading = DomainRules { asym_capacity_spreads: true, ..V6_0 };
+    assert_eq!(asymmetry("hikey960", &spreading, 0)[0], "MC 0-3 PREFER_SIBLING");
+}
+
+#[test]
+fn cores_of_unlike_priority() {
+    let of = |cpu: usize| {
+        let cpu = machine("adl-24").cpus[cpu];
+        (cpu.core, cpu.cluster, cpu.capacity, cpu.speed, cpu.priority)
+    };
+    assert_eq!((of(1), of(15)), ((0, 0, 1024, 1024, 66), (7, 7, 1024, 1008, 65)));
+    assert_eq!((of(16), of(23)), ((8, 8, 1024, 605, 39), (15, 9, 1024, 605, 39)));
+    let all = "MC 0-23 PREFER_SIBLING ASYM_PACKING";
+    assert_eq!(asymmetry("adl-24", &V6_0, 0), ["SMT 0-1 PREFER_SIBLING ASYM_PACKING", all]);
+    assert_eq!(asymmetry("adl-24", &V6_0, 16), ["CLS 16-19 PREFER_SIBLING ASYM_PACKING", all]);
+    let newer = DomainRules { asym_packing_smt: false, ..V6_0 };
+    assert_eq!(asymmetry("adl-24", &newer, 0), ["SMT 0-1 PREFER_SIBLING", all]);
+    let groups = &build("adl-24", &V6_0);
+    let sizes: Vec<usize> = chain(groups, 0)[1].groups.iter().map(|group| group.len()).collect();
+    assert_eq!(sizes, [2, 2, 2, 2, 2, 2, 2, 2, 4, 4]);
+}
+
 #[test]
 fn several_llcs_per_node_do_not_depend_on_the_single_llc_rule() {
     assert_eq!(table("zen3-2s-nps4", &V5_19), table("zen3-2s-nps4", &V6_0));

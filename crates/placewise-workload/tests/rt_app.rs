@@ -280,3 +280,18 @@ fn wrong_sections_are_refused() {
     let error = from_rt_app("no/such.json".as_ref()).unwrap_err().to_string();
     assert!(error.starts_with("no/such.json: cannot be read"), "{error}");
 }
+
+#[test]
+fn real_time_tasks_have_a_priority() {
+    let text = r#"{ "global": { "default_policy": "SCHED_RR", "duration": 1 }, "tasks": {
+        "a": { "priority": 42, "policy": "SCHED_FIFO", "run": 1 }, "b": { "run": 1 },
+        "c": { "policy": "SCHED_OTHER", "run": 1 } } }"#;
+    let workload = from_rt_app_text("a", text).expect("a valid file");
+    let policy = |name: &str| {
+        let program = workload.programs.iter().find(|program| program.name == name);
+        program.expect("a task").policy
+    };
+    assert_eq!(policy("a"), SchedPolicy::Fifo(42));
+    assert_eq!(policy("b"), SchedPolicy::RoundRobin(10), "rt-app's default");
+    assert_eq!(policy("c"), SchedPolicy::Other);
+}

@@ -2,9 +2,9 @@
 //!
 //! [`json`] reads the text into a tree that knows its lines, [`global`], [`task`] and [`event`]
 //! turn the tree into what the file says, [`objects`] numbers what events name, and [`compile`]
-//! makes programs of it all. What has no counterpart in the model (memory and I/O load, real-time
-//! and deadline policies, clamps, task groups, settings that change between phases) is refused by
-//! name, never skipped.
+//! makes programs of it all. What has no counterpart in the model (memory and I/O load, the deadline
+//! policy, clamps, task groups, settings that change between phases) is refused by name, never
+//! skipped.
 
 mod compile;
 mod event;

@@ -12,5 +12,7 @@ mod fork;
 mod fork_legacy;
 #[path = "../../../placewise-policy/tests/task_groups.rs"]
 mod task_groups;
+#[path = "../../../placewise-policy/tests/unlike.rs"]
+mod unlike;
 #[path = "../../../placewise-policy/tests/wakeup/main.rs"]
 mod wakeup;
