@@ -10,6 +10,8 @@
 //! Limits: util_est and the scan limits are not recomputed; averages are
 //! compared within a tolerance, for the kernel's own arithmetic rounds them.
 
+use std::collections::BTreeMap;
+
 use placewise_machine::Machine;
 use placewise_policy::*;
 use placewise_trace::Sink;
@@ -61,6 +63,7 @@ struct Auditor {
     spent: Vec<Spent>,
     states: Vec<Spending>,
     was_delayed: Vec<bool>,
+    departures: Departures,
 }
 
 /// What a CPU's time goes to.
@@ -97,12 +100,14 @@ impl Auditor {
             spent: vec![Spent::default(); nr_cpus],
             states,
             was_delayed: Vec::new(),
+            departures: Departures::default(),
         }
     }
 
     fn observe(&mut self, engine: &Engine) {
         assert!(engine.now >= self.last, "time runs backwards");
         self.spend(engine);
+        self.departures.observe(engine);
         let tasks = engine.next_task as usize;
         self.was_delayed.resize(tasks, false);
         for task in FIRST_TASK..engine.next_task {
@@ -138,7 +143,8 @@ impl Auditor {
             check_recency(engine, cpu as u32);
             check_masks(engine, cpu as u32);
             for group in 0..=engine.policy.root.nr_task_groups {
-                check_averages(engine, group, cpu as u32);
+                let left = self.departures.left_on(engine, group, cpu as u32);
+                check_averages(engine, group, cpu as u32, left);
             }
             self.check_time(engine, cpu);
         }
@@ -532,14 +538,36 @@ fn check_total_time(engine: &Engine) {
 const HALF_LIFE: f64 = 32.0 * 1024.0 * 1024.0;
 
 /// What an average has become after `ns` in which its input was `input`.
-fn after(average: u64, input: f64, ns: u64) -> f64 {
-    let kept = (-(ns as f64) / HALF_LIFE).exp2();
-    input + (average as f64 - input) * kept
+fn after(average: f64, input: f64, ns: u64) -> f64 {
+    input + (average - input) * kept_after(ns)
 }
+
+/// The part of an average that is left after `ns` without input.
+fn kept_after(ns: u64) -> f64 {
+    (-(ns as f64) / HALF_LIFE).exp2()
+}
+
+/// Averages with what belongs to the period that has not ended yet: of tasks that sleep, each in
+/// another one, that adds up.
+struct Exact {
+    util: f64,
+    load: f64,
+}
+
+fn exact(avg: &SchedAvg, weight: u32) -> Exact {
+    let divider = f64::from(LOAD_AVG_MAX - PELT_PERIOD + avg.period_contrib);
+    Exact {
+        util: avg.util_sum as f64 / divider,
+        load: f64::from(weight) * avg.load_sum as f64 / divider,
+    }
+}
+
+const PELT_PERIOD: u32 = 1024;
+const LOAD_AVG_MAX: u32 = 47742;
 
 /// The averages of a queue are the sum of those of the tasks attached to it, and of the entities
 /// of the cgroups below: an average that was added twice, or not taken along, shows.
-fn check_averages(engine: &Engine, group: u32, cpu: u32) {
+fn check_averages(engine: &Engine, group: u32, cpu: u32, left: Left) {
     let cfs = cfs_rq(engine, group, cpu);
     let (mut util, mut load) = (cfs.removed_util as f64, cfs.removed_load as f64);
     let mut attached = 0.0;
@@ -552,9 +580,10 @@ fn check_averages(engine: &Engine, group: u32, cpu: u32) {
         let since = cfs.avg.last_update_time.saturating_sub(record.avg.last_update_time);
         let runs = engine.current(cpu) == task && record.on_rq != 0;
         let queued = record.on_rq != 0;
-        util += after(record.avg.util_avg, if runs { 1024.0 } else { 0.0 }, since);
+        let Exact { util: own, load: own_load } = exact(&record.avg, record.weight);
+        util += after(own, if runs { 1024.0 } else { 0.0 }, since);
         let full = if queued { f64::from(record.weight) } else { 0.0 };
-        load += after(record.avg.load_avg, full, since);
+        load += after(own_load, full, since);
         attached += 1.0;
     }
     let current = engine.policy.task[engine.current(cpu) as usize].task_group;
@@ -565,29 +594,90 @@ fn check_averages(engine: &Engine, group: u32, cpu: u32) {
         }
         let since = cfs.avg.last_update_time.saturating_sub(entity.avg.last_update_time);
         let runs = entity.on_rq != 0 && is_within(engine, current, child);
-        util += after(entity.avg.util_avg, if runs { 1024.0 } else { 0.0 }, since);
+        util += after(entity.avg.util_avg as f64, if runs { 1024.0 } else { 0.0 }, since);
         let full = if entity.on_rq != 0 { f64::from(entity.weight) } else { 0.0 };
-        load += after(entity.avg.load_avg, full, since);
+        load += after(entity.avg.load_avg as f64, full, since);
         attached += 1.0;
     }
     let now = engine.now;
     let heaviest = engine.entities.iter().map(|entity| entity.weight).max().unwrap_or(0) as f64;
-    let check = |what: &str, found: u64, sum: f64, full: f64| {
-        // Each task that comes or goes leaves a rounding error, which takes as long to decay; and
-        // of each stretch of running a task loses the fraction of a microsecond that its queue,
-        // which runs on with the next task, counts.
-        let rounding = 0.15 * (sum + full) + 3.0 * attached;
+    let check = |what: &str, found: u64, sum: f64, full: f64, left: f64| {
+        // Both sides are as of their last full period, which need not be the same; and each
+        // average is rounded down.
+        let rounding = 2.0 * PERIOD * (sum + full) + attached + 1.0;
         // What a migrated task takes along was rounded up to a whole period, so that a queue that
         // many leave loses more than they brought.
-        let most_lost = rounding + 0.3 * full * f64::max(attached, 1.0);
+        let most_lost = left + rounding + 0.3 * full * f64::max(attached, 1.0);
         let excess = found as f64 - sum;
         assert!(
-            -most_lost <= excess && excess <= rounding,
-            "CPU {cpu} at {now}: {what} {found}, of its {attached} tasks {sum:.1}"
+            -most_lost <= excess && excess <= left + rounding,
+            "CPU {cpu} at {now}: {what} {found}, of its {attached} tasks {sum:.1}, left behind \
+             {left:.1}, in cgroup {group}"
         );
     };
-    check("utilisation", cfs.avg.util_avg, util, 1024.0);
-    check("load", cfs.avg.load_avg, load, heaviest);
+    check("utilisation", cfs.avg.util_avg, util, 1024.0, left.util);
+    check("load", cfs.avg.load_avg, load, heaviest, left.load);
+}
+
+/// What a period adds to an average, or takes off it, at most: 1,024 of the 47,742 units that all
+/// periods weigh together.
+const PERIOD: f64 = 1024.0 / 47742.0;
+
+/// What tasks that left a queue may have left behind in its averages.
+///
+/// A sleeping task that is migrated or ends takes its averages along, which are as of its last full
+/// period. What it ran or waited since is still in the queue's sums and comes out in its averages
+/// when the period ends, to decay from there. One task leaves little; but of tasks that all end
+/// within a period, as those of a busy creator do, all that they ran stays.
+#[derive(Default)]
+struct Departures {
+    /// Where each task is attached: CPU and cgroup.
+    attached: Vec<Option<(u32, u32)>>,
+    left: BTreeMap<(u32, u32), Left>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Left {
+    util: f64,
+    load: f64,
+    /// The queue's clock when this was so.
+    clock: u64,
+    /// The period in which a task left last. In one period a CPU runs for no more than that.
+    period: u64,
+}
+
+impl Departures {
+    fn observe(&mut self, engine: &Engine) {
+        self.attached.resize(engine.next_task as usize, None);
+        for task in FIRST_TASK..engine.next_task {
+            let record = &engine.policy.task[task as usize];
+            let attached = record.avg.last_update_time != 0;
+            let now = attached.then(|| (record.cpu.into(), record.task_group));
+            let before = std::mem::replace(&mut self.attached[task as usize], now);
+            if let Some((cpu, group)) = before.filter(|_| before != now) {
+                self.leave(engine, group, cpu, record.weight);
+            }
+        }
+    }
+
+    fn leave(&mut self, engine: &Engine, group: u32, cpu: u32, weight: u32) {
+        let mut left = self.left_on(engine, group, cpu);
+        let clock = &cfs_rq(engine, group, cpu).avg;
+        let period = (clock.last_update_time >> 10) - u64::from(clock.period_contrib);
+        left.load += f64::from(weight) * PERIOD;
+        if period != left.period {
+            left.util += 1024.0 * PERIOD;
+            left.period = period;
+        }
+        self.left.insert((group, cpu), left);
+    }
+
+    fn left_on(&self, engine: &Engine, group: u32, cpu: u32) -> Left {
+        let left = self.left.get(&(group, cpu)).copied().unwrap_or_default();
+        let clock = cfs_rq(engine, group, cpu).avg.last_update_time;
+        let kept = kept_after(clock.saturating_sub(left.clock));
+        Left { util: left.util * kept, load: left.load * kept, clock, ..left }
+    }
 }
 
 #[cfg(test)]
