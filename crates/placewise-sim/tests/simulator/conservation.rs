@@ -125,8 +125,8 @@ fn watched(setup: &Setup) -> Vec<MissedIdle> {
 proptest! {
     #![proptest_config(config(150, 11))]
 
-    /// Fails without newly-idle, nohz or active balance, and if a failed or successful pass did not
-    /// set the next one right. The balancer before the rework compares loads, so that it is only
+    /// Fails if some idle CPU is left beside a waiting task for longer than the passes of the balancer
+    /// take that are due by then. The balancer before the rework compares loads, so that it is only
     /// asked about tasks of the same weight.
     #[test]
     fn no_cpu_idles_beside_a_waiting_task(
