@@ -15,6 +15,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    #[inline]
     pub fn new(entities: &(impl Entities + ?Sized), task: u32) -> Self {
         let Entity { vruntime, deadline, weight, .. } = *entities.entity(task);
         Waiting { vruntime, deadline, weight, task }
@@ -51,6 +52,8 @@ impl WaitingTasks {
         (self.weighted, self.weight)
     }
 
+    /// Inline, so that what was just put together is not read back from memory.
+    #[inline]
     pub fn push(&mut self, waiting: Waiting) {
         self.weighted += waiting.weighted();
         self.weight += waiting.weight;

@@ -77,37 +77,38 @@ pub type Speed = u64;
 /// Of the fastest core, with a thread alone on it.
 pub const FULL_SPEED: Speed = 100 * 1024;
 
+/// What every segment touches comes first, for it then is in one cache line.
+#[repr(C, align(64))]
 pub struct Cpu {
     pub activity: Activity,
+    pub need_resched: bool,
+    /// The current task was put back in the queue, and another is looked for.
+    pub current_waits: bool,
+    pub wake_sync: bool,
+    pub wake_context: WakerContext,
     /// Of the segment under way.
     pub speed: Speed,
     /// Rate of the segment's stream, if it has one.
     pub stream_mbps: u64,
-    pub need_resched: bool,
-    /// The current task was put back in the queue, and another is looked for.
-    pub current_waits: bool,
-    /// Switching away from this task, which is still on_cpu.
-    pub prev: Option<u32>,
-    /// The waking that the current task has left to do.
-    pub wakees: VecDeque<u32>,
-    pub wake_sync: bool,
-    pub wake_context: WakerContext,
-    /// What each wakeup costs beside itself, when each is a system call of its own.
-    pub wake_call_ns: Time,
-    pub then: Then,
-    /// The wakeups under way, of the current task and in hard interrupt context.
-    pub placed: Option<Placed>,
-    pub interrupt_placed: Option<Placed>,
     /// Time that the kernel has spent here and that has not passed yet.
     pub debt: Time,
+    /// What each wakeup costs beside itself, when each is a system call of its own.
+    pub wake_call_ns: Time,
+    pub lock: RunQueueLock,
+    /// Switching away from this task, which is still on_cpu.
+    pub prev: Option<u32>,
+    pub then: Then,
+
+    /// The waking that the current task has left to do.
+    pub wakees: VecDeque<u32>,
     pub interrupts: VecDeque<Interrupt>,
     /// Tasks on the wake list, first come first enqueued, and those that were on it and are being
     /// enqueued.
     pub wake_list: Vec<u32>,
     pub arriving: Vec<u32>,
-    /// The newly-idle pass under way.
-    pub newidle: BalanceWalk,
-    pub newidle_began: Time,
+    /// The wakeups under way, of the current task and in hard interrupt context.
+    pub placed: Option<Placed>,
+    pub interrupt_placed: Option<Placed>,
 
     /// When the idle task became current, and when it began to rest.
     pub idle_task_since: Time,
@@ -117,8 +118,11 @@ pub struct Cpu {
     /// Average of recent idle times: what the idle governor expects.
     pub expected_idle: Time,
     pub idle_state: usize,
-    pub lock: RunQueueLock,
     pub counters: CpuCounters,
+
+    /// The newly-idle pass under way.
+    pub newidle: BalanceWalk,
+    pub newidle_began: Time,
 }
 
 /// A FIFO lock: a time from which it is free.

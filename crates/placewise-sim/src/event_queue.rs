@@ -1,68 +1,118 @@
-//! What happens next: a heap of (time, slot) keys.
+//! What happens next: a tournament of (time, slot) keys.
 //!
 //! Everything that can happen has a slot of its own: what a CPU is doing, its
-//! tick, its interrupt, a task's timer. A slot waits for one time at most;
-//! arming it again or disarming it leaves the old entry in the heap, to be
-//! dropped when it comes up. Equal times are served in the order of slots, so
-//! the order of events depends on nothing else.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! tick, its interrupt, a task's timer. A slot waits for one time at most, so
+//! the slots are the leaves of a tree whose inner nodes hold the least key
+//! below them:
+//!
+//! ```text
+//!              1: least of all
+//!         2               3
+//!       4   5           6   7
+//!      slots 0 1       slots 2 3
+//! ```
+//!
+//! Equal times are served in the order of slots, so the order of events depends
+//! on nothing else. A slot that is served usually waits for something else soon;
+//! so its old key stays in the tree until it is armed or the next event is due.
 
 /// Simulated time in nanoseconds.
 pub type Time = u64;
 
 const SLOT_BITS: u32 = 20;
-const DISARMED: Time = Time::MAX;
+const DISARMED: u64 = u64::MAX;
+const NO_SLOT: usize = usize::MAX;
 
 pub struct EventQueue {
-    heap: BinaryHeap<Reverse<u64>>,
-    armed: Vec<Time>,
+    /// Inner nodes from 1 on, then the keys of the slots.
+    keys: Vec<u64>,
+    slots: usize,
+    /// The slot whose event was taken last, if its old key is still there.
+    served: usize,
 }
 
 impl EventQueue {
     /// Times must stay below 2^44 ns, almost five hours.
     pub fn new(slots: usize) -> Self {
-        assert!(slots < 1 << SLOT_BITS, "too many slots for the keys of the event queue");
-        EventQueue { heap: BinaryHeap::with_capacity(slots), armed: vec![DISARMED; slots] }
+        let leaves = slots.next_power_of_two().max(2);
+        let mut queue = EventQueue { keys: vec![DISARMED; 2 * leaves], slots: 0, served: NO_SLOT };
+        (0..slots).for_each(|_| queue.add_slot());
+        queue
     }
 
     pub fn add_slot(&mut self) {
-        assert!(
-            self.armed.len() < 1 << SLOT_BITS,
-            "too many slots for the keys of the event queue"
-        );
-        self.armed.push(DISARMED);
+        assert!(self.slots < 1 << SLOT_BITS, "too many slots for the keys of the event queue");
+        if self.slots == self.leaves() {
+            self.grow();
+        }
+        self.slots += 1;
+    }
+
+    fn leaves(&self) -> usize {
+        self.keys.len() / 2
+    }
+
+    /// Twice as many leaves: the old tree is the left half of the new one.
+    fn grow(&mut self) {
+        let leaves = self.leaves();
+        let old = std::mem::replace(&mut self.keys, vec![DISARMED; 4 * leaves]);
+        for (slot, &key) in old[leaves..].iter().enumerate() {
+            self.set(slot, key);
+        }
     }
 
     #[inline]
     pub fn arm(&mut self, slot: usize, time: Time) {
-        self.armed[slot] = time;
-        self.heap.push(Reverse(time << SLOT_BITS | slot as u64));
+        if slot == self.served {
+            self.served = NO_SLOT;
+        }
+        self.set(slot, time << SLOT_BITS | slot as u64);
     }
 
     #[inline]
     pub fn disarm(&mut self, slot: usize) {
-        self.armed[slot] = DISARMED;
+        if slot == self.served {
+            self.served = NO_SLOT;
+        }
+        self.set(slot, DISARMED);
     }
 
     /// When a slot is due, if it is armed.
     #[inline]
     pub fn due(&self, slot: usize) -> Option<Time> {
-        (self.armed[slot] != DISARMED).then_some(self.armed[slot])
+        let key = self.keys[self.leaves() + slot];
+        (key != DISARMED && slot != self.served).then_some(key >> SLOT_BITS)
     }
 
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, usize)> {
-        while let Some(Reverse(key)) = self.heap.pop() {
-            let (time, slot) = (key >> SLOT_BITS, (key & ((1 << SLOT_BITS) - 1)) as usize);
-            if self.armed[slot] == time {
-                self.armed[slot] = DISARMED;
-                return Some((time, slot));
-            }
+        if self.served != NO_SLOT {
+            self.disarm(self.served);
         }
-        None
+        let key = self.keys[1];
+        if key == DISARMED {
+            return None;
+        }
+        let slot = (key & ((1 << SLOT_BITS) - 1)) as usize;
+        self.served = slot;
+        Some((key >> SLOT_BITS, slot))
+    }
+
+    /// The slot has this key, and the nodes above it the least of what is below.
+    #[inline]
+    fn set(&mut self, slot: usize, key: u64) {
+        let keys = &mut self.keys[..];
+        // Says to the compiler what it cannot know: no node is out of bounds.
+        let mask = keys.len() - 1;
+        let mut node = (keys.len() / 2 + slot) & mask;
+        let mut least = key;
+        keys[node] = key;
+        while node > 1 {
+            least = least.min(keys[(node ^ 1) & mask]);
+            node /= 2;
+            keys[node & mask] = least;
+        }
     }
 }
 
@@ -101,5 +151,37 @@ mod tests {
         queue.arm(0, 10);
         assert_eq!(queue.pop(), Some((10, 0)));
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn a_served_slot_waits_for_nothing_until_it_is_armed() {
+        let mut queue = EventQueue::new(3);
+        queue.arm(2, 10);
+        queue.arm(0, 20);
+        assert_eq!(queue.pop(), Some((10, 2)));
+        assert_eq!(queue.due(2), None);
+        queue.arm(1, 5);
+        queue.arm(2, 15);
+        assert_eq!(queue.due(2), Some(15));
+        assert_eq!(queue.pop(), Some((5, 1)));
+        queue.disarm(1);
+        assert_eq!(queue.pop(), Some((15, 2)));
+        assert_eq!(queue.pop(), Some((20, 0)));
+        assert_eq!(queue.pop(), None);
+        assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn slots_can_be_added_while_others_are_armed() {
+        let mut queue = EventQueue::new(2);
+        queue.arm(0, 30);
+        queue.arm(1, 10);
+        assert_eq!(queue.pop(), Some((10, 1)));
+        for slot in 2..9 {
+            queue.add_slot();
+            queue.arm(slot, 40 - slot as Time);
+        }
+        let order: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|(_, slot)| slot).collect();
+        assert_eq!(order, [0, 8, 7, 6, 5, 4, 3, 2]);
     }
 }

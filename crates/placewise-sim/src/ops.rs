@@ -28,6 +28,13 @@ enum Side {
     Reader,
 }
 
+/// What takes `time` at full speed, at `speed`. Many segments run at full speed, and a division
+/// takes longer than to ask.
+#[inline]
+fn at_speed(time: Time, speed: Speed) -> Time {
+    if speed == FULL_SPEED { time } else { time * FULL_SPEED / speed }
+}
+
 impl Engine<'_> {
     pub fn op(&self, task: u32) -> Op {
         let task = &self.tasks[task as usize];
@@ -215,7 +222,7 @@ impl Engine<'_> {
         let state = &self.tasks[task as usize];
         let end = match state.spin_until {
             Some(until) => until.max(self.now),
-            None => self.now + state.work_left * FULL_SPEED / speed + self.stream_time(cpu),
+            None => self.now + at_speed(state.work_left, speed) + self.stream_time(cpu),
         };
         self.cpus[cpu as usize].speed = speed;
         self.begin(cpu, Activity::Segment, end);
@@ -225,7 +232,7 @@ impl Engine<'_> {
     /// busy siblings.
     #[inline]
     pub fn stretched(&self, cpu: u32, time: Time) -> Time {
-        time * FULL_SPEED / self.speed(cpu)
+        at_speed(time, self.speed(cpu))
     }
 
     /// Speed of one thread of a core whose other threads may be busy.
@@ -233,8 +240,11 @@ impl Engine<'_> {
         let core = &self.policy.cpu[cpu as usize];
         let siblings = &core.siblings[..core.nr_siblings as usize];
         let busy = siblings.iter().filter(|&&other| self.is_busy(u32::from(other))).count() as u32;
-        let thread_pct =
-            if busy <= 1 { 100 } else { self.costs.figures.smt_throughput_pct * 2 / busy };
+        let thread_pct = match busy {
+            0 | 1 => 100,
+            2 => self.costs.figures.smt_throughput_pct,
+            _ => self.costs.figures.smt_throughput_pct * 2 / busy,
+        };
         u64::from(thread_pct) * self.costs.core_speed(cpu)
     }
 
@@ -245,9 +255,8 @@ impl Engine<'_> {
     /// A CPU went idle or came back: its siblings' long segments change speed.
     /// Those about to end keep theirs.
     pub fn siblings_change_speed(&mut self, cpu: u32) {
-        let core = self.policy.cpu[cpu as usize];
-        for &sibling in &core.siblings[..core.nr_siblings as usize] {
-            let sibling = u32::from(sibling);
+        for sibling in 0..usize::from(self.policy.cpu[cpu as usize].nr_siblings) {
+            let sibling = u32::from(self.policy.cpu[cpu as usize].siblings[sibling]);
             if sibling != cpu && self.cpus[sibling as usize].activity == Activity::Segment {
                 self.change_speed(sibling);
             }

@@ -27,59 +27,61 @@ pub enum Resume {
     Next,
 }
 
+/// What every segment touches comes first, for it then is in one cache line.
+#[repr(C, align(64))]
 pub struct Task {
-    pub state: TaskState,
-    pub program: u32,
-    /// The part of the workload that it counts for.
-    pub part: u32,
-    pub pc: u32,
-    pub counters: [u32; COUNTERS],
-    /// Added to the numbers of its own objects.
-    pub base: u32,
-    pub parent: u32,
-    pub children: u32,
-    pub pid: u32,
-
-    /// The operation's segment is under way, with this much work left.
-    pub in_segment: bool,
+    /// How much work the operation's segment, if it is under way, has left.
     pub work_left: Time,
     /// After the work: bytes still to be streamed.
     pub stream_left: u64,
-    /// Where its memory is: the node where it streamed first.
-    pub memory_node: Option<u16>,
     /// A spin ends at this wall time.
     pub spin_until: Option<Time>,
+    pub program: u32,
+    pub pc: u32,
+    /// Added to the numbers of its own objects.
+    pub base: u32,
     /// Progress within an operation of several steps.
     pub stage: u32,
+    pub last_cpu: u32,
+    pub state: TaskState,
     pub resume: Resume,
-
+    /// The operation's segment is under way.
+    pub in_segment: bool,
     /// Current somewhere, or still switching out.
     pub on_cpu: bool,
-    /// A waker that waits until it has switched out.
-    pub spinner: Option<(u32, WakerContext)>,
     /// The wakeup that claimed it is sync.
     pub woken_sync: bool,
     /// It was moved between waking and enqueueing.
     pub woken_migrated: bool,
-
     /// It was woken between deciding to sleep and sleeping: it does not sleep.
     pub woken_early: bool,
+
+    pub counters: [u32; COUNTERS],
+    /// When it began to wait on a run queue.
+    pub queued_since: Time,
+    /// A waker that waits until it has switched out.
+    pub spinner: Option<(u32, WakerContext)>,
+    pub footprint_kib: u32,
     /// The timer it sleeps on.
     pub timer_expiry: Option<Time>,
     /// Where the interrupt of the device that it waits for will arrive.
     pub interrupt_cpu: Option<u32>,
+
+    /// The part of the workload that it counts for.
+    pub part: u32,
+    pub parent: u32,
+    pub children: u32,
+    pub pid: u32,
     /// The base of the task whose message it read last.
     pub peer: u32,
+    /// Where its memory is: the node where it streamed first.
+    pub memory_node: Option<u16>,
     /// A futex wake that has come and was not waited for yet.
     pub token: bool,
     /// When the wake that its latency counts from was stamped.
     pub stamp: Time,
-    pub footprint_kib: u32,
-    pub last_cpu: u32,
     /// SCHED_RR: ticks of its timeslice that it has had.
     pub rr_ticks: u64,
-    /// When it began to wait on a run queue.
-    pub queued_since: Time,
     pub statistics: TaskStatistics,
 }
 

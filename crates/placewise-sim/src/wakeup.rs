@@ -9,7 +9,7 @@
 use placewise_policy::*;
 use placewise_trace::Event;
 
-use crate::cpu::{Activity, Then};
+use crate::cpu::{Activity, Cpu, Then};
 use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::task::{Resume, TaskState};
@@ -250,12 +250,13 @@ impl Engine<'_> {
     /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
     /// the CPU look idle until then.
     pub fn take_wake_list(&mut self, cpu: u32) -> bool {
-        if self.cpus[cpu as usize].wake_list.is_empty() {
+        let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu as usize];
+        if wake_list.is_empty() {
             return false;
         }
-        let list = std::mem::take(&mut self.cpus[cpu as usize].wake_list);
-        let more = self.costs.figures.rq_lock_hold_ns * (list.len() as Time - 1);
-        self.cpus[cpu as usize].arriving = list;
+        debug_assert!(arriving.is_empty());
+        std::mem::swap(wake_list, arriving);
+        let more = self.costs.figures.rq_lock_hold_ns * (arriving.len() as Time - 1);
         if self.policy.profile.wake_list_clear_early {
             self.policy.set_ttwu_pending(cpu, false);
         }
