@@ -65,6 +65,12 @@ pub struct Part {
 }
 
 impl Part {
+    /// Its tasks only wait for each other.
+    pub fn idling(pattern: Pattern) -> Self {
+        let (work_ns, nice, footprint_kib) = (0, 0, 0);
+        Part { pattern, work_ns, nice, idle_policy: false, pinned: false, footprint_kib }
+    }
+
     pub fn unpinned(self) -> Self {
         Part { pinned: false, ..self }
     }
