@@ -2,12 +2,14 @@
 //! (`MissedIdle::allowed`), and where Linux itself leaves CPUs idle for longer: the findings below.
 
 use placewise_machine::{CpuSet, Machine};
-use placewise_policy::{BALANCE_LEGACY, Policy};
+use placewise_policy::{BALANCE_LEGACY, Policy, kernel_names};
 use placewise_sim::{MissedIdle, Scenario, simulate_watched};
-use placewise_workload::program::{Cgroup, FOREVER, Object, Op, Program, Workload};
+use placewise_workload::program::{
+    Cgroup, Change, FOREVER, Object, Op, Program, Quota, Setting, Workload,
+};
 use proptest::prelude::*;
 
-use crate::common::{MS, Setup, programs};
+use crate::common::{MS, Setup, counter, programs};
 use crate::properties::{Part, config, kernel, part, policy, workload};
 
 const GATE: Object = Object::shared(0);
@@ -164,6 +166,78 @@ fn for_ever(before: &[Op]) -> Vec<Op> {
     before.iter().copied().chain(after).collect()
 }
 
+fn confine(task: &str, at_ms: u64, cpus: CpuSet) -> Change {
+    Change { at: at_ms * MS, to: Setting::Affinity { task: task.to_string(), cpus } }
+}
+
+/// Tasks that may run anywhere, but have slept in the LLC where all are woken at 40 ms: the idle
+/// CPUs of the other one have been idle for long, and are not chosen for any of them.
+fn woken_in_one_llc(machine: &Machine, tasks: u32) -> Workload {
+    let all_cpus = CpuSet::first_n(machine.cpus.len());
+    let llc = all_cpus.iter().filter(|&cpu| machine.cpus[cpu].llc == 0).collect();
+    let pause = Op::Sleep { ns: 40 * MS, random_pct: 0 };
+    let main = vec![fork(1, tasks), pause, Op::GateOpen { gate: GATE }, Op::Join, Op::Exit];
+    let tasks = vec![
+        Program::new("main", main),
+        Program::new("hog", for_ever(&[Op::GateWait { gate: GATE }])),
+    ];
+    let changes =
+        vec![confine("main", 0, llc), confine("hog", 0, llc), confine("hog", 30, all_cpus)];
+    Workload { gates: 1, changes, ..programs(tasks, 600) }
+}
+
+/// Fails if idle CPUs without a tick are not balanced for, or if balancing finds no source or nothing
+/// to move: newly-idle balance cannot help here. Before the rework the tasks, which have slept, take
+/// longer in the LLC where they arrive: its CPUs have little utilisation yet (see the quota below).
+#[test]
+fn idle_cpus_take_what_is_woken_in_another_llc() {
+    let llc_cpus = 4;
+    for (machine, kernel, tasks) in all_of(
+        &["pack:1 l3:2 core:4 pu:1", "pack:2 l3:1 core:4 pu:1", "pack:1 l3:2 core:2 pu:2"],
+        &[llc_cpus + 1, llc_cpus + 2, 2 * llc_cpus],
+    ) {
+        let built = placewise_machine::load(machine).expect("the machine is sound");
+        let workload = woken_in_one_llc(&built, tasks);
+        let all = watched(&Setup::new(machine, kernel, "baseline", workload));
+        let context = format!("{tasks} tasks on {machine}, {kernel}: {all:?}");
+        let llc = |cpu: u32| built.cpus[cpu as usize].llc;
+        let across = |missed: &MissedIdle| llc(missed.busy_cpu) != llc(missed.idle_cpu);
+        assert!(all.iter().any(across), "none had to wait: {context}");
+        let by_load = compares_loads(kernel, "baseline");
+        let mut asked = all.iter().filter(|missed| across(missed) || !by_load);
+        assert!(asked.all(|missed| missed.lasted <= missed.allowed), "{context}");
+    }
+}
+
+/// Every machine with every kernel and number of tasks.
+fn all_of<'a>(
+    machines: &'a [&'a str],
+    tasks: &'a [u32],
+) -> impl Iterator<Item = (&'a str, &'static str, u32)> + 'a {
+    machines.iter().flat_map(move |&machine| {
+        let with = move |kernel| tasks.iter().map(move |&tasks| (machine, kernel, tasks));
+        kernel_names().into_iter().flat_map(with)
+    })
+}
+
+/// Fails without active balance: two tasks that run on the siblings of one core do not wait, and yet
+/// each has half a core while another core idles.
+#[test]
+fn a_core_does_not_idle_beside_siblings_that_share() {
+    for kernel in kernel_names() {
+        let tasks = vec![
+            Program::new("main", vec![fork(1, 2), Op::Join, Op::Exit]),
+            Program::new("hog", for_ever(&[])),
+        ];
+        let changes =
+            vec![confine("hog", 0, CpuSet::first_n(2)), confine("hog", 30, CpuSet::first_n(4))];
+        let workload = Workload { changes, ..programs(tasks, 300) };
+        let setup = Setup::new("pack:1 l3:1 core:2 pu:2", kernel, "baseline", workload);
+        let outcome = setup.run();
+        assert_eq!(counter(&outcome, "migrations_active"), 1.0, "{kernel}");
+    }
+}
+
 /// Threads of one cgroup that are woken together beside a burner in another.
 fn threads_beside_a_burner() -> Workload {
     let pause = Op::Sleep { ns: 30 * MS, random_pct: 0 };
@@ -217,5 +291,36 @@ fn pinned_tasks_leave_their_sibling_idle() {
         assert!(many.iter().any(to_the_end), "{kernel}: {many:?}");
         let one = all(1);
         assert!(one.iter().all(|missed| missed.lasted <= 10 * MS), "{kernel}: {one:?}");
+    }
+}
+
+/// Hogs that were confined to one of two CPUs, where they get no more than the quota, and then freed.
+fn freed_under_a_quota(quota: Option<Quota>) -> Workload {
+    let tasks = vec![
+        Program::new("main", vec![fork(1, 3), Op::Join, Op::Exit]),
+        Program::new("hog", for_ever(&[])).in_cgroup(0),
+    ];
+    let changes =
+        vec![confine("hog", 0, CpuSet::single(0)), confine("hog", 320, CpuSet::first_n(2))];
+    let cgroups = vec![Cgroup { quota, ..Cgroup::new("hogs", None, 1024) }];
+    Workload { changes, cgroups, ..programs(tasks, 2_000) }
+}
+
+/// Finding: before the rework a CPU with tasks that wait gives none to an idle neighbour until its own
+/// utilisation comes near its capacity. A quota can keep it from that for ever.
+#[test]
+fn a_quota_leaves_the_neighbour_idle_until_the_rework() {
+    let quota = |ms| Some(Quota { quota: ms * MS, period: 10 * MS });
+    for kernel in ["v4.15", "v5.3"] {
+        let pulled = |policy, quota| {
+            let workload = freed_under_a_quota(quota);
+            let outcome = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, policy, workload).run();
+            let moved = |cause| counter(&outcome, &format!("migrations_{cause}"));
+            ["periodic", "nohz", "newly_idle", "active"].into_iter().map(moved).sum::<f64>() > 0.0
+        };
+        assert!(!pulled("baseline", quota(5)), "{kernel}: half a CPU");
+        assert!(pulled("lb-rework", quota(5)), "{kernel}: the rework counts tasks");
+        assert!(pulled("baseline", quota(9)), "{kernel}: nearly a CPU");
+        assert!(pulled("baseline", None), "{kernel}: no quota");
     }
 }
