@@ -115,8 +115,8 @@ wake_affine_weight(const struct wakeup *wakeup,
 	if (wakeup->sync)
 		prev_load++;
 
-	st->decision.waker_load = this_load;
-	st->decision.prev_load = prev_load;
+	scratch_of(st)->decision.waker_load = this_load;
+	scratch_of(st)->decision.prev_load = prev_load;
 	return this_load < prev_load ? AFFINE_WEIGHT : AFFINE_UNDECIDED;
 }
 
@@ -150,8 +150,8 @@ wake_affine_queues(const struct wakeup *wakeup,
 	prev_side = (100 + (span->imbalance_pct - 100) / 2) * prev_load;
 	prev_side *= (s64)capacity_of(st, wakeup->this_cpu);
 
-	st->decision.waker_load = this_side;
-	st->decision.prev_load = prev_side;
+	scratch_of(st)->decision.waker_load = this_side;
+	scratch_of(st)->decision.prev_load = prev_side;
 	if (this_load <= 0 || this_side <= prev_side)
 		return AFFINE_WEIGHT;
 	if (this_load <= prev_load &&
@@ -195,8 +195,8 @@ verified_once u32 wake_affine(const struct wakeup *wakeup on_stack, u32 level)
 	enum affine_reason reason =
 		wake_affine_reason(wakeup, domain_span(st, sd));
 
-	st->decision.affine = reason;
-	st->decision.affine_level = level;
+	scratch_of(st)->decision.affine = reason;
+	scratch_of(st)->decision.affine_level = level;
 	if (reason == AFFINE_UNDECIDED)
 		return wakeup->prev;
 	if (!affine_chose_prev(reason) || st->profile.affine_move_counts_prev)

@@ -53,11 +53,12 @@ static inline u32 first_idle_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word) &
-			   st->root.idle.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word) &
+			   *indexed(st->root.idle.bits, word);
 
 		if (whole_core)
-			bits &= st->root.idle_core.bits[word];
+			bits &= *indexed(st->root.idle_core.bits, word);
 		if (bits)
 			return word * 64 + first_bit(bits);
 	}
@@ -72,7 +73,8 @@ static inline u32 group_balance_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		if (bits)
 			return word * 64 + first_bit(bits);
@@ -128,7 +130,7 @@ static inline bool other_sources_remain(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, env->span) {
-		if (lb_cpus(st, env, word) & ~group->cpus.bits[word])
+		if (lb_cpus(st, env, word) & ~*indexed(group->cpus.bits, word))
 			return true;
 	}
 	return false;
@@ -141,7 +143,7 @@ verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 					 struct lb_env *env on_stack,
 					 u32 this_cpu)
 {
-	struct cpumask __arena *excluded = &st->balance.excluded;
+	struct cpumask __arena *excluded = &scratch_of(st)->balance.excluded;
 	u32 nr_running = cpu_rq(st, env->src_cpu)->nr_running;
 	u32 i;
 
@@ -149,7 +151,9 @@ verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 	for (i = opaque(0); i < NR_CPUS && can_loop; i++) {
 		env->loop = 0;
 		env->new_dst_cpu = NO_CPU;
+		rq_lock(st, env->src_cpu);
 		detach_tasks(st, env);
+		rq_unlock(st, env->src_cpu);
 		if (env->new_dst_cpu == NO_CPU || env->imbalance <= 0)
 			break;
 		cpumask_set(excluded, env->dst_cpu);
@@ -166,10 +170,7 @@ verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 /* Take the lock of the NUMA levels; false if another CPU holds it. */
 static inline bool serialize_trylock(struct state __arena *st)
 {
-	if (st->root.serialize_busy)
-		return false;
-	st->root.serialize_busy = 1;
-	return true;
+	return !atomic_swap(&st->root.serialize_busy, 1);
 }
 
 /* Is a level's lock taken around an attempt? */
@@ -207,7 +208,7 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 	struct domain_stats __arena *stats = &env->sd->stats;
 
 	if (!should_we_balance(st, env)) {
-		st->balance.continue_balancing = 0;
+		scratch_of(st)->balance.continue_balancing = 0;
 		return LB_BALANCED;
 	}
 	came_to(env, LB_SERIALIZED);
@@ -224,7 +225,7 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		stats->lb_nobusyq[env->idle & 3]++;
 		return LB_BALANCED;
 	}
-	st->balance.src = env->src_cpu;
+	scratch_of(st)->balance.src = env->src_cpu;
 	stats->lb_imbalance[env->idle & 3][env->migration_type & 3] +=
 		env->imbalance;
 	if (!(env->span->flags & SD_SHARE_LLC) &&
@@ -281,9 +282,9 @@ static inline void start_active_balance(struct state __arena *st,
 	if (rq->active_balance)
 		return;
 	rq->active_balance = 1;
-	st->balance.active_balance = 1;
-	st->balance.active_src = env->src_cpu;
-	st->balance.active_dst = this_cpu;
+	scratch_of(st)->balance.active_balance = 1;
+	scratch_of(st)->balance.active_src = env->src_cpu;
+	scratch_of(st)->balance.active_dst = this_cpu;
 }
 
 static inline void double_interval(struct sched_domain __arena *sd, u32 limit)
@@ -333,7 +334,7 @@ static inline void reset_interval(struct state __arena *st,
 {
 	struct sched_domain __arena *sd = env->sd;
 
-	if (!st->balance.active_balance) {
+	if (!scratch_of(st)->balance.active_balance) {
 		sd->balance_interval = sd->min_interval;
 	} else if (st->profile.active_balance_backs_off) {
 		if (voluntary_active_balance(st, env))
@@ -348,7 +349,7 @@ static inline void reset_interval(struct state __arena *st,
 static inline void finish_tried(struct state __arena *st, struct lb_env *env,
 				u32 this_cpu)
 {
-	if (st->balance.nr) {
+	if (scratch_of(st)->balance.nr) {
 		env->sd->nr_balance_failed = 0;
 	} else if (!push_instead(st, env, this_cpu)) {
 		lengthen_interval(env);
@@ -368,7 +369,7 @@ static subprogram void finish_load_balance(struct state __arena *st,
 	/* Balanced although some task may move: affinity is no obstacle now. */
 	if (!env->all_pinned)
 		set_parent_imbalance(st, env, this_cpu, false);
-	st->balance.balanced = 1;
+	scratch_of(st)->balance.balanced = 1;
 	env->sd->stats.lb_balanced[env->idle & 3]++;
 	env->sd->nr_balance_failed = 0;
 	lengthen_interval(env);
@@ -376,7 +377,7 @@ static subprogram void finish_load_balance(struct state __arena *st,
 
 static inline void reset_balance_result(struct state __arena *st)
 {
-	struct balance_result __arena *result = &st->balance;
+	struct balance_result __arena *result = &scratch_of(st)->balance;
 	u32 word;
 
 	result->nr = 0;
@@ -384,7 +385,7 @@ static inline void reset_balance_result(struct state __arena *st)
 	result->balanced = 0;
 	result->continue_balancing = 1;
 	for (word = opaque(0); word < CPUMASK_WORDS && can_loop; word++)
-		result->excluded.bits[word] = 0;
+		*indexed(result->excluded.bits, word) = 0;
 }
 
 /*
@@ -410,11 +411,11 @@ verified_once bool load_balance(struct state __arena *st in_arena, u32 this_cpu,
 	for (i = opaque(0); i < NR_CPUS && outcome == LB_AGAIN && can_loop; i++)
 		outcome = balance_once(st, &env, this_cpu);
 	finish_load_balance(st, &env, this_cpu, outcome);
-	if (!st->balance.nr)
+	if (!scratch_of(st)->balance.nr)
 		sd->stats.lb_moved_nothing[idle & 3][env.reason]++;
 	if (env.serialized)
 		st->root.serialize_busy = 0;
-	return st->balance.nr != 0;
+	return scratch_of(st)->balance.nr != 0;
 }
 
 /* The levels of one periodic or newly-idle visit; the engine keeps it. */
@@ -441,7 +442,7 @@ static inline u32 nr_online_cpus(const struct state __arena *st)
 	for (word = opaque(0); word < CPUMASK_WORDS &&
 			       word * 64 < st->root.nr_cpu_ids && can_loop;
 	     word++)
-		nr += count_bits(st->root.online.bits[word]);
+		nr += count_bits(*indexed(st->root.online.bits, word));
 	return nr;
 }
 

@@ -35,7 +35,8 @@ group_runnable_load(struct state __arena *st, const struct lb_env *env,
 	u64 load = 0;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word);
 
 		for_each_bit(cpu, word, bits)
 			load += cpu_runnable_load(st, cpu);
@@ -158,9 +159,9 @@ update_legacy_sg_lb_stats(struct state __arena *st, const struct lb_env *env,
 }
 
 /* The local group is the first of its ring, so that others find it summed. */
-static subprogram void update_legacy_lb_stats(struct state __arena *st,
-					      const struct lb_env *env,
-					      struct sd_lb_stats __arena *sds)
+static __always_inline void
+update_legacy_lb_stats(struct state __arena *st, const struct lb_env *env,
+		       struct sd_lb_stats __arena *sds)
 {
 	u32 i;
 
@@ -338,7 +339,7 @@ static inline void legacy_imbalance(struct lb_env *env,
 verified_once bool find_busiest_group_legacy(struct state __arena *st in_arena,
 					     struct lb_env *env on_stack)
 {
-	struct sd_lb_stats __arena *sds = &st->lb_stats;
+	struct sd_lb_stats __arena *sds = &scratch_of(st)->lb_stats;
 
 	sd_lb_stats_init(sds);
 	update_legacy_lb_stats(st, env, sds);

@@ -63,7 +63,7 @@ static inline void add_lb_stats(struct state __arena *st,
 	sgs->sum_nr_running += balance_nr_running(st, rq);
 	sgs->sum_h_nr_running += cpu_h_nr_running(st, rq);
 	if (rq->nr_running > 1)
-		st->lb_stats.overload = true;
+		scratch_of(st)->lb_stats.overload = true;
 }
 
 /* The load of a task that is too big for its CPU, or for what RT tasks leave of it. */
@@ -76,7 +76,7 @@ static inline void add_misfit(struct state __arena *st,
 	if (env->span->flags & SD_ASYM_CPUCAPACITY) {
 		if (sgs->misfit_task_load < rq->misfit_task_load) {
 			sgs->misfit_task_load = rq->misfit_task_load;
-			st->lb_stats.overload = true;
+			scratch_of(st)->lb_stats.overload = true;
 		}
 	} else if (rq->cfs.h_nr_queued == 1 &&
 		   check_cpu_capacity(st, cpu, env->span)) {
@@ -104,7 +104,8 @@ static inline void sum_misfits(struct state __arena *st,
 	    !reduced_capacity_counts(st, env))
 		return;
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word);
 
 		for_each_bit(cpu, word, bits)
 			add_misfit(st, env, sgs, cpu);
@@ -120,8 +121,9 @@ static inline void mark_special_group(struct state __arena *st,
 
 	if (env->idle == CPU_NOT_IDLE)
 		return;
-	sgs->asym_packing = sgs->sum_h_nr_running &&
-			    sched_group_asym(st, env, &st->lb_stats.local, sgs);
+	sgs->asym_packing =
+		sgs->sum_h_nr_running &&
+		sched_group_asym(st, env, &scratch_of(st)->lb_stats.local, sgs);
 	sgs->smt_balance = st->profile.balance_smt &&
 			   group->flags & SD_SHARE_CPUCAPACITY &&
 			   sgs->sum_h_nr_running > 1;
@@ -135,9 +137,11 @@ static inline void sum_group(struct state __arena *st, const struct lb_env *env,
 	u32 word, cpu;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word);
 
-		sgs->idle_cpus += count_bits(bits & st->root.idle.bits[word]);
+		sgs->idle_cpus +=
+			count_bits(bits & *indexed(st->root.idle.bits, word));
 		for_each_bit(cpu, word, bits)
 			add_lb_stats(st, sgs, cpu);
 	}
@@ -574,7 +578,7 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 verified_once bool find_busiest_group(struct state __arena *st in_arena,
 				      struct lb_env *env on_stack)
 {
-	struct sd_lb_stats __arena *sds = &st->lb_stats;
+	struct sd_lb_stats __arena *sds = &scratch_of(st)->lb_stats;
 
 	sd_lb_stats_init(sds);
 	update_sd_lb_stats(st, env, sds);
@@ -677,7 +681,8 @@ verified_once u32 find_busiest_queue(struct state __arena *st in_arena,
 	u32 word, cpu;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word);
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word);
 
 		for_each_bit(cpu, word, bits)
 			consider_queue(st, env, cpu, &best);

@@ -9,6 +9,7 @@
 #ifndef PLACEWISE_CPUMASK_H
 #define PLACEWISE_CPUMASK_H
 
+#include "concurrent.h"
 #include "types.h"
 
 #define NR_CPUS 1024
@@ -66,17 +67,19 @@ static inline u32 cpumask_word(u32 cpu)
 
 static inline bool cpumask_test(const struct cpumask __arena *mask, u32 cpu)
 {
-	return cpu < NR_CPUS && mask->bits[cpumask_word(cpu)] >> (cpu & 63) & 1;
+	return cpu < NR_CPUS &&
+	       *indexed(mask->bits, cpumask_word(cpu)) >> (cpu & 63) & 1;
 }
 
 static inline void cpumask_set(struct cpumask __arena *mask, u32 cpu)
 {
-	mask->bits[cpumask_word(cpu)] |= 1ULL << (cpu & 63);
+	atomic_or(indexed(mask->bits, cpumask_word(cpu)), 1ULL << (cpu & 63));
 }
 
 static inline void cpumask_clear(struct cpumask __arena *mask, u32 cpu)
 {
-	mask->bits[cpumask_word(cpu)] &= ~(1ULL << (cpu & 63));
+	atomic_and(indexed(mask->bits, cpumask_word(cpu)),
+		   ~(1ULL << (cpu & 63)));
 }
 
 static inline void cpumask_assign(struct cpumask __arena *mask, u32 cpu,

@@ -58,8 +58,9 @@ static inline u32 other_dst_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & lb_cpus(st, env, word) &
-			   p->cpus_allowed.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word) &
+			   *indexed(p->cpus_allowed.bits, word);
 
 		if (bits)
 			return word * 64 + first_bit(bits);
@@ -208,12 +209,12 @@ static inline bool may_leave(struct state __arena *st, struct lb_env *env,
 static inline void detach_task(struct state __arena *st,
 			       const struct lb_env *env, u32 task)
 {
-	struct balance_result __arena *result = &st->balance;
+	struct balance_result __arena *result = &scratch_of(st)->balance;
 	struct domain_stats __arena *stats = &env->sd->stats;
 	u32 slot = result->nr & (SCHED_NR_MIGRATE - 1);
 
-	result->task[slot] = task;
-	result->dst[slot] = env->dst_cpu;
+	*indexed(result->task, slot) = task;
+	*indexed(result->dst, slot) = env->dst_cpu;
 	result->nr++;
 	stats->lb_gained[env->idle & 3]++;
 	if (task_hot(st, env, task_of(st, task)))
@@ -224,7 +225,8 @@ static inline void detach_task(struct state __arena *st,
 static inline u32 src_nr_running(struct state __arena *st,
 				 const struct lb_env *env)
 {
-	return cpu_rq(st, env->src_cpu)->nr_running - st->balance.nr;
+	return cpu_rq(st, env->src_cpu)->nr_running -
+	       scratch_of(st)->balance.nr;
 }
 
 /* The last task of the source's list that is not about to leave. */
@@ -235,7 +237,8 @@ static inline u32 detach_first(struct state __arena *st,
 	u32 i;
 
 	for (i = opaque(0);
-	     i < st->balance.nr && i < SCHED_NR_MIGRATE && can_loop; i++)
+	     i < scratch_of(st)->balance.nr && i < SCHED_NR_MIGRATE && can_loop;
+	     i++)
 		task = task_of(st, task)->mru_prev;
 	return task;
 }
@@ -244,8 +247,8 @@ static inline u32 detach_first(struct state __arena *st,
 static inline bool detach_goes_on(struct state __arena *st,
 				  const struct lb_env *env)
 {
-	if (st->balance.nr >= SCHED_NR_MIGRATE || env->imbalance <= 0 ||
-	    env->loop >= env->loop_max)
+	if (scratch_of(st)->balance.nr >= SCHED_NR_MIGRATE ||
+	    env->imbalance <= 0 || env->loop >= env->loop_max)
 		return false;
 	return env->idle == CPU_NOT_IDLE || src_nr_running(st, env) > 1;
 }
@@ -288,7 +291,8 @@ verified_once bool llc_has_room(struct state __arena *st in_arena, u32 cpu)
 	u32 word, member, nr = 0;
 
 	for_each_word(word, llc) {
-		u64 bits = llc->cpus.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(llc->cpus.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		for_each_bit(member, word, bits) {
 			const struct rq __arena *rq = cpu_rq(st, member);

@@ -38,9 +38,10 @@ static inline bool idle_cpu_without(struct state __arena *st, u32 cpu, u32 p)
 	       (rq->curr == p || is_idle_task(rq->curr));
 }
 
-static inline void add_wakeup_stats(struct state __arena *st,
-				    struct sg_lb_stats __arena *sgs, u32 cpu,
-				    u32 p)
+/* Answers with 0: what is verified once answers with a number. */
+verified_once int add_wakeup_stats(struct state __arena *st in_arena,
+				   struct sg_lb_stats __arena *sgs in_arena,
+				   u32 cpu, u32 p)
 {
 	const struct task __arena *task = task_of(st, p);
 	const struct rq __arena *rq = cpu_rq(st, cpu);
@@ -55,6 +56,7 @@ static inline void add_wakeup_stats(struct state __arena *st,
 		sgs->idle_cpus++;
 	if (fits_capacity(task_util_est(task), capacity_of(st, cpu)))
 		sgs->misfit_task_load = 0;
+	return 0;
 }
 
 static subprogram void
@@ -69,11 +71,13 @@ update_sg_wakeup_stats(struct state __arena *st,
 	if (span->flags & SD_ASYM_CPUCAPACITY)
 		sgs->misfit_task_load = 1;
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		if (allowed_only)
-			bits &= task_of(st, p)->cpus_allowed.bits[word];
-		st->decision.scanned += count_bits(bits);
+			bits &= *indexed(task_of(st, p)->cpus_allowed.bits,
+					 word);
+		scratch_of(st)->decision.scanned += count_bits(bits);
 		for_each_bit(cpu, word, bits)
 			add_wakeup_stats(st, sgs, cpu, p);
 	}
@@ -118,8 +122,8 @@ static inline u32 nr_allowed_in_group(struct state __arena *st, u32 group_nr,
 	u32 word, nr = 0;
 
 	for_each_word(word, group) {
-		nr += count_bits(group->cpus.bits[word] &
-				 p->cpus_allowed.bits[word]);
+		nr += count_bits(*indexed(group->cpus.bits, word) &
+				 *indexed(p->cpus_allowed.bits, word));
 	}
 	return nr;
 }
@@ -187,11 +191,12 @@ static inline bool load_prefers_idlest(const struct sched_span __arena *span,
 	return 100 * local->avg_load > span->imbalance_pct * idlest->avg_load;
 }
 
-static inline bool prefer_idlest(struct state __arena *st,
-				 const struct sched_span __arena *span,
-				 const struct sg_lb_stats __arena *local,
-				 const struct sg_lb_stats __arena *idlest,
-				 const struct task __arena *p)
+verified_once bool
+prefer_idlest(struct state __arena *st in_arena,
+	      const struct sched_span __arena *span in_arena,
+	      const struct sg_lb_stats __arena *local in_arena,
+	      const struct sg_lb_stats __arena *idlest in_arena,
+	      const struct task __arena *p in_arena)
 {
 	if (idlest->group == NO_GROUP)
 		return false;
@@ -214,34 +219,44 @@ static inline bool prefer_idlest(struct state __arena *st,
 	}
 }
 
+/* Sum up one group: it is the local one, or perhaps the idlest so far. */
+verified_once int consider_group(struct state __arena *st in_arena,
+				 const struct sched_domain __arena *sd in_arena,
+				 u32 group, u32 p)
+{
+	struct sd_lb_stats __arena *stats = &scratch_of(st)->lb_stats;
+	struct sg_lb_stats __arena *sgs = &stats->current;
+
+	sg_lb_stats_init(sgs, group);
+	update_sg_wakeup_stats(st, domain_span(st, sd), sgs, p);
+	if (group == sd->local_group)
+		sg_lb_stats_copy(&stats->local, sgs);
+	else if (update_pick_idlest(st, &stats->idlest, sgs))
+		sg_lb_stats_copy(&stats->idlest, sgs);
+	return 0;
+}
+
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
 verified_once u32
 find_idlest_group(struct state __arena *st in_arena,
 		  const struct sched_domain __arena *sd in_arena, u32 p)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
-	struct sg_lb_stats __arena *local = &st->lb_stats.local;
-	struct sg_lb_stats __arena *idlest = &st->lb_stats.idlest;
-	struct sg_lb_stats __arena *sgs = &st->lb_stats.current;
+	struct sd_lb_stats __arena *stats = &scratch_of(st)->lb_stats;
 	u32 i;
 
-	sg_lb_stats_init(local, NO_GROUP);
-	sg_lb_stats_init(idlest, NO_GROUP);
+	sg_lb_stats_init(&stats->local, NO_GROUP);
+	sg_lb_stats_init(&stats->idlest, NO_GROUP);
 	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
 		u32 group = nth_group(span, sd, i);
 
-		if (!group_allows(st, group_of(st, group), task_of(st, p)))
-			continue;
-		sg_lb_stats_init(sgs, group);
-		update_sg_wakeup_stats(st, span, sgs, p);
-		if (group == sd->local_group)
-			sg_lb_stats_copy(local, sgs);
-		else if (update_pick_idlest(st, idlest, sgs))
-			sg_lb_stats_copy(idlest, sgs);
+		if (group_allows(st, group_of(st, group), task_of(st, p)))
+			consider_group(st, sd, group, p);
 	}
-	if (prefer_idlest(st, span, local, idlest, task_of(st, p)))
-		return idlest->group;
+	if (prefer_idlest(st, span, &stats->local, &stats->idlest,
+			  task_of(st, p)))
+		return stats->idlest.group;
 	return NO_GROUP;
 }
 
@@ -269,9 +284,10 @@ static subprogram void update_legacy_stats(struct state __arena *st,
 	u32 word, cpu;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
-		st->decision.scanned += count_bits(bits);
+		scratch_of(st)->decision.scanned += count_bits(bits);
 		for_each_bit(cpu, word, bits) {
 			u64 spare =
 				sub_positive(capacity_of(st, cpu),
@@ -438,13 +454,14 @@ verified_once u32 find_idlest_group_cpu(struct state __arena *st in_arena,
 	u32 word, cpu;
 
 	for_each_word(word, group) {
-		u64 bits = group->cpus.bits[word] & st->root.online.bits[word] &
-			   task->cpus_allowed.bits[word];
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   *indexed(st->root.online.bits, word) &
+			   *indexed(task->cpus_allowed.bits, word);
 
 		for_each_bit(cpu, word, bits) {
 			if (group->weight == 1)
 				return cpu;
-			st->decision.scanned++;
+			scratch_of(st)->decision.scanned++;
 			if (fork_takes_sched_idle_cpu(st, cpu, task))
 				return cpu;
 			if (available_idle_cpu(st, cpu))
@@ -487,7 +504,8 @@ static inline bool span_allows(const struct sched_span __arena *span,
 	u32 word;
 
 	for_each_word(word, span) {
-		if (span->cpus.bits[word] & p->cpus_allowed.bits[word])
+		if (*indexed(span->cpus.bits, word) &
+		    *indexed(p->cpus_allowed.bits, word))
 			return true;
 	}
 	return false;
@@ -523,7 +541,7 @@ verified_once u32 find_idlest_cpu(struct state __arena *st in_arena, u32 p,
 	u32 level = highest_domain(st, cpu, sd_flag, U32_MAX, true);
 	u32 i;
 
-	st->decision.slow_path = 1;
+	scratch_of(st)->decision.slow_path = 1;
 	if (level == NR_LEVELS)
 		return prev;
 	if (!span_allows(domain_span(st, cpu_domain(st, cpu, level)),

@@ -249,8 +249,9 @@ static inline bool group_allows(const struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		if (group->cpus.bits[word] & st->root.online.bits[word] &
-		    p->cpus_allowed.bits[word])
+		if (*indexed(group->cpus.bits, word) &
+		    *indexed(st->root.online.bits, word) &
+		    *indexed(p->cpus_allowed.bits, word))
 			return true;
 	}
 	return false;

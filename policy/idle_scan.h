@@ -48,7 +48,7 @@ static inline bool sched_idle_counts(const struct wakeup *wakeup)
 
 verified_once bool cpu_usable(const struct wakeup *wakeup on_stack, u32 cpu)
 {
-	wakeup->st->decision.scanned++;
+	scratch_of(wakeup->st)->decision.scanned++;
 	return available_idle_cpu(wakeup->st, cpu) ||
 	       (sched_idle_counts(wakeup) && sched_idle_cpu(wakeup->st, cpu));
 }
@@ -56,11 +56,11 @@ verified_once bool cpu_usable(const struct wakeup *wakeup on_stack, u32 cpu)
 static inline u64 usable_word(const struct wakeup *wakeup, u32 word)
 {
 	const struct root_domain __arena *root = &wakeup->st->root;
-	u64 usable = root->idle.bits[word];
+	u64 usable = *indexed(root->idle.bits, word);
 
 	if (sched_idle_counts(wakeup))
-		usable |= root->sched_idle.bits[word];
-	return usable & wakeup->wakee->cpus_allowed.bits[word];
+		usable |= *indexed(root->sched_idle.bits, word);
+	return usable & *indexed(wakeup->wakee->cpus_allowed.bits, word);
 }
 
 /*
@@ -79,10 +79,10 @@ static inline u32 scan_word(const struct scan_set *set, u32 left)
 static inline u64 scan_bits(const struct scan_set *set, u32 left)
 {
 	u32 word = scan_word(set, left);
-	u64 bits = set->cpus->bits[word];
+	u64 bits = *indexed(set->cpus->bits, word);
 
 	if (set->except)
-		bits &= ~set->except->bits[word];
+		bits &= ~*indexed(set->except->bits, word);
 	if (left == set->words)
 		bits &= bits_from(set->start);
 	else if (left == 0)
@@ -122,7 +122,8 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 		u64 usable = cpus & usable_word(wakeup, word);
 
 		if (st->profile.scan_allowed_only)
-			cpus &= wakeup->wakee->cpus_allowed.bits[word];
+			cpus &= *indexed(wakeup->wakee->cpus_allowed.bits,
+					 word);
 		if (usable) {
 			found = word * 64 + first_bit(usable);
 			cpus &= bits_below(found);
@@ -140,7 +141,7 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 		seen = search->limit;
 		search->exhausted = true;
 	}
-	st->decision.scanned += seen;
+	scratch_of(st)->decision.scanned += seen;
 	if (search->limit != UNLIMITED)
 		search->limit -= seen;
 	return found;
@@ -155,7 +156,7 @@ static inline bool core_visited(const struct idle_search *search,
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
 		if (((sibling - set->start) & (NR_CPUS - 1)) < distance &&
 		    task_allowed(search->wakeup->wakee, sibling))
@@ -176,10 +177,10 @@ static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 		bool idle = available_idle_cpu(st, sibling);
 
-		st->decision.scanned++;
+		scratch_of(st)->decision.scanned++;
 		if (search->fallback == NO_CPU) {
 			if (!task_allowed(wakeup->wakee, sibling))
 				continue;
@@ -204,13 +205,13 @@ static subprogram u32 scan_for_core(struct idle_search *search,
 	for_each_scan_word(left, set) {
 		u32 word = scan_word(set, left);
 		u64 cpus = scan_bits(set, left) &
-			   wakeup->wakee->cpus_allowed.bits[word];
+			   *indexed(wakeup->wakee->cpus_allowed.bits, word);
 
 		for (; cpus && can_loop; cpus &= cpus - 1) {
 			u32 cpu = word * 64 + first_bit(cpus);
 
 			if (cpumask_test(&st->root.idle_core, cpu)) {
-				st->decision.scanned +=
+				scratch_of(st)->decision.scanned +=
 					cpu_of(st, cpu)->nr_siblings;
 				return cpu;
 			}
@@ -320,7 +321,7 @@ static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
 {
 	struct rq __arena *rq = cpu_rq(st, this_cpu);
 
-	if (!st->decision.scan_timed)
+	if (!scratch_of(st)->decision.scan_timed)
 		return;
 	if (st->profile.scan_limit == SIS_PROP_WAKE_AVG_IDLE)
 		rq->wake_avg_idle = sub_positive(rq->wake_avg_idle, scan_ns);
@@ -334,7 +335,7 @@ verified_once bool is_core_idle(struct state __arena *st in_arena, u32 cpu)
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
 		if (sibling != cpu && !available_idle_cpu(st, sibling))
 			return false;

@@ -25,7 +25,7 @@
 static inline u32 search_found(const struct idle_search *search, u32 cpu,
 			       enum search_reason reason)
 {
-	search->wakeup->st->decision.search = reason;
+	scratch_of(search->wakeup->st)->decision.search = reason;
 	return cpu;
 }
 
@@ -225,13 +225,13 @@ static subprogram u32 scan_unequal(struct idle_search *search,
 	for_each_scan_word(left, &set) {
 		u32 word = scan_word(&set, left);
 		u64 cpus = scan_bits(&set, left) &
-			   wakeup->wakee->cpus_allowed.bits[word];
+			   *indexed(wakeup->wakee->cpus_allowed.bits, word);
 
 		if (search->limit != UNLIMITED) {
 			cpus = lowest_bits(cpus, search->limit);
 			search->limit -= count_bits(cpus);
 		}
-		st->decision.scanned += count_bits(cpus);
+		scratch_of(st)->decision.scanned += count_bits(cpus);
 		if (asym_consider_word(search, &best, word,
 				       cpus & usable_word(wakeup, word)))
 			return best.cpu;
@@ -253,10 +253,10 @@ static inline u32 select_idle_capacity(struct idle_search *search,
 	search->has_idle_core = st->profile.asym_wants_idle_core &&
 				st->root.smt_active &&
 				search->llc->has_idle_cores;
-	st->decision.has_idle_cores = search->has_idle_core;
+	scratch_of(st)->decision.has_idle_cores = search->has_idle_core;
 	if (st->profile.asym_scan_limited) {
 		search->limit = scan_limit(search);
-		st->decision.scan_limit = search->limit;
+		scratch_of(st)->decision.scan_limit = search->limit;
 		if (!search->limit)
 			return search->target;
 	}
@@ -274,7 +274,7 @@ static subprogram u32 select_idle_smt(const struct idle_search *search, u32 cpu)
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
 		if (sibling == cpu && st->profile.smt_scan_skips_prev)
 			continue;
@@ -366,7 +366,8 @@ static inline bool short_task_stops_scan(const struct idle_search *search)
 static inline u32 timed_scan_for_cpu(struct idle_search *search,
 				     const struct scan_set *set)
 {
-	struct decision __arena *decision = &search->wakeup->st->decision;
+	struct decision __arena *decision =
+		&scratch_of(search->wakeup->st)->decision;
 	u32 before = decision->scanned;
 	u32 cpu = scan_for_cpu(search, set);
 
@@ -438,7 +439,8 @@ static inline u32 scan_llc(struct idle_search *search)
  */
 static inline u32 select_idle_cpu(struct idle_search *search)
 {
-	struct decision __arena *decision = &search->wakeup->st->decision;
+	struct decision __arena *decision =
+		&scratch_of(search->wakeup->st)->decision;
 	u32 cpu;
 
 	if (!search->has_idle_core || !scan_limit_is_prop(search->wakeup->st))
@@ -503,7 +505,7 @@ static inline u32 search_core_cpu_smt_of_target(struct idle_search *search)
 		return search_found(search, cpu, SEARCH_IDLE_CORE);
 
 	search->limit = scan_limit(search);
-	st->decision.scan_limit = search->limit;
+	scratch_of(st)->decision.scan_limit = search->limit;
 	if (short_task_prevents_search(search) || short_task_stops_scan(search))
 		return search_found(search, search->target, SEARCH_SHORT);
 	if (search->limit) {
@@ -526,7 +528,7 @@ static inline u32 first_allowed_sibling(const struct idle_search *search,
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
-		u32 sibling = core->siblings[i & (NR_SIBLINGS - 1)];
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
 		if (task_allowed(search->wakeup->wakee, sibling))
 			return sibling;
@@ -565,7 +567,7 @@ static inline u32 search_llc(struct idle_search *search)
 
 	search->has_idle_core =
 		st->root.smt_active && search->llc->has_idle_cores;
-	st->decision.has_idle_cores = search->has_idle_core;
+	scratch_of(st)->decision.has_idle_cores = search->has_idle_core;
 	switch (st->profile.scan_order) {
 	case SCAN_CORE_SMT_OF_TARGET:
 		return search_core_smt_of_target(search);

@@ -38,8 +38,9 @@ static inline void came_to(struct lb_env *env, u32 reason)
 static inline u64 lb_cpus(const struct state __arena *st,
 			  const struct lb_env *env, u32 word)
 {
-	return env->span->cpus.bits[word] & st->root.online.bits[word] &
-	       ~st->balance.excluded.bits[word];
+	return *indexed(env->span->cpus.bits, word) &
+	       *indexed(st->root.online.bits, word) &
+	       ~*indexed(scratch_of(st)->balance.excluded.bits, word);
 }
 
 /* Is @cpu's capacity reduced by more than the level's imbalance_pct? */

@@ -31,7 +31,7 @@ static inline void nohz_balance_enter_idle(struct state __arena *st, u32 cpu)
 		return;
 	cpu_rq(st, cpu)->tick_stopped = 1;
 	cpumask_set(&st->root.tickless, cpu);
-	cpu_llc(st, cpu)->nr_busy_cpus--;
+	atomic_add(&cpu_llc(st, cpu)->nr_busy_cpus, -1);
 }
 
 /* The first busy tick of @cpu after it was tickless. */
@@ -41,7 +41,7 @@ static inline void nohz_balance_exit_idle(struct state __arena *st, u32 cpu)
 		return;
 	cpu_rq(st, cpu)->tick_stopped = 0;
 	cpumask_clear(&st->root.tickless, cpu);
-	cpu_llc(st, cpu)->nr_busy_cpus++;
+	atomic_add(&cpu_llc(st, cpu)->nr_busy_cpus, 1);
 }
 
 /*
@@ -56,9 +56,10 @@ verified_once u32 next_tickless_cpu(const struct state __arena *st in_arena,
 
 	for (word = opaque(start / 64); word < CPUMASK_WORDS && can_loop;
 	     word++) {
-		bits = st->root.tickless.bits[word] & st->root.idle.bits[word];
+		bits = *indexed(st->root.tickless.bits, word) &
+		       *indexed(st->root.idle.bits, word);
 		if (whole_core)
-			bits &= st->root.idle_core.bits[word];
+			bits &= *indexed(st->root.idle_core.bits, word);
 		if (word == start / 64)
 			bits &= bits_from(start);
 		if (bits)
@@ -99,7 +100,8 @@ static inline bool preferred_cpu_idles(struct state __arena *st, u32 cpu,
 	u32 word, other;
 
 	for_each_word(word, span) {
-		u64 bits = span->cpus.bits[word] & st->root.tickless.bits[word];
+		u64 bits = *indexed(span->cpus.bits, word) &
+			   *indexed(st->root.tickless.bits, word);
 
 		for_each_bit(other, word, bits) {
 			if (sched_asym(st, span, other, cpu))

@@ -238,9 +238,9 @@ static inline u64 cfs_rq_runnable(const struct state __arena *st,
 }
 
 /* True if the averages have changed. */
-static inline bool update_cfs_rq_avg(struct state __arena *st,
-				     struct cfs_rq __arena *cfs, bool running,
-				     u64 now)
+static __always_inline bool update_cfs_rq_avg(struct state __arena *st,
+					      struct cfs_rq __arena *cfs,
+					      bool running, u64 now)
 {
 	u64 runnable = cfs_rq_runnable(st, cfs);
 	bool removed = apply_removed(cfs);
@@ -258,13 +258,16 @@ static inline bool rt_task_runs(struct state __arena *st, u32 cpu)
 	return cpu_rq(st, cpu)->rt_runs;
 }
 
+static inline bool cfs_task_runs(struct state __arena *st, u32 cpu)
+{
+	return !is_idle_task(cpu_rq(st, cpu)->curr) && !rt_task_runs(st, cpu);
+}
+
 static inline bool update_root_cfs_rq_avg(struct state __arena *st, u32 cpu,
 					  u64 now)
 {
-	struct rq __arena *rq = cpu_rq(st, cpu);
-	bool running = !is_idle_task(rq->curr) && !rt_task_runs(st, cpu);
-
-	return update_cfs_rq_avg(st, &rq->cfs, running,
+	return update_cfs_rq_avg(st, &cpu_rq(st, cpu)->cfs,
+				 cfs_task_runs(st, cpu),
 				 rq_clock_pelt(st, cpu, now));
 }
 

@@ -3,7 +3,7 @@
  * place.h: where a task runs next: what an engine calls at a wakeup, a fork and
  * an exec.
  *
- * select_task_rq() answers with a CPU and leaves in st->decision how it came to
+ * select_task_rq() answers with a CPU and leaves in its decision how it came to
  * it; ttwu_queue_wakelist() says how the wakee travels there. Covers v3.10 to
  * v7.3. Limits: no energy model, so that on machines with one (most Arm phones)
  * wakeups are placed as they are there while a CPU is overutilised; and no domain
@@ -38,8 +38,8 @@ static inline u32 first_allowed_cpu(struct state __arena *st,
 	u32 word;
 
 	for (word = opaque(0); word < CPUMASK_WORDS && can_loop; word++) {
-		u64 cpus =
-			p->cpus_allowed.bits[word] & st->root.online.bits[word];
+		u64 cpus = *indexed(p->cpus_allowed.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		if (cpus)
 			return word * 64 + first_bit(cpus);
@@ -95,7 +95,7 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 	u32 level;
 
 	if (target != NO_CPU) {
-		st->decision.hint_used = 1;
+		scratch_of(st)->decision.hint_used = 1;
 		return target;
 	}
 	if (!want_affine || wakeup->this_cpu == wakeup->prev)
@@ -110,7 +110,7 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 verified_once u32 select_wakeup_cpu(struct state __arena *st in_arena,
 				    u32 wake_flags, u64 now)
 {
-	struct decision __arena *decision = &st->decision;
+	struct decision __arena *decision = &scratch_of(st)->decision;
 	struct wakeup wakeup = {
 		.st = st,
 		.waker = task_of(st, decision->waker),
@@ -167,7 +167,7 @@ static inline u32 select_task_rq_of_class(struct state __arena *st, u32 p,
 static inline void decision_init(struct state __arena *st, u32 p, u32 prev,
 				 u32 cpu, u32 wake_flags)
 {
-	struct decision __arena *decision = &st->decision;
+	struct decision __arena *decision = &scratch_of(st)->decision;
 	u32 waker = cpu_rq(st, cpu)->curr;
 
 	decision->waker = waker;
@@ -211,7 +211,7 @@ static inline u32 select_task_rq(struct state __arena *st, u32 p, u32 prev,
 	if (!task_allowed(task, result) ||
 	    !cpumask_test(&st->root.online, result))
 		result = select_fallback_rq(st, task);
-	st->decision.result_cpu = result;
+	scratch_of(st)->decision.result_cpu = result;
 	return result;
 }
 

@@ -94,8 +94,8 @@ static inline u32 lowest_rt_priority(struct state __arena *st,
 	for (word = opaque(0); word < CPUMASK_WORDS &&
 			       word * 64 < st->root.nr_cpu_ids && can_loop;
 	     word++) {
-		u64 bits =
-			p->cpus_allowed.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(p->cpus_allowed.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		for_each_bit(cpu, word, bits)
 			lowest = min(lowest, highest_rt_priority(st, cpu));
@@ -122,7 +122,7 @@ next_lowest_cpu(struct state __arena *st in_arena,
 	u32 word, cpu;
 
 	for_each_word(word, span) {
-		u64 bits = span->cpus.bits[word];
+		u64 bits = *indexed(span->cpus.bits, word);
 
 		for_each_bit(cpu, word, bits) {
 			if (!rt_cpu_fits(st, p, cpu, priority))

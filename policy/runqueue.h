@@ -47,10 +47,11 @@ static inline void update_idle(struct state __arena *st, u32 cpu)
 	cpumask_assign(&st->root.idle, cpu, idle);
 	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop;
 	     i++)
-		core_idle &= available_idle_cpu(st, c->siblings[i]);
+		core_idle &= available_idle_cpu(st, *indexed(c->siblings, i));
 	for (i = opaque(0); i < NR_SIBLINGS && i < c->nr_siblings && can_loop;
 	     i++)
-		cpumask_assign(&st->root.idle_core, c->siblings[i], core_idle);
+		cpumask_assign(&st->root.idle_core, *indexed(c->siblings, i),
+			       core_idle);
 }
 
 /* A wakeup is on its way to @cpu over its wake list, or all have arrived. */
@@ -117,8 +118,8 @@ verified_once bool bigger_cpu_allowed(struct state __arena *st in_arena,
 	for (word = opaque(0); word < CPUMASK_WORDS &&
 			       word * 64 < st->root.nr_cpu_ids && can_loop;
 	     word++) {
-		u64 bits =
-			p->cpus_allowed.bits[word] & st->root.online.bits[word];
+		u64 bits = *indexed(p->cpus_allowed.bits, word) &
+			   *indexed(st->root.online.bits, word);
 
 		for_each_bit(cpu, word, bits) {
 			if (cpu_of(st, cpu)->capacity_orig > capacity)

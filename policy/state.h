@@ -462,52 +462,54 @@ static inline u64 jiffies(const struct state __arena *st, u64 now)
 
 static inline struct cpu __arena *cpu_of(struct state __arena *st, u32 cpu)
 {
-	return &st->cpu[cpu & (NR_CPUS - 1)];
+	return indexed(st->cpu, cpu & (NR_CPUS - 1));
 }
 
 static inline struct rq __arena *cpu_rq(struct state __arena *st, u32 cpu)
 {
-	return &st->rq[cpu & (NR_CPUS - 1)];
+	return indexed(st->rq, cpu & (NR_CPUS - 1));
 }
 
 static inline struct task __arena *task_of(struct state __arena *st, u32 task)
 {
-	return &st->task[task & (NR_TASKS - 1)];
+	return indexed(st->task, task & (NR_TASKS - 1));
 }
 
 static inline struct llc __arena *cpu_llc(struct state __arena *st, u32 cpu)
 {
-	return &st->llc[cpu_of(st, cpu)->llc & (NR_CPUS - 1)];
+	return indexed(st->llc, cpu_of(st, cpu)->llc & (NR_CPUS - 1));
 }
 
 static inline struct sched_domain __arena *cpu_domain(struct state __arena *st,
 						      u32 cpu, u32 level)
 {
-	return &st->domain[cpu & (NR_CPUS - 1)][level & (NR_LEVELS - 1)];
+	return indexed(*indexed(st->domain, cpu & (NR_CPUS - 1)),
+		       level & (NR_LEVELS - 1));
 }
 
 static inline struct sched_span __arena *
 domain_span(struct state __arena *st, const struct sched_domain __arena *sd)
 {
-	return &st->span[sd->span & (NR_SPANS - 1)];
+	return indexed(st->span, sd->span & (NR_SPANS - 1));
 }
 
 static inline struct sched_group __arena *group_of(struct state __arena *st,
 						   u32 group)
 {
-	return &st->group[group & (NR_GROUPS - 1)];
+	return indexed(st->group, group & (NR_GROUPS - 1));
 }
 
 static inline struct task_group __arena *task_group_of(struct state __arena *st,
 						       u32 group)
 {
-	return &st->task_group[group & (NR_TASK_GROUPS - 1)];
+	return indexed(st->task_group, group & (NR_TASK_GROUPS - 1));
 }
 
 static inline struct group_rq __arena *group_rq_of(struct state __arena *st,
 						   u32 group, u32 cpu)
 {
-	return &st->group_rq[group & (NR_TASK_GROUPS - 1)][cpu & (NR_CPUS - 1)];
+	return indexed(*indexed(st->group_rq, group & (NR_TASK_GROUPS - 1)),
+		       cpu & (NR_CPUS - 1));
 }
 
 /* The queue of @cpu on which the entities of a task group compete. */

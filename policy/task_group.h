@@ -57,10 +57,11 @@ static inline bool task_group_runs(struct state __arena *st, u32 group, u32 cpu)
 verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
 					   u32 group, u32 cpu, u64 now)
 {
-	if (group == ROOT_TASK_GROUP)
-		return update_root_cfs_rq_avg(st, cpu, now);
-	return update_cfs_rq_avg(st, cfs_rq_of(st, group, cpu),
-				 task_group_runs(st, group, cpu),
+	bool running = group == ROOT_TASK_GROUP
+			       ? cfs_task_runs(st, cpu)
+			       : task_group_runs(st, group, cpu);
+
+	return update_cfs_rq_avg(st, cfs_rq_of(st, group, cpu), running,
 				 cfs_rq_clock(st, group, cpu, now));
 }
 

@@ -25,11 +25,13 @@ typedef _Bool bool;
  * would fill the stack of 512 bytes; natively it is inline like all others.
  * verified_once also keeps the verifier from following it again from every
  * state of its callers; it then wants to be told where pointers point to:
- * in_arena, or on_stack, where no struct may hold pointers to the stack.
+ * in_arena, or on_stack, where no struct may hold pointers to the stack. Calls
+ * may be 8 deep: what must not add to that is __always_inline.
  */
 #ifdef __bpf__
 #define __arena __attribute__((address_space(1)))
 #define subprogram __attribute__((noinline, unused))
+#define __always_inline inline __attribute__((always_inline))
 #define verified_once __attribute__((noinline))
 #define in_arena __attribute__((btf_decl_tag("arg:arena")))
 #define on_stack __attribute__((btf_decl_tag("arg:nonnull")))
@@ -51,14 +53,28 @@ typedef _Bool bool;
  */
 static volatile u32 opaque_zero;
 #define opaque(number) ((number) + opaque_zero)
+
+/*
+ * &array[index] in the arena. Left to itself clang may add the array to the
+ * index instead of the index to the array, and that the verifier refuses.
+ */
+#define indexed(array, index)                                                  \
+	({                                                                     \
+		__auto_type at = &(array)[0];                                  \
+		u64 offset = (u64)(index) * sizeof(*at);                       \
+		asm("%0 += %1" : "+r"(at) : "r"(offset));                      \
+		at;                                                            \
+	})
 #else
 #define __arena
 #define subprogram inline
+#define __always_inline inline
 #define verified_once static inline
 #define in_arena
 #define on_stack
 #define can_loop true
 #define opaque(number) (number)
+#define indexed(array, index) (&(array)[index])
 #endif
 
 #define U64_MAX (~0ULL)

@@ -22,11 +22,13 @@ fn main() {
         );
     }
     println!("cargo::rerun-if-changed=src/policy.bpf.c");
+    println!("cargo::rerun-if-changed=src/bpf");
     println!("cargo::rerun-if-env-changed=PATH");
 
     match COMPILERS.iter().find(|compiler| knows_arenas(compiler)) {
         Some(compiler) => {
-            compile(compiler, &policy);
+            compile(compiler, &policy, "src/policy.bpf.c", &[]);
+            compile(compiler, &policy, "src/bpf/main.bpf.c", &scheduler_flags());
             println!("cargo::rustc-cfg=bpf_object");
         }
         None => println!(
@@ -47,17 +49,29 @@ fn knows_arenas(compiler: &str) -> bool {
     })
 }
 
+/// The scheduler takes libbpf's headers, from the crate that builds libbpf.
+fn scheduler_flags() -> Vec<String> {
+    let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    let mut flags = vec![format!("-I{headers}"), "-Wno-unused-parameter".to_string()];
+    if env::var_os("CARGO_FEATURE_TEST_STALL").is_some() {
+        flags.push("-DTEST_STALL".to_string());
+    }
+    flags
+}
+
 /// Freestanding, or clang would make memset() of some stores to the arena, with
 /// an address that BPF cannot use.
-fn compile(compiler: &str, policy: &Path) {
-    let object = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("policy.bpf.o");
+fn compile(compiler: &str, policy: &Path, source: &str, flags: &[String]) {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let name = Path::new(source).with_extension("o");
     let status = Command::new(compiler)
         .args(["-target", "bpf", "-mcpu=v4", "-O2", "-g", "-std=gnu11", "-ffreestanding"])
         .args(["-Wall", "-Wextra", "-Werror"])
         .arg("-I")
         .arg(policy)
-        .args(["-c", "src/policy.bpf.c", "-o"])
-        .arg(object)
+        .args(flags)
+        .args(["-c", source, "-o"])
+        .arg(out.join(name.file_name().expect("a file")))
         .status();
-    assert!(status.is_ok_and(|status| status.success()), "{compiler} cannot build the policy");
+    assert!(status.is_ok_and(|status| status.success()), "{compiler} cannot build {source}");
 }

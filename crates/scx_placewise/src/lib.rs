@@ -10,8 +10,11 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::{AsRawLibbpf, MapCore, MapType, Object, ObjectBuilder, PrintLevel, Program};
+use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, Program};
 use placewise_policy::State;
+
+mod arena;
+pub mod scheduler;
 
 /// Why the policy is not in the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +98,7 @@ impl KernelPolicy {
             .map_err(|error| LoadError::Refused(format!("{}\n{error}", last_messages())))?;
         Ok(KernelPolicy {
             programs: programs(&object),
-            state: arena_start(&object),
+            state: arena::mapping(&object).0.cast(),
             _object: object,
         })
     }
@@ -182,14 +185,4 @@ fn programs(object: &Object) -> Vec<(String, OwnedFd)> {
         (name, fd)
     };
     object.progs().map(named).collect()
-}
-
-/// Where libbpf mapped the arena.
-fn arena_start(object: &Object) -> NonNull<State> {
-    let arena = object.maps().find(|map| map.map_type() == MapType::Arena);
-    let map = arena.expect("the object has an arena").as_libbpf_object();
-    let mut size = 0;
-    // SAFETY: the map belongs to a loaded object.
-    let start = unsafe { libbpf_sys::bpf_map__initial_value(map.as_ptr(), &raw mut size) };
-    NonNull::new(start.cast()).expect("libbpf maps arenas")
 }

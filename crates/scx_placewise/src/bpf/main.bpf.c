@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.bpf.c: the operations of the sched_ext scheduler.
+ *
+ *   shadow.h   the policy's state, and who may write what of it
+ *   task.h     which task of the kernel has which shadow; hints
+ *   track.h    what happens to a task happens to its shadow
+ *   select.h   which CPU a wakeup or a fork is for
+ *   queue.h    in which order the tasks of a CPU run
+ *   pull.h     balancing
+ *   exit.h     what the loader is told at the end
+ *
+ * Every CPU has a dispatch queue of its own, as each has a run queue in the
+ * kernel: where a task waits is what the policy decides.
+ *
+ * With TEST_STALL nothing is ever dispatched, so that the kernel's watchdog has
+ * to step in: for its test.
+ */
+#include "exit.h"
+#include "pull.h"
+#include "select.h"
+
+#define OPERATION(name, args...)                                               \
+	SEC("struct_ops/" #name) BPF_PROG(placewise_##name, ##args)
+#define SLEEPABLE_OPERATION(name, args...)                                     \
+	SEC("struct_ops.s/" #name) BPF_PROG(placewise_##name, ##args)
+
+s32 OPERATION(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct state __arena *st = the_state();
+	u32 task = shadow_of(p);
+
+	if (task == NO_TASK)
+		return prev_cpu;
+	task_of(st, task)->hint = hint_of(p);
+	return place(task, prev_cpu, wake_flags);
+}
+
+void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct state __arena *st = the_state();
+	u32 task = shadow_of(p);
+
+	if (task == NO_TASK)
+		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
+	else
+		queue_task(st, p, task, enq_flags, bpf_ktime_get_ns());
+}
+
+#ifdef TEST_STALL
+void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
+{
+}
+#else
+void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct state __arena *st = the_state();
+	u64 now = bpf_ktime_get_ns();
+	bool runnable = prev && prev->scx.flags & SCX_TASK_QUEUED;
+
+	if (runnable) {
+		account(cpu, now);
+		if (trigger_load_balance(st, cpu, now))
+			visit(cpu, CPU_NOT_IDLE, now);
+		if (goes_on(prev, cpu)) {
+			set_slice(prev, slice_ns());
+			return;
+		}
+	} else if (available_idle_cpu(st, cpu)) {
+		nohz_idle_balance(cpu, now);
+	}
+	if (scx_bpf_dsq_move_to_local(cpu) || runnable)
+		return;
+	if (available_idle_cpu(st, cpu))
+		return;
+	visit(cpu, CPU_NEWLY_IDLE, now);
+	scx_bpf_dsq_move_to_local(cpu);
+}
+#endif
+
+void OPERATION(tick, struct task_struct *p)
+{
+	struct state __arena *st = the_state();
+	u32 cpu = scx_bpf_task_cpu(p);
+	u64 now = bpf_ktime_get_ns();
+
+	tick(cpu, now);
+	if (balance_is_due(st, cpu, now))
+		set_slice(p, 0);
+}
+
+void OPERATION(runnable, struct task_struct *p, u64 enq_flags)
+{
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		task_runnable(task, scx_bpf_task_cpu(p),
+			      enq_flags & SCX_ENQ_WAKEUP, bpf_ktime_get_ns());
+}
+
+void OPERATION(running, struct task_struct *p)
+{
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		task_running(task, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
+}
+
+void OPERATION(stopping, struct task_struct *p, bool runnable)
+{
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		task_stopping(task, runnable, bpf_ktime_get_ns());
+}
+
+void OPERATION(quiescent, struct task_struct *p, u64 deq_flags)
+{
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		task_quiescent(task, deq_flags & SCX_DEQ_SLEEP,
+			       bpf_ktime_get_ns());
+}
+
+void OPERATION(set_weight, struct task_struct *p, u32 weight)
+{
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		set_task_weight(task, load_weight(weight));
+}
+
+void OPERATION(set_cpumask, struct task_struct *p, const void *cpumask)
+{
+	struct state __arena *st = the_state();
+	u32 task = shadow_of(p);
+
+	if (task != NO_TASK)
+		set_allowed(st, task, p, cpumask);
+}
+
+void OPERATION(update_idle, s32 cpu, bool idle)
+{
+
+	cpu_idles(cpu, idle, bpf_ktime_get_ns());
+	/* What arrived while this CPU made up its mind must not wait. */
+	if (idle && scx_bpf_dsq_nr_queued(cpu) > 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+s32 SLEEPABLE_OPERATION(init_task, struct task_struct *p,
+			struct scx_init_task_args *args)
+{
+	return make_shadow(the_state(), p, args->fork);
+}
+
+void OPERATION(exit_task, struct task_struct *p,
+	       struct scx_exit_task_args *args)
+{
+	u32 task = shadow_of(p);
+
+	(void)args;
+	if (task != NO_TASK)
+		drop_shadow(task);
+}
+
+s32 SLEEPABLE_OPERATION(init)
+{
+	struct state __arena *st = the_state();
+	u32 cpu;
+
+	reserve_tasks(st);
+	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && can_loop; cpu++) {
+		s32 error = scx_bpf_create_dsq(cpu, -1);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+void OPERATION(exit, struct scx_exit_info *info)
+{
+	record_exit(info);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops placewise = {
+	.select_cpu = (void *)placewise_select_cpu,
+	.enqueue = (void *)placewise_enqueue,
+	.dispatch = (void *)placewise_dispatch,
+	.tick = (void *)placewise_tick,
+	.runnable = (void *)placewise_runnable,
+	.running = (void *)placewise_running,
+	.stopping = (void *)placewise_stopping,
+	.quiescent = (void *)placewise_quiescent,
+	.set_weight = (void *)placewise_set_weight,
+	.set_cpumask = (void *)placewise_set_cpumask,
+	.update_idle = (void *)placewise_update_idle,
+	.init_task = (void *)placewise_init_task,
+	.exit_task = (void *)placewise_exit_task,
+	.init = (void *)placewise_init,
+	.exit = (void *)placewise_exit,
+	.name = "placewise",
+};
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * queue.h: in which order the tasks of a CPU run, and who preempts whom.
+ *
+ * Each CPU has a dispatch queue ordered by weighted run time. A task that is
+ * alone goes to the CPU directly; all others wait in the queue, where the
+ * balancer finds them. A sleeper comes back with a slice of credit at most, and
+ * preempts a task that is ahead of it by more than the granularity: a third of
+ * the credit, as in CFS.
+ *
+ * Limits: this order is neither that of CFS nor of EEVDF; what it shares with
+ * them is that CPU time goes by weight.
+ */
+#ifndef SCX_PLACEWISE_QUEUE_H
+#define SCX_PLACEWISE_QUEUE_H
+
+#include "track.h"
+
+static inline bool vtime_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/* The run time of @cpu's current task, up to now. */
+static inline u64 current_vtime(struct state __arena *st, u32 cpu, u64 now)
+{
+	u32 curr = cpu_rq(st, cpu)->curr;
+	const struct task __arena *p = task_of(st, curr);
+	u64 ran = sub_positive(now, p->exec_start);
+
+	return entity_of(curr)->vtime + ran * NICE_0_LOAD / max(p->weight, 2u);
+}
+
+static inline bool runs_one_of_ours(struct state __arena *st, u32 cpu)
+{
+	return cpu_rq(st, cpu)->curr >= foreign_task(NR_CPUS);
+}
+
+static inline bool preempts_current(struct state __arena *st, u32 task, u32 cpu,
+				    u64 now)
+{
+	u64 granularity = slice_ns() / 3;
+
+	return runs_one_of_ours(st, cpu) && cpu_rq(st, cpu)->curr != task &&
+	       vtime_before(entity_of(task)->vtime + granularity,
+			    current_vtime(st, cpu, now));
+}
+
+/* Sleeping earns credit, but no more than a slice. */
+static inline void limit_credit(u32 task, u32 cpu)
+{
+	u64 earliest = queue_of(cpu)->vtime - slice_ns();
+
+	if (vtime_before(entity_of(task)->vtime, earliest))
+		entity_of(task)->vtime = earliest;
+}
+
+static inline void queue_task(struct state __arena *st, struct task_struct *p,
+			      u32 task, u64 enq_flags, u64 now)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	follow_task(task, ANY_CPU, cpu, now);
+	limit_credit(task, cpu);
+	if (cpu_rq(st, cpu)->nr_running <= 1) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
+		return;
+	}
+	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns(), entity_of(task)->vtime,
+				 enq_flags);
+	if (cpu_rq(st, cpu)->curr == cpu)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	else if (enq_flags & SCX_ENQ_WAKEUP &&
+		 preempts_current(st, task, cpu, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* The task that is first in the queue of @cpu, or NO_TASK. */
+verified_once u32 first_queued(u32 cpu)
+{
+	struct bpf_iter_scx_dsq iter;
+	struct task_struct *first;
+	u32 task = NO_TASK;
+
+	bpf_iter_scx_dsq_new(&iter, cpu, 0);
+	first = bpf_iter_scx_dsq_next(&iter);
+	if (first)
+		task = shadow_of(first);
+	bpf_iter_scx_dsq_destroy(&iter);
+	return task;
+}
+
+/* May @prev, whose slice is used up, go on for another one? */
+static inline bool goes_on(struct task_struct *prev, u32 cpu)
+{
+	u32 task = shadow_of(prev);
+	u32 first;
+
+	if (task == NO_TASK)
+		return false;
+	first = first_queued(cpu);
+	return first == NO_TASK ||
+	       !vtime_before(entity_of(first)->vtime, entity_of(task)->vtime);
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * select.h: which CPU a wakeup or a fork is for.
+ *
+ * Limits: sched_ext asks for no CPU at exec. Whether the waker is an interrupt
+ * is not seen: it counts as a wakeup by the current task, as far as the rule for
+ * per-CPU kthreads goes.
+ */
+#ifndef SCX_PLACEWISE_SELECT_H
+#define SCX_PLACEWISE_SELECT_H
+
+#include "track.h"
+
+/* Who wakes is who runs here, of whatever class. */
+verified_once int note_waker(u32 cpu)
+{
+	struct state __arena *st = the_state();
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct rq __arena *rq = cpu_rq(st, cpu);
+	u32 waker = cpu;
+
+	if (current->pid) {
+		waker = shadow_of(current);
+		if (waker == NO_TASK)
+			waker = foreign_task(cpu);
+		task_of(st, waker)->exiting = !!(current->flags & PF_EXITING);
+	}
+	if (rq->curr == waker)
+		return 0;
+	rq_lock(st, cpu);
+	rq->curr = waker;
+	shadow_update_idle(cpu);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+/* The CPU for @task, which last ran on @prev and is woken or created here. */
+static inline u32 place(u32 task, u32 prev, u32 wake_flags)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	note_waker(cpu);
+	return select_task_rq(the_state(), task, prev, cpu, wake_flags,
+			      bpf_ktime_get_ns());
+}
+
+#endif

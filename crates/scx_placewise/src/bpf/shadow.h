@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * shadow.h: the state that decisions read, kept in step with the live kernel.
+ *
+ * The kernel's own run queues and tasks cannot be read as struct state, so each
+ * CPU and each task has a shadow there: an index into state.rq and state.task.
+ * The operations of sched_ext tell what happens to the kernel's; track.h makes
+ * the same happen here.
+ *
+ * Who writes what:
+ *
+ *   rq[c], and the tasks that belong to c   who holds queue[c].locked
+ *   what a task knows of its wakeups        the waker, who holds its pi_lock
+ *   who runs on c (rq[c].curr)              CPU c, with the lock
+ *   idle masks, counts of an LLC            anybody, atomically
+ *   domain statistics, has_idle_cores       anybody, as in the kernel
+ *   scratch[c]                              CPU c
+ *
+ * Everything is read without locks, as the kernel reads it. The locks are
+ * leaves: nothing else is locked while one is held, except a second one of a
+ * higher CPU number. All operations run with interrupts off, so a holder is
+ * never interrupted.
+ */
+#ifndef SCX_PLACEWISE_SHADOW_H
+#define SCX_PLACEWISE_SHADOW_H
+
+#define CONCURRENT_ENGINE
+#include "kernel.h"
+
+#include "state.h"
+
+#define WALK_WORDS 5
+
+/* What one CPU decides right now. */
+struct scratch {
+	struct decision decision;
+	struct balance_result balance;
+	struct sd_lb_stats lb_stats;
+	u64 levels[WALK_WORDS]; /* a balance_walk, between two steps */
+	u64 cpus[WALK_WORDS];	/* a nohz_walk */
+};
+
+/* A CPU's dispatch queue, whose id is the CPU's number. */
+struct queue {
+	u32 locked;
+	u32 push_to; /* the CPU that active balance wants its task for; NO_CPU */
+	u64 vtime;   /* the latest at which one of its tasks began to run */
+};
+
+/* What orders a task in its queue. */
+struct entity {
+	u64 vtime; /* weighted run time, on the scale of queue */
+	u32 queue; /* CPU */
+	u32 new;   /* created, and never queued so far */
+};
+
+/* The first two are filled in by the loader (arena.rs). */
+struct shadow {
+	struct state state;
+	u64 slice_ns; /* how long a task runs before another one's turn */
+	struct scratch scratch[NR_CPUS];
+	struct queue queue[NR_CPUS];
+	struct entity entity[NR_TASKS];
+	u64 slots[NR_TASKS / 64]; /* the tasks that are in use */
+};
+
+#define PAGE_SIZE 4096
+#define ARENA_START (1ULL << 44)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARENA);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries,
+	       (sizeof(struct shadow) + PAGE_SIZE - 1) / PAGE_SIZE);
+	__ulong(map_extra, ARENA_START);
+} arena SEC(".maps");
+
+/*
+ * Stands for what runs on @cpu if that is no task of ours: one of another
+ * class. These tasks follow the idle tasks, and are never queued.
+ */
+#define foreign_task(cpu) (FIRST_TASK + (cpu))
+
+static inline struct shadow __arena *shadow(void)
+{
+	struct shadow __arena *start = (struct shadow __arena *)ARENA_START;
+
+	/* A program may use pointers into an arena only if it refers to it. */
+	asm volatile("" : "+r"(start) : "r"(&arena));
+	return start;
+}
+
+static inline struct state __arena *the_state(void)
+{
+	return &shadow()->state;
+}
+
+static inline u64 slice_ns(void)
+{
+	return shadow()->slice_ns;
+}
+
+static inline struct queue __arena *queue_of(u32 cpu)
+{
+	return indexed(shadow()->queue, cpu & (NR_CPUS - 1));
+}
+
+static inline struct entity __arena *entity_of(u32 task)
+{
+	return indexed(shadow()->entity, task & (NR_TASKS - 1));
+}
+
+static inline struct scratch __arena *scratch_of(const struct state __arena *st)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	(void)st;
+	return indexed(shadow()->scratch, cpu & (NR_CPUS - 1));
+}
+
+static inline void rq_lock(struct state __arena *st, u32 cpu)
+{
+	u32 __arena *locked = &queue_of(cpu)->locked;
+
+	(void)st;
+	while (__sync_lock_test_and_set(locked, 1) && can_loop)
+		;
+}
+
+static inline void rq_unlock(struct state __arena *st, u32 cpu)
+{
+	(void)st;
+	(void)__sync_lock_test_and_set(&queue_of(cpu)->locked, 0);
+}
+
+#include "nohz.h"
+#include "place.h"
+#include "runqueue.h"
+
+static inline void double_rq_lock(struct state __arena *st, u32 a, u32 b)
+{
+	rq_lock(st, min(a, b));
+	if (a != b)
+		rq_lock(st, max(a, b));
+}
+
+static inline void double_rq_unlock(struct state __arena *st, u32 a, u32 b)
+{
+	rq_unlock(st, a);
+	if (a != b)
+		rq_unlock(st, b);
+}
+
+/* Lock the queue that @task belongs to; answers with its CPU. */
+static inline u32 task_rq_lock(struct state __arena *st, u32 task)
+{
+	struct task __arena *p = task_of(st, task);
+	u32 cpu = p->cpu;
+
+	rq_lock(st, cpu);
+	while (p->cpu != cpu && can_loop) {
+		rq_unlock(st, cpu);
+		cpu = p->cpu;
+		rq_lock(st, cpu);
+	}
+	return cpu;
+}
+
+#endif

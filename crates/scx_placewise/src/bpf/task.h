@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * task.h: which shadow a task of the kernel has, and what it starts with.
+ *
+ * A task gets its shadow when it is created, or when the scheduler is loaded,
+ * whatever its class: it may wake ours. Hints stand in a map of their own that
+ * outlives a shadow's owner; children inherit them.
+ *
+ * Limits: 63,488 tasks. Those beyond have no shadow: they are not placed, and
+ * wait in the global queue.
+ */
+#ifndef SCX_PLACEWISE_TASK_H
+#define SCX_PLACEWISE_TASK_H
+
+#include "shadow.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} tasks SEC(".maps");
+
+/* enum hint, as asked for by user space; what it means is in policy/hint.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} hints SEC(".maps");
+
+static u32 next_slots; /* the word of slots to look at first */
+
+static inline u32 shadow_of(struct task_struct *p)
+{
+	u32 *task = bpf_task_storage_get(&tasks, p, 0, 0);
+
+	return task ? *task : NO_TASK;
+}
+
+static inline u32 hint_of(struct task_struct *p)
+{
+	u32 *hint = bpf_task_storage_get(&hints, p, 0, 0);
+
+	return hint && hint_check(*hint) == HINT_VALID ? *hint : 0;
+}
+
+/* A task that is not in use, or NO_TASK. */
+static inline u32 allocate_task(void)
+{
+	u32 words = NR_TASKS / 64;
+	u32 i;
+
+	for (i = opaque(0); i < words && can_loop; i++) {
+		u32 word = (next_slots + i) % (NR_TASKS / 64);
+		u64 __arena *used = &shadow()->slots[word];
+		u64 before = *used;
+		u64 bit = ~before & (before + 1);
+
+		if (!bit || __sync_val_compare_and_swap(used, before,
+							before | bit) != before)
+			continue;
+		next_slots = word;
+		return word * 64 + first_bit(bit);
+	}
+	return NO_TASK;
+}
+
+/* Idle tasks, and those that stand for other classes, are always in use. */
+static inline void reserve_tasks(struct state __arena *st)
+{
+	u32 i;
+
+	for (i = opaque(0); i < foreign_task(NR_CPUS) / 64 && can_loop; i++)
+		shadow()->slots[i & (NR_TASKS / 64 - 1)] = ~0ULL;
+	for (i = opaque(0); i < NR_CPUS && can_loop; i++) {
+		struct task __arena *p = task_of(st, foreign_task(i));
+
+		p->cpu = i;
+		p->last_wakee = NO_TASK;
+		p->weight = NICE_0_LOAD;
+	}
+}
+
+static inline void free_task(u32 task)
+{
+	u64 __arena *used = &shadow()->slots[task / 64 % (NR_TASKS / 64)];
+
+	atomic_and(used, ~(1ULL << (task & 63)));
+}
+
+/* CPUs beyond nr_cpu_ids have no bit in the kernel's mask. */
+static inline void copy_cpumask(struct state __arena *st,
+				struct cpumask __arena *to, const void *from)
+{
+	u64 bits[CPUMASK_WORDS] = {};
+	u32 bytes = (st->root.nr_cpu_ids + 63) / 64 * sizeof(u64);
+	u32 word;
+
+	if (bytes > sizeof(bits))
+		bytes = sizeof(bits);
+	bpf_probe_read_kernel(bits, bytes, from);
+	for (word = 0; word < CPUMASK_WORDS; word++)
+		to->bits[word] = bits[word];
+}
+
+static inline void set_allowed(struct state __arena *st, u32 task,
+			       struct task_struct *p, const void *cpumask)
+{
+	struct task __arena *shadow = task_of(st, task);
+
+	copy_cpumask(st, &shadow->cpus_allowed, cpumask);
+	shadow->nr_cpus_allowed = p->nr_cpus_allowed;
+	shadow->per_cpu_kthread =
+		p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
+}
+
+/* sched_ext counts 100 at nice 0. */
+static inline u32 load_weight(u32 scx_weight)
+{
+	u32 weight = scx_weight * NICE_0_LOAD / 100;
+
+	return max(weight, 2u);
+}
+
+static inline void clear_task(struct task __arena *p)
+{
+	u64 __arena *word = (u64 __arena *)p;
+	u32 i;
+
+	for (i = opaque(0); i < sizeof(*p) / sizeof(*word) && can_loop; i++)
+		word[i] = 0;
+}
+
+/* What is known of @p before it is placed for the first time. */
+static inline void start_task(struct state __arena *st, u32 task,
+			      struct task_struct *p)
+{
+	struct task __arena *shadow = task_of(st, task);
+	struct entity __arena *entity = entity_of(task);
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	clear_task(shadow);
+	shadow->weight = load_weight(p->scx.weight);
+	shadow->idle_policy = p->policy == SCHED_IDLE;
+	shadow->avg.load_avg = shadow->weight;
+	shadow->last_wakee = NO_TASK;
+	shadow->mru_prev = NO_TASK;
+	shadow->mru_next = NO_TASK;
+	shadow->cpu = cpu;
+	shadow->recent_used_cpu = cpu;
+	shadow->eligible = true;
+	shadow->hint = hint_of(p);
+	set_allowed(st, task, p, p->cpus_ptr);
+	entity->queue = cpu;
+	entity->vtime = queue_of(cpu)->vtime;
+	entity->new = true;
+}
+
+/* @p was created by the current task, and inherits what that one knows. */
+static inline void inherit(struct state __arena *st, u32 task,
+			   struct task_struct *p)
+{
+	struct task_struct *creator = bpf_get_current_task_btf();
+	u32 parent = shadow_of(creator);
+	u32 *hint = bpf_task_storage_get(&hints, creator, 0, 0);
+
+	if (hint)
+		bpf_task_storage_get(&hints, p, hint,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (parent != NO_TASK)
+		copy_task(st, task, parent, scx_bpf_task_cpu(p));
+	task_of(st, task)->hint = hint_of(p);
+}
+
+static inline s32 make_shadow(struct state __arena *st, struct task_struct *p,
+			      bool fork)
+{
+	u32 task = allocate_task();
+
+	if (task == NO_TASK)
+		return 0;
+	if (!bpf_task_storage_get(&tasks, p, &task,
+				  BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+		free_task(task);
+		return -12; /* ENOMEM */
+	}
+	start_task(st, task, p);
+	if (fork)
+		inherit(st, task, p);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * track.h: what happens to a task of the kernel happens to its shadow.
+ *
+ * A task may have moved without being announced (the kernel moves it when its
+ * affinity changes, or when this scheduler is bypassed), so whoever learns where
+ * it is lets the shadow follow_task().
+ *
+ * Limits: a sleeper leaves its queue at once (no delayed dequeue). A task of
+ * another class shows in that its CPU is not idle, not in any count.
+ */
+#ifndef SCX_PLACEWISE_TRACK_H
+#define SCX_PLACEWISE_TRACK_H
+
+#include "task.h"
+
+#define ANY_CPU NO_CPU
+
+/*
+ * With siblings that change at the same time, the last one to write might have
+ * seen the other too early: look once more.
+ */
+static inline void settle_idle_core(struct state __arena *st, u32 cpu)
+{
+	struct cpu __arena *core = cpu_of(st, cpu);
+	bool idle = available_idle_cpu(st, cpu) && is_core_idle(st, cpu);
+	u32 i;
+
+	if (core->nr_siblings < 2 ||
+	    cpumask_test(&st->root.idle_core, cpu) == idle)
+		return;
+	for (i = opaque(0);
+	     i < NR_SIBLINGS && i < core->nr_siblings && can_loop; i++)
+		cpumask_assign(&st->root.idle_core, core->siblings[i], idle);
+}
+
+/* The place of @task in the order of @cpu, where it had one in another's. */
+static inline void rebase_vtime(u32 task, u32 cpu)
+{
+	struct entity __arena *entity = entity_of(task);
+
+	if (entity->queue == cpu)
+		return;
+	entity->vtime += queue_of(cpu)->vtime - queue_of(entity->queue)->vtime;
+	entity->queue = cpu;
+}
+
+/*
+ * The policy's functions of the same names, verified once each. What they write
+ * is locked by the caller.
+ */
+verified_once int shadow_enqueue(u32 task, u32 flags, u64 now)
+{
+	enqueue_task(the_state(), task, flags, now);
+	return 0;
+}
+
+verified_once int shadow_dequeue(u32 task, u32 flags, u64 now)
+{
+	dequeue_task(the_state(), task, flags, now);
+	return 0;
+}
+
+verified_once int shadow_set_cpu(u32 task, u32 cpu)
+{
+	set_task_cpu(the_state(), task, cpu);
+	return 0;
+}
+
+verified_once int shadow_set_next(u32 cpu, u32 task, u64 now)
+{
+	set_next_task(the_state(), cpu, task, now);
+	return 0;
+}
+
+verified_once int shadow_put_prev(u32 cpu, u64 now)
+{
+	put_prev_task(the_state(), cpu, now);
+	return 0;
+}
+
+verified_once int shadow_update_idle(u32 cpu)
+{
+	update_idle(the_state(), cpu);
+	return 0;
+}
+
+/*
+ * @task is on @cpu by now. Where it was thought to be is @from, or ANY_CPU;
+ * had it gone elsewhere since, others have seen to that.
+ */
+verified_once int follow_task(u32 task, u32 from, u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct task __arena *p = task_of(st, task);
+
+	while (p->cpu != cpu && can_loop) {
+		u32 src = p->cpu;
+
+		if (from != ANY_CPU && src != from)
+			break;
+		double_rq_lock(st, src, cpu);
+		if (p->cpu == src) {
+			bool queued = p->on_rq;
+
+			if (queued)
+				shadow_dequeue(task, DEQUEUE_MIGRATE, now);
+			shadow_set_cpu(task, cpu);
+			rebase_vtime(task, cpu);
+			if (queued)
+				shadow_enqueue(task, ENQUEUE_MIGRATED, now);
+		}
+		double_rq_unlock(st, src, cpu);
+	}
+	settle_idle_core(st, cpu);
+	return 0;
+}
+
+verified_once int task_runnable(u32 task, u32 cpu, bool wakeup, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct task __arena *p = task_of(st, task);
+	struct entity __arena *entity = entity_of(task);
+
+	follow_task(task, ANY_CPU, cpu, now);
+	rq_lock(st, cpu);
+	if (!p->on_rq) {
+		if (entity->new)
+			place_new_task(st, task, cpu);
+		entity->new = false;
+		shadow_enqueue(task, 0, now);
+		if (wakeup)
+			sample_avg_idle(st, cpu, now);
+	}
+	rq_unlock(st, cpu);
+	settle_idle_core(st, cpu);
+	return 0;
+}
+
+/* Account the time that the current task of @cpu has run. */
+static inline void account_current(struct state __arena *st, u32 cpu, u64 now)
+{
+	u32 curr = cpu_rq(st, cpu)->curr;
+	u64 ran = update_curr(st, cpu, now);
+	u32 weight = task_of(st, curr)->weight;
+
+	if (weight)
+		entity_of(curr)->vtime += ran * NICE_0_LOAD / weight;
+}
+
+verified_once int account(u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+
+	rq_lock(st, cpu);
+	account_current(st, cpu, now);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+verified_once int task_quiescent(u32 task, bool sleeps, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct task __arena *p = task_of(st, task);
+	u32 cpu = task_rq_lock(st, task);
+
+	if (p->on_rq) {
+		p->nvcsw += sleeps;
+		shadow_dequeue(task, sleeps ? DEQUEUE_SLEEP : 0, now);
+	}
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+verified_once int task_running(u32 task, u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct queue __arena *queue = queue_of(cpu);
+	struct entity __arena *entity = entity_of(task);
+
+	follow_task(task, ANY_CPU, cpu, now);
+	rq_lock(st, cpu);
+	rebase_vtime(task, cpu);
+	nohz_balance_exit_idle(st, cpu);
+	if (task_of(st, task)->on_rq)
+		shadow_set_next(cpu, task, now);
+	if ((s64)(entity->vtime - queue->vtime) > 0)
+		queue->vtime = entity->vtime;
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+verified_once int task_stopping(u32 task, bool runnable, u64 now)
+{
+	struct state __arena *st = the_state();
+	u32 cpu = task_rq_lock(st, task);
+
+	if (cpu_rq(st, cpu)->curr == task) {
+		account_current(st, cpu, now);
+		if (runnable)
+			shadow_put_prev(cpu, now);
+		task_of(st, task)->nivcsw += runnable;
+	}
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+verified_once int tick(u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+	rq_lock(st, cpu);
+	account_current(st, cpu, now);
+	task_tick(st, cpu, now);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+/* Queued or not: its queue counts it by its new weight from now on. */
+verified_once int set_task_weight(u32 task, u32 weight)
+{
+	struct state __arena *st = the_state();
+	struct task __arena *p = task_of(st, task);
+	u32 cpu = task_rq_lock(st, task);
+
+	if (p->on_rq)
+		task_cfs_rq(st, p)->load_weight += weight - p->weight;
+	p->weight = weight;
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+/* The task has ended, or the scheduler leaves: nothing of it stays behind. */
+verified_once int drop_shadow(u32 task)
+{
+	struct state __arena *st = the_state();
+	struct task __arena *p = task_of(st, task);
+	u32 cpu = task_rq_lock(st, task);
+
+	if (p->on_rq)
+		shadow_dequeue(task, DEQUEUE_SLEEP, bpf_ktime_get_ns());
+	task_dead(st, task);
+	if (cpu_rq(st, cpu)->curr == task)
+		cpu_rq(st, cpu)->curr = foreign_task(cpu);
+	rq_unlock(st, cpu);
+	free_task(task);
+	return 0;
+}
+
+/*
+ * @cpu begins or ceases to idle. What it does instead is only known here if no
+ * task of ours is queued: then it runs one of another class.
+ */
+verified_once int cpu_idles(u32 cpu, bool idle, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	rq_lock(st, cpu);
+	if (idle && rq->curr != cpu) {
+		shadow_set_next(cpu, cpu, now);
+		nohz_balance_enter_idle(st, cpu);
+	} else if (!idle && rq->curr == cpu && !rq->nr_running) {
+		rq->curr = foreign_task(cpu);
+		shadow_update_idle(cpu);
+	}
+	rq_unlock(st, cpu);
+	settle_idle_core(st, cpu);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,116 @@
+//! `scx_placewise`: load a placement policy into the running kernel.
+//!
+//! The scheduler stays loaded until Ctrl-C, or until the kernel throws it out. What goes wrong is
+//! one line and an exit status: 2 where something here is not as it must be, 1 where the scheduler
+//! failed.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use placewise_policy::{Policy, kernel_for_release};
+use scx_placewise::scheduler::{Exit, Options, Scheduler, SchedulerError};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+const EXIT_BAD_INPUT: u8 = 2;
+const EXIT_FAILURE: u8 = 1;
+
+/// How often the kernel is asked whether the scheduler still runs.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// Run this machine's tasks under a placement policy, as a sched_ext scheduler
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    /// The policy: `baseline`, or patches and hints joined by commas
+    #[arg(long, default_value = "baseline")]
+    policy: String,
+
+    /// The kernel whose placement it changes [default: the running one]
+    #[arg(long)]
+    kernel: Option<String>,
+
+    /// Schedule only the tasks that ask for it (SCHED_EXT)
+    #[arg(long)]
+    only_hinted: bool,
+
+    /// Let the kernel unload the scheduler when a runnable task waits so long
+    #[arg(long, value_name = "MS")]
+    timeout_ms: Option<u32>,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match run(&cli) {
+        Ok(exit) if exit.as_ref().is_some_and(Exit::is_error) => ExitCode::from(EXIT_FAILURE),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let _ = writeln!(io::stderr(), "scx_placewise: {error:#}");
+    let failed = matches!(
+        error.downcast_ref::<SchedulerError>(),
+        Some(SchedulerError::Attach(_) | SchedulerError::Load(_))
+    );
+    ExitCode::from(if failed { EXIT_FAILURE } else { EXIT_BAD_INPUT })
+}
+
+/// Until it is told to stop, or the kernel has unloaded the scheduler for good.
+fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
+    let kernel = match &cli.kernel {
+        Some(kernel) => kernel.clone(),
+        None => running_kernel()?,
+    };
+    let policy = Policy::parse(&kernel, &cli.policy)?;
+    let options = Options { only_hinted: cli.only_hinted, timeout_ms: cli.timeout_ms };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    loop {
+        let scheduler = Scheduler::load(&policy, options)?;
+        println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
+        match watch(&scheduler, &stop) {
+            Some(exit) if exit.wants_restart() => println!("{exit}: loading it anew"),
+            Some(exit) => {
+                print!("{}", exit.dump);
+                println!("{exit}");
+                return Ok(Some(exit));
+            }
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Why the kernel has unloaded the scheduler; None if it is to be unloaded by us.
+fn watch(scheduler: &Scheduler, stop: &AtomicBool) -> Option<Exit> {
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(exit) = scheduler.exited() {
+            return Some(exit);
+        }
+        std::thread::sleep(WATCH);
+    }
+    None
+}
+
+/// The newest known kernel that is not newer than the running one.
+fn running_kernel() -> anyhow::Result<String> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let kernel = kernel_for_release(&release);
+    let kernel = kernel.with_context(|| {
+        format!("no kernel is known that stands for the running one, {release}: name one with --kernel")
+    })?;
+    Ok(kernel.to_string())
+}

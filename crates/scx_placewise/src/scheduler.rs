@@ -1,0 +1,251 @@
+//! The sched_ext scheduler in the running kernel: loading, watching, unloading.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::path::Path;
+
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenObject, PrintLevel};
+use placewise_machine::{Machine, MachineError};
+use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
+
+use crate::{LoadError, arena, check_kernel, keep_message, last_messages};
+
+/// Only tasks of the class SCHED_EXT.
+const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
+/// The exit code's bits: what the loader is to do.
+const SCX_ECODE_ACT_RESTART: i64 = 1 << 48;
+
+const SYSFS: &str = "/sys/kernel/sched_ext";
+
+/// How the scheduler is to be loaded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Leave all tasks to the kernel but those that ask for SCHED_EXT.
+    pub only_hinted: bool,
+    /// How long the kernel lets a runnable task wait before it unloads the scheduler.
+    pub timeout_ms: Option<u32>,
+}
+
+/// Why the scheduler cannot run here.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerError {
+    #[error("loading a scheduler takes root: run it with sudo")]
+    NotRoot,
+    #[error("this kernel has no sched_ext ({SYSFS} is missing): it takes Linux 6.18 or newer with CONFIG_SCHED_CLASS_EXT")]
+    NoSchedExt,
+    #[error("the sched_ext scheduler '{0}' is loaded already: stop it first")]
+    Occupied(String),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("the kernel does not accept the scheduler: {0}")]
+    Attach(String),
+}
+
+/// Mirrors the start of `struct exit_record` of `bpf/exit.h`.
+#[repr(C)]
+struct ExitRecord {
+    code: i64,
+    kind: i32,
+    reason: [u8; 128],
+    message: [u8; 1024],
+    dump: [u8; 32768],
+}
+
+/// Mirrors the start of `struct shadow` of `bpf/shadow.h`.
+#[repr(C)]
+struct Shadow {
+    state: State,
+    slice_ns: u64,
+}
+
+/// The start of `struct sched_ext_ops` of `bpf/kernel.h`.
+#[repr(C)]
+struct Operations {
+    flags: u64,
+    hotplug_seq: u64,
+    timeout_ms: u32,
+}
+
+/// Why the kernel unloaded the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    kind: i32,
+    code: i64,
+    reason: String,
+    message: String,
+    /// What the kernel knew of CPUs and tasks when an error ended it.
+    pub dump: String,
+}
+
+impl Exit {
+    /// A change of the machine (a CPU went on- or offline) wants it to be loaded anew.
+    pub fn wants_restart(&self) -> bool {
+        self.code & SCX_ECODE_ACT_RESTART != 0
+    }
+
+    /// Was it ended because something went wrong?
+    pub fn is_error(&self) -> bool {
+        self.kind >= 1024
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = match self.kind {
+            64 => "unloaded",
+            65 => "it unloaded itself",
+            66 => "the kernel unloaded it",
+            67 => "unloaded by SysRq-S",
+            1024 => "the kernel found an error in it",
+            1025 => "it found an error in itself",
+            1026 => "a runnable task waited too long: the kernel's watchdog unloaded it",
+            _ => &self.reason,
+        };
+        match self.message.is_empty() {
+            true => f.write_str(reason),
+            false => write!(f, "{reason} ({})", self.message),
+        }
+    }
+}
+
+/// The scheduler, loaded; dropping it gives the tasks back to the kernel's own.
+pub struct Scheduler {
+    _link: Link,
+    object: Object,
+}
+
+#[cfg(bpf_object)]
+fn object() -> Result<&'static [u8], LoadError> {
+    Ok(include_bytes!(concat!(env!("OUT_DIR"), "/main.bpf.o")))
+}
+
+#[cfg(not(bpf_object))]
+fn object() -> Result<&'static [u8], LoadError> {
+    Err(LoadError::Unavailable(env!("BPF_OBJECT_MISSING").to_string()))
+}
+
+/// May a scheduler be loaded here, by us, now?
+pub fn check() -> Result<(), SchedulerError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(SchedulerError::NotRoot);
+    }
+    let state = sysfs("state").ok_or(SchedulerError::NoSchedExt)?;
+    if state != "disabled" {
+        return Err(SchedulerError::Occupied(sysfs("root/ops").unwrap_or(state)));
+    }
+    Ok(check_kernel()?)
+}
+
+fn sysfs(file: &str) -> Option<String> {
+    let text = std::fs::read_to_string(Path::new(SYSFS).join(file)).ok()?;
+    Some(text.trim().to_string())
+}
+
+impl Scheduler {
+    /// Loads it with the topology of the running machine.
+    pub fn load(policy: &Policy, options: Options) -> Result<Self, SchedulerError> {
+        check()?;
+        // Read before the machine: a CPU that comes or goes meanwhile makes the kernel refuse.
+        let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let machine = placewise_machine::load("host")?;
+
+        libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
+        let mut open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
+        configure(&mut open, options, hotplug_seq);
+        let mut object = open.load().map_err(refused)?;
+        fill(&object, &machine, policy)?;
+        let link = operations(&mut object)
+            .attach_struct_ops()
+            .map_err(|error| SchedulerError::Attach(error.to_string()))?;
+        Ok(Scheduler { _link: link, object })
+    }
+
+    /// Why the kernel has unloaded it, if it has.
+    pub fn exited(&self) -> Option<Exit> {
+        let record = self.exit_record();
+        let text = |bytes: &[u8]| {
+            let text = CStr::from_bytes_until_nul(bytes).unwrap_or_default();
+            text.to_string_lossy().into_owned()
+        };
+        // SAFETY: the kernel writes `kind` last, and the mapping lives as long as the object.
+        let kind = unsafe { (&raw const (*record).kind).read_volatile() };
+        if kind == 0 {
+            return None;
+        }
+        // SAFETY: nothing writes the record any more.
+        let record = unsafe { &*record };
+        Some(Exit {
+            kind,
+            code: record.code,
+            reason: text(&record.reason),
+            message: text(&record.message),
+            dump: text(&record.dump),
+        })
+    }
+
+    fn exit_record(&self) -> *const ExitRecord {
+        let named = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".data.exit");
+        let map = self.object.maps().find(|map| named(map.name()));
+        let map = map.expect("the object has an exit record").as_libbpf_object();
+        let mut size = 0;
+        // SAFETY: the map belongs to a loaded object.
+        let start = unsafe { libbpf_sys::bpf_map__initial_value(map.as_ptr(), &raw mut size) };
+        assert!(size as usize >= size_of::<ExitRecord>());
+        start.cast()
+    }
+}
+
+fn refused(error: libbpf_rs::Error) -> SchedulerError {
+    LoadError::Refused(format!("{}\n{error}", last_messages())).into()
+}
+
+fn operations(object: &mut Object) -> MapMut<'_> {
+    object.maps_mut().find(|map| map.name() == "placewise").expect("the object has operations")
+}
+
+fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
+    let mut map =
+        object.maps_mut().find(|map| map.name() == "placewise").expect("the object has operations");
+    let operations = map.initial_value_mut().expect("operations have a value");
+    assert!(operations.len() >= size_of::<Operations>());
+    let operations = operations.as_mut_ptr().cast::<Operations>();
+    // SAFETY: it is that struct, and ours until the object is loaded.
+    let operations = unsafe { &mut *operations };
+    operations.hotplug_seq = hotplug_seq;
+    if options.only_hinted {
+        operations.flags |= SCX_OPS_SWITCH_PARTIAL;
+    }
+    if let Some(timeout) = options.timeout_ms {
+        operations.timeout_ms = timeout;
+    }
+}
+
+/// Lays the machine out in the arena, every page of which is to be there: the kernel adds none.
+fn fill(object: &Object, machine: &Machine, policy: &Policy) -> Result<(), MachineError> {
+    let (start, size) = arena::mapping(object);
+    let (state, _) = topology::boot(machine, &policy.profile)?;
+    let slice = slice_ns(&state.profile, machine);
+    assert!(size >= size_of::<Shadow>());
+    let shadow = start.as_ptr().cast::<Shadow>();
+    // SAFETY: the arena is mapped, large enough, and nobody else's before the scheduler is attached.
+    unsafe {
+        (&raw mut (*shadow).state).copy_from_nonoverlapping(&raw const *state, 1);
+        (&raw mut (*shadow).slice_ns).write(slice);
+        for page in (size_of::<Shadow>()..size).step_by(arena::PAGE_SIZE) {
+            start.as_ptr().add(page).write_volatile(0);
+        }
+        start.as_ptr().add(size - 1).write_volatile(0);
+    }
+    Ok(())
+}
+
+/// The time between two tasks' turns: EEVDF's base slice, or CFS's minimum granularity.
+fn slice_ns(profile: &Profile, machine: &Machine) -> u64 {
+    if profile.run_queue == RUN_QUEUE_EEVDF {
+        u64::from(profile.base_slice_us) * 1000 * u64::from(topology::tunable_scale(machine))
+    } else {
+        profile.min_gran
+    }
+}
