@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * exit.h: what the loader is told when the kernel has unloaded the scheduler.
+ * exit.h: what is told of the scheduler when the kernel has unloaded it: the reason
+ * to the loader, the state of each CPU to the kernel's dump.
  */
 #ifndef SCX_PLACEWISE_EXIT_H
 #define SCX_PLACEWISE_EXIT_H
 
-#include "kernel.h"
+#include "shadow.h"
 
 /* Mirrored in scheduler.rs. */
 struct exit_record {
@@ -28,6 +29,18 @@ static inline void record_exit(struct scx_exit_info *info)
 				  info->dump);
 	exit_record.code = info->exit_code;
 	exit_record.kind = info->kind;
+}
+
+static inline void dump_shadow(struct state __arena *st, u32 cpu)
+{
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+	static char format[] = "shadow: running=%llu nr_running=%llu "
+			       "queued=%llu idle=%llu vtime=%llu\n";
+	unsigned long long data[] = {
+		rq->curr, rq->nr_running, scx_bpf_dsq_nr_queued(cpu),
+		available_idle_cpu(st, cpu), queue_of(cpu)->vtime};
+
+	scx_bpf_dump_bstr(format, data, sizeof(data));
 }
 
 #endif

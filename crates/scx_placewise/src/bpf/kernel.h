@@ -40,7 +40,9 @@ typedef u32 __wsum;
 #define SCX_DSQ_GLOBAL 0x8000000000000001ULL
 #define SCX_DSQ_LOCAL 0x8000000000000002ULL
 #define SCX_ENQ_WAKEUP 1ULL
+#define SCX_ENQ_LAST (1ULL << 41)
 #define SCX_DEQ_SLEEP 1ULL
+#define SCX_OPS_ENQ_LAST 2ULL
 #define SCX_KICK_IDLE 1ULL
 #define SCX_KICK_PREEMPT 2ULL
 #define SCX_TASK_QUEUED 1
@@ -68,6 +70,9 @@ struct scx_init_task_args {
 } kernel_struct;
 
 struct scx_exit_task_args;
+struct scx_cpu_acquire_args;
+struct scx_cpu_release_args;
+struct scx_dump_ctx;
 
 enum scx_exit_kind {
 	SCX_EXIT_NONE,
@@ -101,11 +106,13 @@ struct sched_ext_ops {
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*set_cpumask)(struct task_struct *p, const void *cpumask);
 	void (*update_idle)(s32 cpu, bool idle);
+	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
+	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
+	void (*dump_cpu)(struct scx_dump_ctx *dump, s32 cpu, bool idle);
 	s32 (*init_task)(struct task_struct *p,
 			 struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p,
 			  struct scx_exit_task_args *args);
-	void (*enable)(struct task_struct *p);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	char name[128];
@@ -128,6 +135,9 @@ extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 extern bool scx_bpf_task_set_slice(struct task_struct *p,
 				   u64 slice) __ksym __weak;
+extern u32 scx_bpf_reenqueue_local(void) __ksym;
+extern void scx_bpf_dump_bstr(char *format, unsigned long long *data,
+			      u32 data__sz) __ksym;
 extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *iter, u64 dsq_id,
 				u64 flags) __ksym;
 extern struct task_struct *

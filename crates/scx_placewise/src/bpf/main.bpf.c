@@ -45,6 +45,9 @@ void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
 	else
 		queue_task(st, p, task, enq_flags, bpf_ktime_get_ns());
+	/* The CPU idles now, unless it is told to look again. */
+	if (enq_flags & SCX_ENQ_LAST)
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
 }
 
 #ifdef TEST_STALL
@@ -58,16 +61,16 @@ void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
 	u64 now = bpf_ktime_get_ns();
 	bool runnable = prev && prev->scx.flags & SCX_TASK_QUEUED;
 
+	if (cpu_rq(st, cpu)->nohz_flags)
+		nohz_idle_balance(cpu, now);
 	if (runnable) {
 		account(cpu, now);
 		if (trigger_load_balance(st, cpu, now))
 			visit(cpu, CPU_NOT_IDLE, now);
-		if (goes_on(prev, cpu)) {
+		if (!leaves(prev, cpu, now) && goes_on(prev, cpu)) {
 			set_slice(prev, slice_ns());
 			return;
 		}
-	} else if (available_idle_cpu(st, cpu)) {
-		nohz_idle_balance(cpu, now);
 	}
 	if (scx_bpf_dsq_move_to_local(cpu) || runnable)
 		return;
@@ -149,6 +152,23 @@ void OPERATION(update_idle, s32 cpu, bool idle)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
+void OPERATION(cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	cpu_taken(cpu, true);
+	/* What waits for this CPU alone is better off where others find it. */
+	scx_bpf_reenqueue_local();
+}
+
+void OPERATION(cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
+{
+	cpu_taken(cpu, false);
+}
+
+void OPERATION(dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
+{
+	dump_shadow(the_state(), cpu);
+}
+
 s32 SLEEPABLE_OPERATION(init_task, struct task_struct *p,
 			struct scx_init_task_args *args)
 {
@@ -187,6 +207,7 @@ void OPERATION(exit, struct scx_exit_info *info)
 
 SEC(".struct_ops.link")
 struct sched_ext_ops placewise = {
+	.flags = SCX_OPS_ENQ_LAST,
 	.select_cpu = (void *)placewise_select_cpu,
 	.enqueue = (void *)placewise_enqueue,
 	.dispatch = (void *)placewise_dispatch,
@@ -198,6 +219,9 @@ struct sched_ext_ops placewise = {
 	.set_weight = (void *)placewise_set_weight,
 	.set_cpumask = (void *)placewise_set_cpumask,
 	.update_idle = (void *)placewise_update_idle,
+	.cpu_acquire = (void *)placewise_cpu_acquire,
+	.cpu_release = (void *)placewise_cpu_release,
+	.dump_cpu = (void *)placewise_dump_cpu,
 	.init_task = (void *)placewise_init_task,
 	.exit_task = (void *)placewise_exit_task,
 	.init = (void *)placewise_init,

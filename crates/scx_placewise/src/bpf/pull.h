@@ -7,6 +7,9 @@
  *   dispatch()  balances, before it looks for the next task; so does a CPU
  *               with nothing to run (newly idle)
  *
+ *   push_to     active balance: the source is preempted, and its dispatch() or
+ *               enqueue() puts the task into the queue of the destination
+ *
  * The policy names tasks; what is still in the source's dispatch queue moves to
  * the destination's. A task that has gone meanwhile is left alone.
  *
@@ -28,13 +31,6 @@ static inline u32 chosen(const struct balance_result __arena *result, u32 task)
 			return i;
 	}
 	return SCHED_NR_MIGRATE;
-}
-
-/* Of a task in its critical section the kernel would leave behind. */
-static inline bool may_move(struct state __arena *st, struct task_struct *p,
-			    u32 task, u32 dst)
-{
-	return !p->migration_disabled && task_allowed(task_of(st, task), dst);
 }
 
 static inline bool move_queued(struct state __arena *st,
@@ -85,8 +81,10 @@ static inline bool carry_out(struct state __arena *st, u64 now)
 	u32 moved = move_chosen();
 	u32 i;
 
-	if (result->active_balance)
-		cpu_rq(st, result->active_src)->active_balance = 0;
+	if (result->active_balance) {
+		queue_of(result->active_src)->push_to = result->active_dst + 1;
+		scx_bpf_kick_cpu(result->active_src, SCX_KICK_PREEMPT);
+	}
 	for (i = opaque(0); i < SCHED_NR_MIGRATE && moved >> i && can_loop;
 	     i++) {
 		u32 dst = *indexed(result->dst, i);
@@ -273,6 +271,44 @@ static inline void nohz_idle_balance(u32 cpu, u64 now)
 		visit(other, CPU_IDLE, now);
 	}
 	nohz_end(now);
+}
+
+/*
+ * The stopper's part of an active balance, when @curr has been preempted for it:
+ * the task to push, if that is @curr itself; others go at once.
+ */
+verified_once u32 push_task(u32 cpu, u32 curr, u64 now)
+{
+	struct state __arena *st = the_state();
+	struct balance_result __arena *result = &scratch_of(st)->balance;
+	u32 dst = queue_of(cpu)->push_to - 1;
+	u32 task;
+
+	queue_of(cpu)->push_to = 0;
+	rq_lock(st, cpu);
+	task = active_balance_task(st, cpu, dst, now);
+	rq_unlock(st, cpu);
+	if (task == curr && task != NO_TASK)
+		entity_of(task)->push = dst + 1;
+	if (task == curr || task == NO_TASK)
+		return task;
+	result->active_balance = 0;
+	result->nr = 1;
+	result->src = cpu;
+	*indexed(result->task, 0) = task;
+	*indexed(result->dst, 0) = dst;
+	return carry_out(st, now) ? task : NO_TASK;
+}
+
+/* Is @prev, which could run on, to be pushed to another CPU? */
+static inline bool leaves(struct task_struct *prev, u32 cpu, u64 now)
+{
+	u32 task;
+
+	if (!queue_of(cpu)->push_to)
+		return false;
+	task = shadow_of(prev);
+	return push_task(cpu, task, now) == task && task != NO_TASK;
 }
 
 /* After the tick of @cpu; true if it is to balance itself. */

@@ -55,20 +55,38 @@ static inline void limit_credit(u32 task, u32 cpu)
 		entity_of(task)->vtime = earliest;
 }
 
+/* Of a task in its critical section the kernel would not let another CPU have it. */
+static inline bool may_move(struct state __arena *st, struct task_struct *p,
+			    u32 task, u32 dst)
+{
+	return !p->migration_disabled && task_allowed(task_of(st, task), dst);
+}
+
+/* Active balance wants @task elsewhere, now that it does not run. */
+static inline u32 pushed_to(struct state __arena *st, struct task_struct *p,
+			    u32 task)
+{
+	u32 push = entity_of(task)->push;
+
+	entity_of(task)->push = 0;
+	return push && may_move(st, p, task, push - 1) ? push - 1 : NO_CPU;
+}
+
 static inline void queue_task(struct state __arena *st, struct task_struct *p,
 			      u32 task, u64 enq_flags, u64 now)
 {
-	u32 cpu = scx_bpf_task_cpu(p);
+	u32 push = pushed_to(st, p, task);
+	u32 cpu = push == NO_CPU ? scx_bpf_task_cpu(p) : push;
 
 	follow_task(task, ANY_CPU, cpu, now);
 	limit_credit(task, cpu);
-	if (cpu_rq(st, cpu)->nr_running <= 1) {
+	if (cpu_rq(st, cpu)->nr_running <= 1 && push == NO_CPU) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
 		return;
 	}
 	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns(), entity_of(task)->vtime,
 				 enq_flags);
-	if (cpu_rq(st, cpu)->curr == cpu)
+	if (push != NO_CPU || cpu_rq(st, cpu)->curr == cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	else if (enq_flags & SCX_ENQ_WAKEUP &&
 		 preempts_current(st, task, cpu, now))

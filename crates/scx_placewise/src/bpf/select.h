@@ -34,14 +34,35 @@ verified_once int note_waker(u32 cpu)
 	return 0;
 }
 
+/*
+ * Does the wakee travel over the wake list of @cpu? Ours always goes directly,
+ * but until it is there @cpu is not idle to others, as with the list.
+ */
+verified_once int mark_pending(u32 task, u32 this_cpu, u32 cpu)
+{
+	struct state __arena *st = the_state();
+
+	if (!ttwu_queue_wakelist(st, task, this_cpu, cpu, false))
+		return 0;
+	rq_lock(st, cpu);
+	entity_of(task)->pending = cpu + 1;
+	set_ttwu_pending(st, cpu, true);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
 /* The CPU for @task, which last ran on @prev and is woken or created here. */
 static inline u32 place(u32 task, u32 prev, u32 wake_flags)
 {
-	u32 cpu = bpf_get_smp_processor_id();
+	u32 this_cpu = bpf_get_smp_processor_id();
+	u32 cpu;
 
-	note_waker(cpu);
-	return select_task_rq(the_state(), task, prev, cpu, wake_flags,
-			      bpf_ktime_get_ns());
+	note_waker(this_cpu);
+	cpu = select_task_rq(the_state(), task, prev, this_cpu, wake_flags,
+			     bpf_ktime_get_ns());
+	if (wake_flags & WF_TTWU)
+		mark_pending(task, this_cpu, cpu);
+	return cpu;
 }
 
 #endif

@@ -43,15 +43,18 @@ struct scratch {
 /* A CPU's dispatch queue, whose id is the CPU's number. */
 struct queue {
 	u32 locked;
-	u32 push_to; /* the CPU that active balance wants its task for; NO_CPU */
+	u16 push_to; /* CPU + 1 that active balance wants a task for; 0 */
+	u16 foreign; /* a task of another class runs, and is counted */
 	u64 vtime;   /* the latest at which one of its tasks began to run */
 };
 
 /* What orders a task in its queue. */
 struct entity {
-	u64 vtime; /* weighted run time, on the scale of queue */
-	u32 queue; /* CPU */
-	u32 new;   /* created, and never queued so far */
+	u64 vtime;   /* weighted run time, on the scale of queue */
+	u16 queue;   /* CPU */
+	u16 push;    /* CPU + 1 it is to go to when it stops running; 0 */
+	u16 new;     /* created, and never queued so far */
+	u16 pending; /* CPU + 1 it is on its way to over the wake list; 0 */
 };
 
 /* The first two are filled in by the loader (arena.rs). */

@@ -154,6 +154,8 @@ static inline void start_task(struct state __arena *st, u32 task,
 	set_allowed(st, task, p, p->cpus_ptr);
 	entity->queue = cpu;
 	entity->vtime = queue_of(cpu)->vtime;
+	entity->push = 0;
+	entity->pending = 0;
 	entity->new = true;
 }
 

@@ -6,8 +6,8 @@
  * affinity changes, or when this scheduler is bypassed), so whoever learns where
  * it is lets the shadow follow_task().
  *
- * Limits: a sleeper leaves its queue at once (no delayed dequeue). A task of
- * another class shows in that its CPU is not idle, not in any count.
+ * Limits: a sleeper leaves its queue at once (no delayed dequeue). Of the tasks
+ * of other classes only the one that runs is seen.
  */
 #ifndef SCX_PLACEWISE_TRACK_H
 #define SCX_PLACEWISE_TRACK_H
@@ -116,6 +116,20 @@ verified_once int follow_task(u32 task, u32 from, u32 cpu, u64 now)
 	return 0;
 }
 
+/* @task has arrived, wherever that is. */
+static inline void clear_pending(struct state __arena *st, u32 task)
+{
+	u32 pending = entity_of(task)->pending;
+
+	if (!pending)
+		return;
+	entity_of(task)->pending = 0;
+	rq_lock(st, pending - 1);
+	set_ttwu_pending(st, pending - 1, false);
+	rq_unlock(st, pending - 1);
+	settle_idle_core(st, pending - 1);
+}
+
 verified_once int task_runnable(u32 task, u32 cpu, bool wakeup, u64 now)
 {
 	struct state __arena *st = the_state();
@@ -133,6 +147,7 @@ verified_once int task_runnable(u32 task, u32 cpu, bool wakeup, u64 now)
 			sample_avg_idle(st, cpu, now);
 	}
 	rq_unlock(st, cpu);
+	clear_pending(st, task);
 	settle_idle_core(st, cpu);
 	return 0;
 }
@@ -172,6 +187,33 @@ verified_once int task_quiescent(u32 task, bool sleeps, u64 now)
 	return 0;
 }
 
+/* A task of another class has taken the CPU, or leaves it; @cpu is locked. */
+static inline void set_foreign(struct state __arena *st, u32 cpu, bool foreign)
+{
+	struct rq __arena *rq = cpu_rq(st, cpu);
+
+	if (queue_of(cpu)->foreign == foreign)
+		return;
+	queue_of(cpu)->foreign = foreign;
+	if (foreign) {
+		rq->curr = foreign_task(cpu);
+		add_nr_running(st, cpu);
+	} else {
+		rq->nr_running--;
+	}
+	shadow_update_idle(cpu);
+}
+
+verified_once int cpu_taken(u32 cpu, bool taken)
+{
+	struct state __arena *st = the_state();
+
+	rq_lock(st, cpu);
+	set_foreign(st, cpu, taken);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
 verified_once int task_running(u32 task, u32 cpu, u64 now)
 {
 	struct state __arena *st = the_state();
@@ -180,6 +222,7 @@ verified_once int task_running(u32 task, u32 cpu, u64 now)
 
 	follow_task(task, ANY_CPU, cpu, now);
 	rq_lock(st, cpu);
+	set_foreign(st, cpu, false);
 	rebase_vtime(task, cpu);
 	nohz_balance_exit_idle(st, cpu);
 	if (task_of(st, task)->on_rq)
@@ -256,12 +299,13 @@ verified_once int cpu_idles(u32 cpu, bool idle, u64 now)
 	struct rq __arena *rq = cpu_rq(st, cpu);
 
 	rq_lock(st, cpu);
+	if (idle)
+		set_foreign(st, cpu, false);
 	if (idle && rq->curr != cpu) {
 		shadow_set_next(cpu, cpu, now);
 		nohz_balance_enter_idle(st, cpu);
 	} else if (!idle && rq->curr == cpu && !rq->nr_running) {
-		rq->curr = foreign_task(cpu);
-		shadow_update_idle(cpu);
+		set_foreign(st, cpu, true);
 	}
 	rq_unlock(st, cpu);
 	settle_idle_core(st, cpu);
