@@ -117,8 +117,11 @@ static inline bool goes_on(struct task_struct *prev, u32 cpu)
 	if (task == NO_TASK)
 		return false;
 	first = first_queued(cpu);
-	return first == NO_TASK ||
-	       !vtime_before(entity_of(first)->vtime, entity_of(task)->vtime);
+	if (first != NO_TASK &&
+	    vtime_before(entity_of(first)->vtime, entity_of(task)->vtime))
+		return false;
+	advance_queue(cpu, entity_of(task)->vtime);
+	return true;
 }
 
 #endif

@@ -45,7 +45,7 @@ struct queue {
 	u32 locked;
 	u16 push_to; /* CPU + 1 that active balance wants a task for; 0 */
 	u16 foreign; /* a task of another class runs, and is counted */
-	u64 vtime;   /* the latest at which one of its tasks began to run */
+	u64 vtime;   /* the least that any of its tasks has run; never falls */
 };
 
 /* What orders a task in its queue. */

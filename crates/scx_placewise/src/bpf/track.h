@@ -152,6 +152,15 @@ verified_once int task_runnable(u32 task, u32 cpu, bool wakeup, u64 now)
 	return 0;
 }
 
+/* No task of @cpu has run less than until @vtime. */
+static inline void advance_queue(u32 cpu, u64 vtime)
+{
+	struct queue __arena *queue = queue_of(cpu);
+
+	if ((s64)(vtime - queue->vtime) > 0)
+		queue->vtime = vtime;
+}
+
 /* Account the time that the current task of @cpu has run. */
 static inline void account_current(struct state __arena *st, u32 cpu, u64 now)
 {
@@ -159,8 +168,11 @@ static inline void account_current(struct state __arena *st, u32 cpu, u64 now)
 	u64 ran = update_curr(st, cpu, now);
 	u32 weight = task_of(st, curr)->weight;
 
-	if (weight)
-		entity_of(curr)->vtime += ran * NICE_0_LOAD / weight;
+	if (!ran || !weight)
+		return;
+	entity_of(curr)->vtime += ran * NICE_0_LOAD / weight;
+	if (cpu_rq(st, cpu)->nr_running == 1)
+		advance_queue(cpu, entity_of(curr)->vtime);
 }
 
 verified_once int account(u32 cpu, u64 now)
@@ -217,8 +229,6 @@ verified_once int cpu_taken(u32 cpu, bool taken)
 verified_once int task_running(u32 task, u32 cpu, u64 now)
 {
 	struct state __arena *st = the_state();
-	struct queue __arena *queue = queue_of(cpu);
-	struct entity __arena *entity = entity_of(task);
 
 	follow_task(task, ANY_CPU, cpu, now);
 	rq_lock(st, cpu);
@@ -227,8 +237,7 @@ verified_once int task_running(u32 task, u32 cpu, u64 now)
 	nohz_balance_exit_idle(st, cpu);
 	if (task_of(st, task)->on_rq)
 		shadow_set_next(cpu, task, now);
-	if ((s64)(entity->vtime - queue->vtime) > 0)
-		queue->vtime = entity->vtime;
+	advance_queue(cpu, entity_of(task)->vtime);
 	rq_unlock(st, cpu);
 	return 0;
 }
