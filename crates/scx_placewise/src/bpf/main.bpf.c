@@ -154,14 +154,14 @@ void OPERATION(update_idle, s32 cpu, bool idle)
 
 void OPERATION(cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	cpu_taken(cpu, true);
+	cpu_taken(cpu, true, bpf_ktime_get_ns());
 	/* What waits for this CPU alone is better off where others find it. */
 	scx_bpf_reenqueue_local();
 }
 
 void OPERATION(cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
-	cpu_taken(cpu, false);
+	cpu_taken(cpu, false, bpf_ktime_get_ns());
 }
 
 void OPERATION(dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)

@@ -75,7 +75,7 @@ verified_once u32 move_chosen(void)
 }
 
 /* Carry out what the last load_balance() has decided: did something move? */
-static inline bool carry_out(struct state __arena *st, u64 now)
+static __always_inline bool carry_out(struct state __arena *st, u64 now)
 {
 	struct balance_result __arena *result = &scratch_of(st)->balance;
 	u32 moved = move_chosen();

@@ -46,13 +46,21 @@ static inline bool preempts_current(struct state __arena *st, u32 task, u32 cpu,
 			    current_vtime(st, cpu, now));
 }
 
-/* Sleeping earns credit, but no more than a slice. */
-static inline void limit_credit(u32 task, u32 cpu)
+/*
+ * Sleeping earns credit, but no more than a slice; and who ran too long owes
+ * what two slices weigh, so that no light task waits for ever (as in EEVDF).
+ */
+static inline void limit_lag(struct state __arena *st, u32 task, u32 cpu)
 {
-	u64 earliest = queue_of(cpu)->vtime - slice_ns();
+	u64 vtime = queue_of(cpu)->vtime;
+	u32 weight = max(task_of(st, task)->weight, 2u);
+	u64 earliest = vtime - slice_ns();
+	u64 latest = vtime + 2 * slice_ns() * NICE_0_LOAD / weight;
 
 	if (vtime_before(entity_of(task)->vtime, earliest))
 		entity_of(task)->vtime = earliest;
+	else if (vtime_before(latest, entity_of(task)->vtime))
+		entity_of(task)->vtime = latest;
 }
 
 /* Of a task in its critical section the kernel would not let another CPU have it. */
@@ -79,7 +87,7 @@ static inline void queue_task(struct state __arena *st, struct task_struct *p,
 	u32 cpu = push == NO_CPU ? scx_bpf_task_cpu(p) : push;
 
 	follow_task(task, ANY_CPU, cpu, now);
-	limit_credit(task, cpu);
+	limit_lag(st, task, cpu);
 	if (cpu_rq(st, cpu)->nr_running <= 1 && push == NO_CPU) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
 		return;

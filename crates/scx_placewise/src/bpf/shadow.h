@@ -43,8 +43,7 @@ struct scratch {
 /* A CPU's dispatch queue, whose id is the CPU's number. */
 struct queue {
 	u32 locked;
-	u16 push_to; /* CPU + 1 that active balance wants a task for; 0 */
-	u16 foreign; /* a task of another class runs, and is counted */
+	u32 push_to; /* CPU + 1 that active balance wants a task for; 0 */
 	u64 vtime;   /* the least that any of its tasks has run; never falls */
 };
 

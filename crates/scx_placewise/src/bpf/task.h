@@ -79,6 +79,9 @@ static inline void reserve_tasks(struct state __arena *st)
 		p->cpu = i;
 		p->last_wakee = NO_TASK;
 		p->weight = NICE_0_LOAD;
+		p->rt_priority = 1;
+		p->mru_prev = NO_TASK;
+		p->mru_next = NO_TASK;
 	}
 }
 

@@ -199,29 +199,31 @@ verified_once int task_quiescent(u32 task, bool sleeps, u64 now)
 	return 0;
 }
 
-/* A task of another class has taken the CPU, or leaves it; @cpu is locked. */
-static inline void set_foreign(struct state __arena *st, u32 cpu, bool foreign)
+/*
+ * A task of another class has taken the CPU, or leaves it; @cpu is locked. It
+ * runs before ours, as RT tasks do.
+ */
+static inline void set_foreign(struct state __arena *st, u32 cpu, bool foreign,
+			       u64 now)
 {
-	struct rq __arena *rq = cpu_rq(st, cpu);
+	u32 task = foreign_task(cpu);
 
-	if (queue_of(cpu)->foreign == foreign)
+	if (task_of(st, task)->on_rq == foreign)
 		return;
-	queue_of(cpu)->foreign = foreign;
 	if (foreign) {
-		rq->curr = foreign_task(cpu);
-		add_nr_running(st, cpu);
+		shadow_enqueue(task, 0, now);
+		shadow_set_next(cpu, task, now);
 	} else {
-		rq->nr_running--;
+		shadow_dequeue(task, 0, now);
 	}
-	shadow_update_idle(cpu);
 }
 
-verified_once int cpu_taken(u32 cpu, bool taken)
+verified_once int cpu_taken(u32 cpu, bool taken, u64 now)
 {
 	struct state __arena *st = the_state();
 
 	rq_lock(st, cpu);
-	set_foreign(st, cpu, taken);
+	set_foreign(st, cpu, taken, now);
 	rq_unlock(st, cpu);
 	return 0;
 }
@@ -232,7 +234,7 @@ verified_once int task_running(u32 task, u32 cpu, u64 now)
 
 	follow_task(task, ANY_CPU, cpu, now);
 	rq_lock(st, cpu);
-	set_foreign(st, cpu, false);
+	set_foreign(st, cpu, false, now);
 	rebase_vtime(task, cpu);
 	nohz_balance_exit_idle(st, cpu);
 	if (task_of(st, task)->on_rq)
@@ -309,12 +311,12 @@ verified_once int cpu_idles(u32 cpu, bool idle, u64 now)
 
 	rq_lock(st, cpu);
 	if (idle)
-		set_foreign(st, cpu, false);
+		set_foreign(st, cpu, false, now);
 	if (idle && rq->curr != cpu) {
 		shadow_set_next(cpu, cpu, now);
 		nohz_balance_enter_idle(st, cpu);
 	} else if (!idle && rq->curr == cpu && !rq->nr_running) {
-		set_foreign(st, cpu, true);
+		set_foreign(st, cpu, true, now);
 	}
 	rq_unlock(st, cpu);
 	settle_idle_core(st, cpu);
