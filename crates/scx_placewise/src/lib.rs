@@ -159,15 +159,7 @@ impl KernelPolicy {
     }
 
     fn information(&self, entry_point: &str) -> libbpf_sys::bpf_prog_info {
-        let mut info = libbpf_sys::bpf_prog_info::default();
-        let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-        let fd = self.program(entry_point);
-        // SAFETY: the kernel writes at most `length` bytes of `info`, which asks for no arrays.
-        let status = unsafe {
-            libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut length)
-        };
-        assert_eq!(status, 0, "information about {entry_point}");
-        info
+        information(self.program(entry_point))
     }
 
     fn program(&self, entry_point: &str) -> i32 {
@@ -175,6 +167,18 @@ impl KernelPolicy {
         let (_, fd) = self.programs.iter().find(named).expect("an entry point of the policy");
         fd.as_raw_fd()
     }
+}
+
+/// What the kernel says of a loaded program.
+fn information(program: i32) -> libbpf_sys::bpf_prog_info {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
+    // SAFETY: the kernel writes at most `length` bytes of `info`, which asks for no arrays.
+    let status = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(program, (&raw mut info).cast(), &raw mut length)
+    };
+    assert_eq!(status, 0, "information about a loaded program");
+    info
 }
 
 /// The programs by entry point, with file descriptors of their own.

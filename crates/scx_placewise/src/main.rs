@@ -41,21 +41,35 @@ struct Cli {
     /// Let the kernel unload the scheduler when a runnable task waits so long
     #[arg(long, value_name = "MS")]
     timeout_ms: Option<u32>,
+
+    /// Only have the kernel verify the programs: how many instructions of each it followed
+    #[arg(long)]
+    verify: bool,
 }
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
-        }
+        Err(error) => return usage(&error),
     };
     match run(&cli) {
         Ok(exit) if exit.as_ref().is_some_and(Exit::is_error) => ExitCode::from(EXIT_FAILURE),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+/// Help and version as clap prints them; a wrong command line as one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let problem = text.split("\n\n").next().unwrap_or(&text).trim_start_matches("error: ");
+    let one_line: Vec<&str> = problem.split_whitespace().collect();
+    let _ = writeln!(io::stderr(), "scx_placewise: {}", one_line.join(" "));
+    ExitCode::from(EXIT_BAD_INPUT)
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
@@ -74,6 +88,12 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
         None => running_kernel()?,
     };
     let policy = Policy::parse(&kernel, &cli.policy)?;
+    if cli.verify {
+        for (program, instructions) in Scheduler::verify()? {
+            println!("{instructions:>8} {program}");
+        }
+        return Ok(None);
+    }
     let options = Options { only_hinted: cli.only_hinted, timeout_ms: cli.timeout_ms };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -110,7 +130,9 @@ fn running_kernel() -> anyhow::Result<String> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let kernel = kernel_for_release(&release);
     let kernel = kernel.with_context(|| {
-        format!("no kernel is known that stands for the running one, {release}: name one with --kernel")
+        format!(
+            "no kernel is known that stands for the running one, {release}: name one with --kernel"
+        )
     })?;
     Ok(kernel.to_string())
 }

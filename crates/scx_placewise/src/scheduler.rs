@@ -2,13 +2,16 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{
+    AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenObject, PrintLevel, Program,
+};
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
 
-use crate::{LoadError, arena, check_kernel, keep_message, last_messages};
+use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
 /// Only tasks of the class SCHED_EXT.
 const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
@@ -31,7 +34,9 @@ pub struct Options {
 pub enum SchedulerError {
     #[error("loading a scheduler takes root: run it with sudo")]
     NotRoot,
-    #[error("this kernel has no sched_ext ({SYSFS} is missing): it takes Linux 6.18 or newer with CONFIG_SCHED_CLASS_EXT")]
+    #[error(
+        "this kernel has no sched_ext ({SYSFS} is missing): it takes Linux 6.18 or newer with CONFIG_SCHED_CLASS_EXT"
+    )]
     NoSchedExt,
     #[error("the sched_ext scheduler '{0}' is loaded already: stop it first")]
     Occupied(String),
@@ -58,6 +63,7 @@ struct ExitRecord {
 struct Shadow {
     state: State,
     slice_ns: u64,
+    hint: u64,
 }
 
 /// The start of `struct sched_ext_ops` of `bpf/kernel.h`.
@@ -162,6 +168,20 @@ impl Scheduler {
         Ok(Scheduler { _link: link, object })
     }
 
+    /// Has the kernel verify the programs, and schedules nothing: how many instructions of each
+    /// it followed.
+    pub fn verify() -> Result<Vec<(String, u32)>, SchedulerError> {
+        check()?;
+        libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
+        let open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
+        let object = open.load().map_err(refused)?;
+        let counted = |program: Program<'_>| {
+            let name = program.name().to_string_lossy().into_owned();
+            (name, information(program.as_fd().as_raw_fd()).verified_insns)
+        };
+        Ok(object.progs().map(counted).collect())
+    }
+
     /// Why the kernel has unloaded it, if it has.
     pub fn exited(&self) -> Option<Exit> {
         let record = self.exit_record();
@@ -233,6 +253,7 @@ fn fill(object: &Object, machine: &Machine, policy: &Policy) -> Result<(), Machi
     unsafe {
         (&raw mut (*shadow).state).copy_from_nonoverlapping(&raw const *state, 1);
         (&raw mut (*shadow).slice_ns).write(slice);
+        (&raw mut (*shadow).hint).write(policy.hint.into());
         for page in (size_of::<Shadow>()..size).step_by(arena::PAGE_SIZE) {
             start.as_ptr().add(page).write_volatile(0);
         }

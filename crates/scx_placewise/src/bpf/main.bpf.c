@@ -20,6 +20,12 @@
 #include "pull.h"
 #include "select.h"
 
+#ifdef TEST_STALL
+static const bool stalls = true;
+#else
+static const bool stalls = false;
+#endif
+
 #define OPERATION(name, args...)                                               \
 	SEC("struct_ops/" #name) BPF_PROG(placewise_##name, ##args)
 #define SLEEPABLE_OPERATION(name, args...)                                     \
@@ -41,7 +47,10 @@ void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
 	struct state __arena *st = the_state();
 	u32 task = shadow_of(p);
 
-	if (task == NO_TASK)
+	if (stalls)
+		scx_bpf_dsq_insert(p, scx_bpf_task_cpu(p), slice_ns(),
+				   enq_flags);
+	else if (task == NO_TASK)
 		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
 	else
 		queue_task(st, p, task, enq_flags, bpf_ktime_get_ns());
@@ -50,17 +59,14 @@ void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_IDLE);
 }
 
-#ifdef TEST_STALL
-void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
-{
-}
-#else
 void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct state __arena *st = the_state();
 	u64 now = bpf_ktime_get_ns();
 	bool runnable = prev && prev->scx.flags & SCX_TASK_QUEUED;
 
+	if (stalls)
+		return;
 	if (cpu_rq(st, cpu)->nohz_flags)
 		nohz_idle_balance(cpu, now);
 	if (runnable) {
@@ -79,7 +85,6 @@ void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
 	visit(cpu, CPU_NEWLY_IDLE, now);
 	scx_bpf_dsq_move_to_local(cpu);
 }
-#endif
 
 void OPERATION(tick, struct task_struct *p)
 {

@@ -56,10 +56,11 @@ struct entity {
 	u16 pending; /* CPU + 1 it is on its way to over the wake list; 0 */
 };
 
-/* The first two are filled in by the loader (arena.rs). */
+/* The first three are filled in by the loader (scheduler.rs). */
 struct shadow {
 	struct state state;
 	u64 slice_ns; /* how long a task runs before another one's turn */
+	u64 hint;     /* of tasks that have none of their own */
 	struct scratch scratch[NR_CPUS];
 	struct queue queue[NR_CPUS];
 	struct entity entity[NR_TASKS];

@@ -42,7 +42,7 @@ static inline u32 hint_of(struct task_struct *p)
 {
 	u32 *hint = bpf_task_storage_get(&hints, p, 0, 0);
 
-	return hint && hint_check(*hint) == HINT_VALID ? *hint : 0;
+	return hint && hint_check(*hint) == HINT_VALID ? *hint : shadow()->hint;
 }
 
 /* A task that is not in use, or NO_TASK. */
