@@ -105,7 +105,7 @@ impl Reconstruction {
             beliefs: Beliefs::default(),
             inferred: InferenceCounts::default(),
             state,
-            hint: policy.hint,
+            hint: policy.hint.mask() as u8,
             now: topology::BOOT,
             clock_offset: topology::BOOT,
             complete_from: 0,

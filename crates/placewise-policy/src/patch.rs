@@ -4,6 +4,8 @@
 //! patches joined by commas: `short-task:v4,hint:fork_spread`. Hints of one
 //! policy are joined by plus signs: `hint:fork_affine+wake_hold`.
 
+use placewise_hint::{Hint, HintError};
+
 use crate::kernel;
 use crate::state::*;
 
@@ -13,8 +15,8 @@ pub struct Policy {
     /// As it was asked for.
     pub name: String,
     pub profile: Profile,
-    /// The hint mask every task of the workload inherits.
-    pub hint: u8,
+    /// The hint every task of the workload inherits.
+    pub hint: Hint,
 }
 
 /// Why a policy could not be made.
@@ -145,43 +147,10 @@ fn short_task_v6(profile: &mut Profile) {
     profile.short_needs_no_flips = true;
 }
 
-struct Hint {
-    name: &'static str,
-    about: &'static str,
-    bits: u8,
-}
-
-const FORK_HINTS: u8 = 1 | 2;
-const WAKE_HINTS: u8 = 4 | 8;
-
-const HINTS: &[Hint] = &[
-    Hint { name: "none", about: "no hint: the kernel that knows hints, unused", bits: 0 },
-    Hint {
-        name: "fork_affine",
-        about: "children stay near their parent while half of its group is idle",
-        bits: 1,
-    },
-    Hint {
-        name: "fork_spread",
-        about: "children go to the group with most idle CPUs, whatever the NUMA node",
-        bits: 2,
-    },
-    Hint {
-        name: "wake_affine",
-        about: "wakees go to the waker's LLC while it seems to have an idle core",
-        bits: 4,
-    },
-    Hint {
-        name: "wake_hold",
-        about: "wakees stay in their own LLC while it seems to have an idle core",
-        bits: 8,
-    },
-];
-
 /// Every patch and hint with a line about it.
 pub fn patch_names() -> Vec<(String, &'static str)> {
     let patches = PATCHES.iter().map(|patch| (patch.name.to_string(), patch.about));
-    let hints = HINTS.iter().map(|hint| (format!("hint:{}", hint.name), hint.about));
+    let hints = Hint::names().map(|(name, about)| (format!("hint:{name}"), about));
     patches.chain(hints).collect()
 }
 
@@ -190,15 +159,12 @@ impl Policy {
     pub fn parse(kernel: &str, spec: &str) -> Result<Policy, PolicyError> {
         let mut profile = kernel::profile(kernel)
             .ok_or_else(|| PolicyError::UnknownKernel { name: kernel.to_string() })?;
-        let mut hint = 0;
+        let mut hint = Hint::NONE;
         for change in spec.split(',').filter(|&change| change != "baseline") {
             match change.strip_prefix("hint:") {
-                Some(names) => hint |= parse_hints(names)?,
+                Some(names) => hint = join_hints(hint, names, spec)?,
                 None => (find_patch(change)?.apply)(&mut profile),
             }
-        }
-        if hint & FORK_HINTS == FORK_HINTS || hint & WAKE_HINTS == WAKE_HINTS {
-            return Err(PolicyError::ConflictingHints { names: spec.to_string() });
         }
         Ok(Policy { name: spec.to_string(), profile, hint })
     }
@@ -211,11 +177,10 @@ fn find_patch(name: &str) -> Result<&'static Patch, PolicyError> {
         .ok_or_else(|| PolicyError::UnknownPatch { name: name.to_string() })
 }
 
-fn parse_hints(names: &str) -> Result<u8, PolicyError> {
-    names.split('+').try_fold(0, |bits, name| {
-        let hint = HINTS.iter().find(|hint| hint.name == name);
-        let unknown = || PolicyError::UnknownPatch { name: format!("hint:{name}") };
-        Ok(bits | hint.ok_or_else(unknown)?.bits)
+fn join_hints(hint: Hint, names: &str, spec: &str) -> Result<Hint, PolicyError> {
+    names.parse().and_then(|more| hint.and(more)).map_err(|error| match error {
+        HintError::Unknown { name } => PolicyError::UnknownPatch { name: format!("hint:{name}") },
+        _ => PolicyError::ConflictingHints { names: spec.to_string() },
     })
 }
 
@@ -244,7 +209,7 @@ mod tests {
     fn baseline_is_the_kernel() {
         let policy = Policy::parse("v6.0", "baseline").unwrap();
         assert_eq!(policy.profile.scan_short, SCAN_SHORT_NONE);
-        assert_eq!(policy.hint, 0);
+        assert_eq!(policy.hint, Hint::NONE);
     }
 
     #[test]
@@ -252,7 +217,7 @@ mod tests {
         let policy = Policy::parse("v6.0", "short-task:v4,hint:fork_spread+wake_hold").unwrap();
         assert_eq!(policy.profile.scan_short, SCAN_SHORT_V4);
         assert_eq!(policy.profile.affine_short, AFFINE_SHORT_LAST);
-        assert_eq!(policy.hint, 2 | 8);
+        assert_eq!(policy.hint.mask(), HINT_FORK_SPREAD | HINT_WAKE_HOLD);
     }
 
     #[test]
@@ -269,6 +234,14 @@ mod tests {
         for spec in ["hint:fork_affine+fork_spread", "hint:wake_affine,hint:wake_hold"] {
             let refused = Policy::parse("v6.0", spec).unwrap_err();
             assert!(matches!(refused, PolicyError::ConflictingHints { .. }));
+        }
+    }
+
+    #[test]
+    fn the_policy_knows_the_hints_that_have_names() {
+        for mask in 0..64 {
+            let valid = hint_check(mask) == HINT_VALID;
+            assert_eq!(Hint::from_mask(mask).is_ok(), valid, "{mask}");
         }
     }
 }

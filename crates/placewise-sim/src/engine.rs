@@ -168,7 +168,7 @@ impl<'a> Engine<'a> {
             policy: state,
             traces_decisions: trace.as_ref().is_some_and(|sink| sink.takes_decisions()),
             trace,
-            hint: policy.hint,
+            hint: policy.hint.mask() as u8,
             last_progress: 0,
         })
     }

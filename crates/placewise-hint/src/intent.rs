@@ -1,0 +1,119 @@
+//! What a program is for, in words that need no knowledge of placement, and the hint for it.
+//!
+//! The table is `intents.toml`; a file of the same form replaces it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::hint::{Hint, HintError};
+
+const TABLE: &str = include_str!("intents.toml");
+
+/// One row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    pub hint: Hint,
+    /// For whom, and why this hint.
+    pub about: String,
+}
+
+/// The table, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intents(BTreeMap<String, Intent>);
+
+/// Why there is no hint for an intent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntentError {
+    /// With the line and column that the parser gives.
+    #[error("not a table of intents: {0}")]
+    Form(String),
+    #[error("intent '{name}': {error}")]
+    Hint { name: String, error: HintError },
+    #[error("unknown intent '{name}'; known: {known}")]
+    Unknown { name: String, known: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    hint: String,
+    about: String,
+}
+
+impl Default for Intents {
+    fn default() -> Self {
+        Self::parse(TABLE).expect("the built-in table is tested")
+    }
+}
+
+impl Intents {
+    pub fn parse(text: &str) -> Result<Self, IntentError> {
+        let rows: BTreeMap<String, Row> = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            IntentError::Form(format!("{place}{}", error.message()))
+        })?;
+        let intents = rows.into_iter().map(|(name, row)| match row.hint.parse() {
+            Ok(hint) => Ok((name, Intent { hint, about: row.about })),
+            Err(error) => Err(IntentError::Hint { name, error }),
+        });
+        intents.collect::<Result<_, _>>().map(Self)
+    }
+
+    pub fn hint(&self, name: &str) -> Result<Hint, IntentError> {
+        let unknown = || IntentError::Unknown {
+            name: name.into(),
+            known: self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        self.0.get(name).map(|intent| intent.hint).ok_or_else(unknown)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Intent)> {
+        self.0.iter().map(|(name, intent)| (name.as_str(), intent))
+    }
+}
+
+impl fmt::Display for Intents {
+    /// A line each, for the help text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, intent) in self.iter() {
+            writeln!(f, "  {name:<14}{:<24}{}", intent.hint, intent.about)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_intent_has_a_hint() {
+        let intents = Intents::default();
+        for name in ["tail-latency", "interactive", "background", "throughput", "efficient"] {
+            assert_ne!(intents.hint(name).unwrap(), Hint::NONE, "{name}");
+        }
+        let unknown = intents.hint("fast").unwrap_err().to_string();
+        assert!(unknown.contains("throughput"), "{unknown}");
+    }
+
+    #[test]
+    fn a_table_of_ones_own_replaces_the_built_in_one() {
+        let own = "[batch]\nhint = \"fork_spread\"\nabout = \"nightly jobs\"\n";
+        let intents = Intents::parse(own).unwrap();
+        assert_eq!(intents.hint("batch").unwrap().mask(), 2);
+        assert!(intents.hint("throughput").is_err());
+    }
+
+    #[test]
+    fn a_bad_table_is_told_by_its_line() {
+        let bad = "[batch]\nhint = \"fork_spread\"\nabout = \"x\"\nweight = 3\n";
+        let told = Intents::parse(bad).unwrap_err().to_string();
+        assert!(told.contains("line 4") && told.contains("weight"), "{told}");
+        let bad = "[batch]\nhint = \"fork_spred\"\nabout = \"x\"\n";
+        let told = Intents::parse(bad).unwrap_err().to_string();
+        assert!(told.contains("batch") && told.contains("fork_spread"), "{told}");
+    }
+}
