@@ -8,6 +8,7 @@ mod audit;
 mod bench;
 mod compare;
 mod comparison;
+mod hint;
 mod input;
 mod list;
 mod load_balance;
@@ -45,6 +46,7 @@ enum Verb {
     Bench(bench::BenchArgs),
     Audit(audit::AuditArgs),
     Record(record::RecordArgs),
+    Hint(hint::HintArgs),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),
+        Verb::Hint(args) => hint::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
