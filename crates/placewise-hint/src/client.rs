@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, connect, recv, sendmsg, socket_with,
@@ -24,23 +25,31 @@ const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// Why nothing was hinted.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("cannot reach scx_placewise at {socket}: {error}; is it running?")]
+    #[error("cannot reach scx_placewise at {socket}: {}; is it running?", .error.kind())]
     Connect { socket: String, error: io::Error },
     #[error("cannot talk to scx_placewise: {0}")]
     Talk(#[from] io::Error),
     #[error("scx_placewise answers in words that are not known here: {0}")]
     Protocol(#[from] ProtocolError),
-    #[error("no thread {tid}: {error}")]
+    #[error("no thread {tid}: {}", reason(.error))]
     Thread { tid: i32, error: io::Error },
     /// What the server refused, as an errno and its own words.
     #[error("{text}")]
     Refused { errno: i32, text: String },
 }
 
+fn reason(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::SRCH) => "it does not exist".into(),
+        Some(Errno::INVAL) => "Linux 6.9 or later can hint threads".into(),
+        _ => error.to_string(),
+    }
+}
+
 /// A handle on a thread that no other thread can come to mean.
 pub fn thread_pidfd(tid: i32) -> Result<OwnedFd, ClientError> {
     let thread = |error: io::Error| ClientError::Thread { tid, error };
-    let not_positive = || thread(rustix::io::Errno::SRCH.into());
+    let not_positive = || thread(Errno::SRCH.into());
     let pid = Pid::from_raw(tid).filter(|_| tid > 0).ok_or_else(not_positive)?;
     pidfd_open(pid, PIDFD_THREAD).map_err(|errno| thread(errno.into()))
 }
@@ -58,7 +67,7 @@ impl Client {
             connect(&socket, &SocketAddrUnix::new(path)?)?;
             Ok(socket)
         };
-        let failed = |errno: rustix::io::Errno| ClientError::Connect {
+        let failed = |errno: Errno| ClientError::Connect {
             socket: path.display().to_string(),
             error: errno.into(),
         };

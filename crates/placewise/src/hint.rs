@@ -161,8 +161,9 @@ pub fn run(args: &HintArgs) -> anyhow::Result<()> {
 fn set(args: &HintArgs) -> anyhow::Result<()> {
     let hint = chosen_hint(&args.hint)?;
     let inheritance = if args.no_inherit { Inheritance::OnlySelf } else { Inheritance::Children };
+    let target = Target::chosen(&args.target)?;
     let mut client = Client::connect(&args.socket)?;
-    let Some(target) = Target::chosen(&args.target)? else {
+    let Some(target) = target else {
         client.set_self(hint, inheritance)?;
         return Err(exec(&args.target.command));
     };

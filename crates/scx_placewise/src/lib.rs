@@ -5,6 +5,8 @@
 //! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
 //! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
 
+pub mod hint;
+
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
