@@ -25,7 +25,7 @@ const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// Why nothing was hinted.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("cannot reach scx_placewise at {socket}: {}; is it running?", .error.kind())]
+    #[error("cannot reach scx_placewise at {socket}: {}", not_heard(.error))]
     Connect { socket: String, error: io::Error },
     #[error("cannot talk to scx_placewise: {0}")]
     Talk(#[from] io::Error),
@@ -36,6 +36,13 @@ pub enum ClientError {
     /// What the server refused, as an errno and its own words.
     #[error("{text}")]
     Refused { errno: i32, text: String },
+}
+
+fn not_heard(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "it does not run here".into(),
+        _ => error.to_string(),
+    }
 }
 
 fn reason(error: &io::Error) -> String {

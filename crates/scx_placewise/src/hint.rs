@@ -3,6 +3,8 @@
 mod map;
 mod permission;
 mod server;
+mod switch;
 
-pub use map::HintMap;
-pub use server::HintServer;
+pub use map::{HintMap, HintPin};
+pub use server::{HintServer, ServerError};
+pub use switch::follow_hint;

@@ -5,6 +5,7 @@
 //! failed.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use placewise_policy::{Policy, kernel_for_release};
-use scx_placewise::scheduler::{Exit, Options, Scheduler, SchedulerError};
+use scx_placewise::hint::{HintPin, HintServer, follow_hint};
+use scx_placewise::scheduler::{self, Exit, Options, Scheduler, SchedulerError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const EXIT_BAD_INPUT: u8 = 2;
@@ -45,6 +47,10 @@ struct Cli {
     /// Only have the kernel verify the programs: how many instructions of each it followed
     #[arg(long)]
     verify: bool,
+
+    /// Where to listen for `placewise hint`
+    #[arg(long, value_name = "PATH", default_value = placewise_hint::SOCKET)]
+    hint_socket: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -99,8 +105,14 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    scheduler::check()?;
+    let hints = HintPin::new().context("cannot pin the map of hints in /sys/fs/bpf")?;
+    let mut server = None;
     loop {
-        let scheduler = Scheduler::load(&policy, options)?;
+        let scheduler = Scheduler::load(&policy, options, &hints)?;
+        if server.is_none() {
+            server = Some(listen(cli, &hints)?);
+        }
         println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
         match watch(&scheduler, &stop) {
             Some(exit) if exit.wants_restart() => println!("{exit}: loading it anew"),
@@ -112,6 +124,16 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
             None => return Ok(None),
         }
     }
+}
+
+/// Where only hinted tasks are ours, a hint is also what makes them so.
+fn listen(cli: &Cli, hints: &HintPin) -> anyhow::Result<HintServer> {
+    let only_hinted = cli.only_hinted;
+    let server =
+        HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint, inheritance| {
+            if only_hinted { follow_hint(tid, hint, inheritance) } else { Ok(()) }
+        })?;
+    Ok(server)
 }
 
 /// Why the kernel has unloaded the scheduler; None if it is to be unloaded by us.

@@ -6,11 +6,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenObject, PrintLevel, Program,
+    AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+    Program,
 };
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
 
+use crate::hint::HintPin;
 use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
 /// Only tasks of the class SCHED_EXT.
@@ -150,8 +152,12 @@ fn sysfs(file: &str) -> Option<String> {
 }
 
 impl Scheduler {
-    /// Loads it with the topology of the running machine.
-    pub fn load(policy: &Policy, options: Options) -> Result<Self, SchedulerError> {
+    /// Loads it with the topology of the running machine; hints that are pinned already stay.
+    pub fn load(
+        policy: &Policy,
+        options: Options,
+        hints: &HintPin,
+    ) -> Result<Self, SchedulerError> {
         check()?;
         // Read before the machine: a CPU that comes or goes meanwhile makes the kernel refuse.
         let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
@@ -160,6 +166,7 @@ impl Scheduler {
         libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
         let mut open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
         configure(&mut open, options, hotplug_seq);
+        open_map(&mut open, "hints").set_pin_path(hints.path()).map_err(refused)?;
         let mut object = open.load().map_err(refused)?;
         fill(&object, &machine, policy)?;
         let link = operations(&mut object)
@@ -225,9 +232,12 @@ fn operations(object: &mut Object) -> MapMut<'_> {
     object.maps_mut().find(|map| map.name() == "placewise").expect("the object has operations")
 }
 
+fn open_map<'a>(object: &'a mut OpenObject, name: &str) -> OpenMapMut<'a> {
+    object.maps_mut().find(|map| map.name() == name).expect("the object has these maps")
+}
+
 fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
-    let mut map =
-        object.maps_mut().find(|map| map.name() == "placewise").expect("the object has operations");
+    let mut map = open_map(object, "placewise");
     let operations = map.initial_value_mut().expect("operations have a value");
     assert!(operations.len() >= size_of::<Operations>());
     let operations = operations.as_mut_ptr().cast::<Operations>();

@@ -21,12 +21,17 @@ struct {
 	__type(value, u32);
 } tasks SEC(".maps");
 
-/* enum hint, as asked for by user space; what it means is in policy/hint.h. */
+/* What user space asked for. Mirrored in hint/map.rs. */
+struct hint_entry {
+	u32 mask;      /* enum hint; what it means is in policy/hint.h */
+	u32 only_self; /* children do not inherit it */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, u32);
+	__type(value, struct hint_entry);
 } hints SEC(".maps");
 
 static u32 next_slots; /* the word of slots to look at first */
@@ -40,9 +45,10 @@ static inline u32 shadow_of(struct task_struct *p)
 
 static inline u32 hint_of(struct task_struct *p)
 {
-	u32 *hint = bpf_task_storage_get(&hints, p, 0, 0);
+	struct hint_entry *hint = bpf_task_storage_get(&hints, p, 0, 0);
 
-	return hint && hint_check(*hint) == HINT_VALID ? *hint : shadow()->hint;
+	return hint && hint_check(hint->mask) == HINT_VALID ? hint->mask :
+							      shadow()->hint;
 }
 
 /* A task that is not in use, or NO_TASK. */
@@ -168,9 +174,9 @@ static inline void inherit(struct state __arena *st, u32 task,
 {
 	struct task_struct *creator = bpf_get_current_task_btf();
 	u32 parent = shadow_of(creator);
-	u32 *hint = bpf_task_storage_get(&hints, creator, 0, 0);
+	struct hint_entry *hint = bpf_task_storage_get(&hints, creator, 0, 0);
 
-	if (hint)
+	if (hint && !hint->only_self)
 		bpf_task_storage_get(&hints, p, hint,
 				     BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (parent != NO_TASK)
