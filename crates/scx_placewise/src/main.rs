@@ -129,10 +129,9 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
 /// Where only hinted tasks are ours, a hint is also what makes them so.
 fn listen(cli: &Cli, hints: &HintPin) -> anyhow::Result<HintServer> {
     let only_hinted = cli.only_hinted;
-    let server =
-        HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint, inheritance| {
-            if only_hinted { follow_hint(tid, hint, inheritance) } else { Ok(()) }
-        })?;
+    let server = HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint| {
+        if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
+    })?;
     Ok(server)
 }
 

@@ -45,7 +45,7 @@ pub enum ServerError {
 }
 
 /// Told the number and the new hint of a thread that was hinted.
-type Changed = dyn Fn(u32, Hint, Inheritance) -> Result<(), Errno> + Send + Sync;
+type Changed = dyn Fn(u32, Hint) -> Result<(), Errno> + Send + Sync;
 
 /// What all connections share.
 struct Shared {
@@ -60,7 +60,7 @@ impl HintServer {
     pub fn start(
         path: &Path,
         hints: HintMap,
-        changed: impl Fn(u32, Hint, Inheritance) -> Result<(), Errno> + Send + Sync + 'static,
+        changed: impl Fn(u32, Hint) -> Result<(), Errno> + Send + Sync + 'static,
     ) -> Result<Self, ServerError> {
         let socket = listen_at(path)?;
         let shared = Shared { hints, changed: Box::new(changed), connections: Mutex::default() };
@@ -206,7 +206,7 @@ impl Shared {
     ) -> Result<Answer, Errno> {
         let tid = caller.may_hint(thread)?;
         self.hints.set(thread, hint, inheritance).map_err(|error| errno(&error))?;
-        (self.changed)(tid, hint, inheritance)?;
+        (self.changed)(tid, hint)?;
         Ok(Answer::Ok)
     }
 

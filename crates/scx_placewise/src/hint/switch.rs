@@ -1,15 +1,16 @@
 //! With `--only-hinted`, which tasks are ours: a hint makes a task one of class SCHED_EXT, taking
 //! the hint away gives it back.
 //!
-//! Limit: tasks of real-time, deadline and idle classes stay what they are.
+//! Limits: tasks of real-time, deadline and idle classes stay what they are. The class is always
+//! inherited, also where the hint is not: such a child is scheduled here, without a hint.
 
-use placewise_hint::{Hint, Inheritance};
+use placewise_hint::Hint;
 use rustix::io::Errno;
 
 const SCHED_EXT: i32 = 7;
 
 /// Puts a thread into the class that its hint calls for.
-pub fn follow_hint(tid: u32, hint: Hint, inheritance: Inheritance) -> Result<(), Errno> {
+pub fn follow_hint(tid: u32, hint: Hint) -> Result<(), Errno> {
     let tid = tid as i32; // the kernel's own are
     // SAFETY: takes and gives numbers.
     let class = unsafe { libc::sched_getscheduler(tid) };
@@ -17,11 +18,7 @@ pub fn follow_hint(tid: u32, hint: Hint, inheritance: Inheritance) -> Result<(),
     if ![libc::SCHED_OTHER, libc::SCHED_BATCH, SCHED_EXT].contains(&class) {
         return Ok(());
     }
-    let wanted = match (hint, inheritance) {
-        (Hint::NONE, _) => libc::SCHED_OTHER,
-        (_, Inheritance::Children) => SCHED_EXT,
-        (_, Inheritance::OnlySelf) => SCHED_EXT | libc::SCHED_RESET_ON_FORK,
-    };
+    let wanted = if hint == Hint::NONE { libc::SCHED_OTHER } else { SCHED_EXT };
     let no_priority = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter outlives the call.
     errno(unsafe { libc::sched_setscheduler(tid, wanted, &raw const no_priority) }).map(drop)
