@@ -1111,18 +1111,18 @@ fn at(jiffies: u64) -> u64 {
 fn levels_are_due_by_their_interval_which_is_longer_for_busy_cpus() {
     // 4 ms and 8 ms are 1 and 2 ticks; times 16, less one, at most HZ * 8 / 10, for busy ones.
     let mut m = two_llcs(V6_0);
-    assert_eq!(due(&mut m, CPU_IDLE, at(0), true), []);
+    assert_eq!(due(&mut m, CPU_IDLE, at(0), true), [0u32; 0]);
     assert_eq!(m.rq(0).next_balance, NOW / TICK + 1);
     assert_eq!(due(&mut m, CPU_IDLE, at(1), true), [LLC]);
     assert_eq!(due(&mut m, CPU_IDLE, at(2), true), [LLC, TOP]);
     assert_eq!(m.rq(0).next_balance, NOW / TICK + 3);
 
     let mut m = two_llcs(V6_0);
-    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(14), true), []);
+    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(14), true), [0u32; 0]);
     assert_eq!(due(&mut m, CPU_NOT_IDLE, at(15), true), [LLC]);
     assert_eq!(due(&mut m, CPU_NOT_IDLE, at(31), true), [LLC, TOP]);
     let mut m = two_llcs(Profile { busy_factor: 32, ..V6_0 });
-    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(30), true), []);
+    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(30), true), [0u32; 0]);
 
     let mut m = two_llcs(V6_0);
     common::set(&mut m.p.root.sched_idle, 0, true);
@@ -1134,7 +1134,7 @@ fn no_interval_is_longer_than_a_tenth_of_a_second_for_each_cpu() {
     let mut m = two_llcs(V6_0);
     m.sd(0, TOP).balance_interval = 10_000;
     m.sd(0, LLC).balance_interval = 10_000;
-    assert_eq!(due(&mut m, CPU_IDLE, at(199), true), []);
+    assert_eq!(due(&mut m, CPU_IDLE, at(199), true), [0u32; 0]);
     assert_eq!(due(&mut m, CPU_IDLE, at(200), true), [LLC, TOP]);
 }
 
@@ -1197,7 +1197,7 @@ fn since_6_19_the_lock_of_numa_levels_is_taken_inside_an_attempt() {
         m.p.root.serialize_busy = busy;
         let balanced = m.balance(0, TOP, CPU_IDLE).balanced;
         assert_eq!(m.p.root.serialize_busy, busy, "released if it was taken");
-        assert_eq!(m.sd(0, TOP).stats.lb_balanced[CPU_IDLE as usize], balanced.into());
+        assert_eq!(m.sd(0, TOP).stats.lb_balanced[CPU_IDLE as usize], u32::from(balanced));
         balanced
     };
     assert_eq!(attempt(V7_3, 0), 0);
@@ -1619,7 +1619,7 @@ fn the_softirq_is_raised_when_the_next_balance_is_due() {
 #[test]
 fn kernels_before_v5_10_visit_busy_cpus_half_as_often() {
     let mut m = two_llcs(V5_3);
-    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(15), true), []);
+    assert_eq!(due(&mut m, CPU_NOT_IDLE, at(15), true), [0u32; 0]);
 }
 
 /// Where a cgroup is throttled, here or there, its tasks stay; from elsewhere they are pulled.

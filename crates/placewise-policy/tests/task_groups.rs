@@ -118,7 +118,7 @@ fn shares_go_where_the_load_is() {
     lab.m.p.task_tick(0, lab.now);
     assert_near("one of four", lab.entity(group, 0).weight.into(), 256, 3);
     let weight = lab.entity(group, 0).weight;
-    assert_eq!(lab.m.rq(0).cfs.load_weight, weight.into());
+    assert_eq!(lab.m.rq(0).cfs.load_weight, u64::from(weight));
 }
 
 #[test]

@@ -5,7 +5,9 @@
 //! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
 //! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
 
+pub mod figures;
 pub mod hint;
+pub mod report;
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;

@@ -9,13 +9,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use placewise_policy::{Policy, kernel_for_release};
+use scx_placewise::figures::Figures;
 use scx_placewise::hint::{HintPin, HintServer, follow_hint};
+use scx_placewise::report::{self, Latest, MetricsAddress, serve_metrics, serve_scx_stats};
 use scx_placewise::scheduler::{self, Exit, Options, Scheduler, SchedulerError};
+use scx_stats::prelude::StatsServer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const EXIT_BAD_INPUT: u8 = 2;
@@ -48,9 +51,29 @@ struct Cli {
     #[arg(long)]
     verify: bool,
 
+    /// Print what was placed and moved, as a table each time so much time has passed, such as 1s
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    stats: Option<Duration>,
+
+    /// How to print what --stats prints
+    #[arg(long, value_enum, default_value_t = Format::Table, requires = "stats")]
+    format: Format,
+
+    /// Answer Prometheus at a Unix socket or a loopback port, such as 127.0.0.1:9123
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<MetricsAddress>,
+
     /// Where to listen for `placewise hint`
     #[arg(long, value_name = "PATH", default_value = placewise_hint::SOCKET)]
     hint_socket: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For the terminal
+    Table,
+    /// For programs: a line each time, of the fields that scx_stats clients get
+    Json,
 }
 
 fn main() -> ExitCode {
@@ -107,14 +130,15 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     }
     scheduler::check()?;
     let hints = HintPin::new().context("cannot pin the map of hints in /sys/fs/bpf")?;
-    let mut server = None;
+    let mut services = None;
     loop {
         let scheduler = Scheduler::load(&policy, options, &hints)?;
-        if server.is_none() {
-            server = Some(listen(cli, &hints)?);
-        }
+        let services = match &mut services {
+            Some(running) => running,
+            none => none.insert(Services::start(cli, &hints)?),
+        };
         println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
-        match watch(&scheduler, &stop) {
+        match watch(cli, &scheduler, &services.latest, &stop)? {
             Some(exit) if exit.wants_restart() => println!("{exit}: loading it anew"),
             Some(exit) => {
                 print!("{}", exit.dump);
@@ -126,24 +150,58 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     }
 }
 
-/// Where only hinted tasks are ours, a hint is also what makes them so.
-fn listen(cli: &Cli, hints: &HintPin) -> anyhow::Result<HintServer> {
-    let only_hinted = cli.only_hinted;
-    let server = HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint| {
-        if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
-    })?;
-    Ok(server)
+/// Who asks from outside: they stay while the scheduler is loaded anew.
+struct Services {
+    latest: Latest,
+    _hints: HintServer,
+    _scx_stats: StatsServer<(), ()>,
+}
+
+impl Services {
+    fn start(cli: &Cli, hints: &HintPin) -> anyhow::Result<Self> {
+        let latest = Latest::default();
+        if let Some(address) = &cli.metrics {
+            serve_metrics(address, &latest)?;
+        }
+        let _scx_stats = serve_scx_stats(&latest)?;
+        // Where only hinted tasks are ours, a hint is also what makes them so.
+        let only_hinted = cli.only_hinted;
+        let _hints = HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint| {
+            if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
+        })?;
+        Ok(Self { latest, _hints, _scx_stats })
+    }
 }
 
 /// Why the kernel has unloaded the scheduler; None if it is to be unloaded by us.
-fn watch(scheduler: &Scheduler, stop: &AtomicBool) -> Option<Exit> {
+fn watch(
+    cli: &Cli,
+    scheduler: &Scheduler,
+    latest: &Latest,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Exit>> {
+    let mut shown = (Instant::now(), scheduler.figures());
     while !stop.load(Ordering::Relaxed) {
         if let Some(exit) = scheduler.exited() {
-            return Some(exit);
+            return Ok(Some(exit));
         }
+        let figures = scheduler.figures();
+        if cli.stats.is_some_and(|interval| shown.0.elapsed() >= interval) {
+            show(cli.format, &figures.since(&shown.1))?;
+            shown = (Instant::now(), figures.clone());
+        }
+        latest.set(figures);
         std::thread::sleep(WATCH);
     }
-    None
+    Ok(None)
+}
+
+fn show(format: Format, figures: &Figures) -> anyhow::Result<()> {
+    match format {
+        Format::Table => writeln!(io::stdout(), "{}", report::table(figures))?,
+        Format::Json => writeln!(io::stdout(), "{}", serde_json::to_string(figures)?)?,
+    }
+    Ok(())
 }
 
 /// The newest known kernel that is not newer than the running one.

@@ -12,6 +12,7 @@ use libbpf_rs::{
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
 
+use crate::figures::Figures;
 use crate::hint::HintPin;
 use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
@@ -187,6 +188,11 @@ impl Scheduler {
             (name, information(program.as_fd().as_raw_fd()).verified_insns)
         };
         Ok(object.progs().map(counted).collect())
+    }
+
+    /// What it has done since it was loaded.
+    pub fn figures(&self) -> Figures {
+        Figures::read(&self.object)
     }
 
     /// Why the kernel has unloaded it, if it has.

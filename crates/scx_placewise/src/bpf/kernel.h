@@ -27,6 +27,7 @@ typedef u32 __wsum;
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_TASK_STORAGE 29
 #define BPF_MAP_TYPE_ARENA 33
 #define BPF_F_NO_PREALLOC 1

@@ -9,6 +9,7 @@
 #ifndef SCX_PLACEWISE_SELECT_H
 #define SCX_PLACEWISE_SELECT_H
 
+#include "count.h"
 #include "track.h"
 
 /* Who wakes is who runs here, of whatever class. */
@@ -54,12 +55,14 @@ verified_once int mark_pending(u32 task, u32 this_cpu, u32 cpu)
 /* The CPU for @task, which last ran on @prev and is woken or created here. */
 static inline u32 place(u32 task, u32 prev, u32 wake_flags)
 {
+	struct state __arena *st = the_state();
 	u32 this_cpu = bpf_get_smp_processor_id();
 	u32 cpu;
 
 	note_waker(this_cpu);
-	cpu = select_task_rq(the_state(), task, prev, this_cpu, wake_flags,
+	cpu = select_task_rq(st, task, prev, this_cpu, wake_flags,
 			     bpf_ktime_get_ns());
+	count_placed(st, task, wake_flags & WF_FORK, prev, cpu);
 	if (wake_flags & WF_TTWU)
 		mark_pending(task, this_cpu, cpu);
 	return cpu;

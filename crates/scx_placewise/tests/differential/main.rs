@@ -31,7 +31,7 @@ fn pure_functions_answer_alike() {
         let util = generator.rng.random_range(0..=u64::from(size) * 1536);
         let arguments = [util, size.into(), 117];
         let answer = kernel.call("nr_idle_scan_of", &arguments, None);
-        assert_eq!(answer, nr_idle_scan_of(util, size, 117).into());
+        assert_eq!(answer, u64::from(nr_idle_scan_of(util, size, 117)));
     }
     for hint in 0..64 {
         assert_eq!(kernel.call("hint_check", &[hint], None), hint_check(hint as u32) as u64);

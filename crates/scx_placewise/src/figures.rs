@@ -1,0 +1,187 @@
+//! What a loaded scheduler has done so far: how far from where they ran it placed tasks, and what
+//! its balancers moved.
+//!
+//! All are sums since the scheduler was loaded. They are read while CPUs go on counting, so sums of
+//! one moment may differ by what happened during the reading.
+
+use std::collections::BTreeMap;
+
+use libbpf_rs::{MapCore, MapFlags, Object};
+use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, State};
+use scx_stats_derive::Stats;
+use serde::{Deserialize, Serialize};
+use zerocopy::FromBytes;
+
+use crate::arena;
+
+const KINDS: [&str; 2] = ["wakeup", "fork"];
+
+/// Mirrors `struct counts` of `bpf/count.h`.
+#[derive(FromBytes)]
+#[repr(C)]
+struct Counts {
+    placed: [[u64; 5]; KINDS.len()],
+    on_idle: [u64; KINDS.len()],
+    hinted: [u64; KINDS.len()],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+#[stat(top, desc = "placements and balancing")]
+pub struct Figures {
+    #[stat(desc = "placements of wakeups and forks")]
+    pub placed: BTreeMap<String, Placed>,
+    #[stat(desc = "tasks moved by balancing, by sched-domain level, lowest first")]
+    pub balanced: BTreeMap<usize, Balanced>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+#[stat(
+    desc = "placements by distance from the previous CPU",
+    _om_prefix = "p_",
+    _om_label = "kind"
+)]
+pub struct Placed {
+    #[stat(desc = "on the previous CPU")]
+    pub same_cpu: u64,
+    #[stat(desc = "on an SMT sibling")]
+    pub smt: u64,
+    #[stat(desc = "on another core of the LLC")]
+    pub llc: u64,
+    #[stat(desc = "in another LLC of the NUMA node")]
+    pub other_llc: u64,
+    #[stat(desc = "on another NUMA node")]
+    pub other_node: u64,
+    #[stat(desc = "on a CPU that was idle")]
+    pub on_idle: u64,
+    #[stat(desc = "of tasks with a hint for it")]
+    pub hinted: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+#[stat(desc = "tasks moved by balancing", _om_prefix = "b_", _om_label = "level")]
+pub struct Balanced {
+    #[stat(desc = "pulled by CPUs about to idle")]
+    pub newly_idle: u64,
+    #[stat(desc = "pulled by idle CPUs")]
+    pub idle: u64,
+    #[stat(desc = "pulled by busy CPUs")]
+    pub busy: u64,
+    #[stat(desc = "pushed while running (active balance)")]
+    pub pushed: u64,
+}
+
+impl Figures {
+    /// Of the scheduler with this object, since it was loaded.
+    pub fn read(object: &Object) -> Self {
+        let mut figures = Self::default();
+        let counts = object.maps().find(|map| map.name() == "counts").expect("the map of counts");
+        let values = counts.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
+        for value in values.ok().flatten().unwrap_or_default() {
+            if let Ok((counts, _)) = Counts::read_from_prefix(&value) {
+                figures.add_placed(&counts);
+            }
+        }
+        figures.add_balanced(arena::mapping(object).0.as_ptr().cast());
+        figures
+    }
+
+    fn add_placed(&mut self, counts: &Counts) {
+        for (kind, name) in KINDS.into_iter().enumerate() {
+            let sum = self.placed.entry(name.to_string()).or_default();
+            let [same_cpu, smt, llc, other_llc, other_node] = counts.placed[kind];
+            sum.same_cpu += same_cpu;
+            sum.smt += smt;
+            sum.llc += llc;
+            sum.other_llc += other_llc;
+            sum.other_node += other_node;
+            sum.on_idle += counts.on_idle[kind];
+            sum.hinted += counts.hinted[kind];
+        }
+    }
+
+    fn add_balanced(&mut self, state: *const State) {
+        // SAFETY: the state is mapped while the object lives. CPUs count meanwhile, each in words
+        // of its own, so each word is read for itself.
+        unsafe {
+            for cpu in 0..(&raw const (*state).root.nr_cpu_ids).read_volatile() as usize {
+                let levels = (&raw const (*state).cpu[cpu].nr_domains).read_volatile();
+                for level in 0..usize::from(levels) {
+                    let stats = (&raw const (*state).domain[cpu][level].stats).read_volatile();
+                    let sum = self.balanced.entry(level).or_default();
+                    sum.newly_idle += u64::from(stats.lb_gained[CPU_NEWLY_IDLE as usize]);
+                    sum.idle += u64::from(stats.lb_gained[CPU_IDLE as usize]);
+                    sum.busy += u64::from(stats.lb_gained[CPU_NOT_IDLE as usize]);
+                    sum.pushed += u64::from(stats.alb_pushed);
+                }
+            }
+        }
+    }
+
+    /// What has been added since `earlier`. A scheduler that was loaded anew begins at nothing.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut difference = self.clone();
+        for (kind, placed) in &mut difference.placed {
+            placed.subtract(earlier.placed.get(kind).unwrap_or(&Placed::default()));
+        }
+        for (level, balanced) in &mut difference.balanced {
+            balanced.subtract(earlier.balanced.get(level).unwrap_or(&Balanced::default()));
+        }
+        difference
+    }
+}
+
+impl Placed {
+    pub fn total(&self) -> u64 {
+        self.same_cpu + self.smt + self.llc + self.other_llc + self.other_node
+    }
+
+    /// Each figure with its name.
+    pub fn by_distance(&self) -> [(&'static str, u64); 5] {
+        [
+            ("same_cpu", self.same_cpu),
+            ("smt", self.smt),
+            ("llc", self.llc),
+            ("other_llc", self.other_llc),
+            ("other_node", self.other_node),
+        ]
+    }
+
+    fn subtract(&mut self, earlier: &Self) {
+        let Self { same_cpu, smt, llc, other_llc, other_node, on_idle, hinted } = self;
+        for (figure, before) in [
+            (same_cpu, earlier.same_cpu),
+            (smt, earlier.smt),
+            (llc, earlier.llc),
+            (other_llc, earlier.other_llc),
+            (other_node, earlier.other_node),
+            (on_idle, earlier.on_idle),
+            (hinted, earlier.hinted),
+        ] {
+            *figure = figure.saturating_sub(before);
+        }
+    }
+}
+
+impl Balanced {
+    /// Each figure with its name.
+    pub fn by_cause(&self) -> [(&'static str, u64); 4] {
+        [
+            ("newly_idle", self.newly_idle),
+            ("idle", self.idle),
+            ("busy", self.busy),
+            ("pushed", self.pushed),
+        ]
+    }
+
+    fn subtract(&mut self, earlier: &Self) {
+        let Self { newly_idle, idle, busy, pushed } = self;
+        for (figure, before) in [
+            (newly_idle, earlier.newly_idle),
+            (idle, earlier.idle),
+            (busy, earlier.busy),
+            (pushed, earlier.pushed),
+        ] {
+            *figure = figure.saturating_sub(before);
+        }
+    }
+}
