@@ -5,6 +5,6 @@ mod permission;
 mod server;
 mod switch;
 
-pub use map::{HintMap, HintPin};
+pub use map::HintMap;
 pub use server::{HintServer, ServerError};
 pub use switch::follow_hint;

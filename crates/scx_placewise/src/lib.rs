@@ -7,6 +7,7 @@
 
 pub mod figures;
 pub mod hint;
+pub mod pins;
 pub mod report;
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

@@ -15,7 +15,8 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use placewise_policy::{Policy, kernel_for_release};
 use scx_placewise::figures::Figures;
-use scx_placewise::hint::{HintPin, HintServer, follow_hint};
+use scx_placewise::hint::{HintServer, follow_hint};
+use scx_placewise::pins::Pins;
 use scx_placewise::report::{self, Latest, MetricsAddress, serve_metrics, serve_scx_stats};
 use scx_placewise::scheduler::{self, Exit, Options, Scheduler, SchedulerError};
 use scx_stats::prelude::StatsServer;
@@ -129,13 +130,13 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     scheduler::check()?;
-    let hints = HintPin::new().context("cannot pin the map of hints in /sys/fs/bpf")?;
+    let pins = Pins::new().context("cannot pin maps in /sys/fs/bpf")?;
     let mut services = None;
     loop {
-        let scheduler = Scheduler::load(&policy, options, &hints)?;
+        let scheduler = Scheduler::load(&policy, options, &pins)?;
         let services = match &mut services {
             Some(running) => running,
-            none => none.insert(Services::start(cli, &hints)?),
+            none => none.insert(Services::start(cli, &pins)?),
         };
         println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
         match watch(cli, &scheduler, &services.latest, &stop)? {
@@ -158,7 +159,7 @@ struct Services {
 }
 
 impl Services {
-    fn start(cli: &Cli, hints: &HintPin) -> anyhow::Result<Self> {
+    fn start(cli: &Cli, pins: &Pins) -> anyhow::Result<Self> {
         let latest = Latest::default();
         if let Some(address) = &cli.metrics {
             serve_metrics(address, &latest)?;
@@ -166,9 +167,10 @@ impl Services {
         let _scx_stats = serve_scx_stats(&latest)?;
         // Where only hinted tasks are ours, a hint is also what makes them so.
         let only_hinted = cli.only_hinted;
-        let _hints = HintServer::start(&cli.hint_socket, hints.map()?, move |tid, hint| {
-            if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
-        })?;
+        let _hints =
+            HintServer::start(&cli.hint_socket, pins.map("hints")?.into(), move |tid, hint| {
+                if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
+            })?;
         Ok(Self { latest, _hints, _scx_stats })
     }
 }

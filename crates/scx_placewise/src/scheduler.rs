@@ -13,7 +13,7 @@ use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
 
 use crate::figures::Figures;
-use crate::hint::HintPin;
+use crate::pins::{self, Pins};
 use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
 /// Only tasks of the class SCHED_EXT.
@@ -153,12 +153,8 @@ fn sysfs(file: &str) -> Option<String> {
 }
 
 impl Scheduler {
-    /// Loads it with the topology of the running machine; hints that are pinned already stay.
-    pub fn load(
-        policy: &Policy,
-        options: Options,
-        hints: &HintPin,
-    ) -> Result<Self, SchedulerError> {
+    /// Loads it with the topology of the running machine; what is pinned already stays.
+    pub fn load(policy: &Policy, options: Options, _pins: &Pins) -> Result<Self, SchedulerError> {
         check()?;
         // Read before the machine: a CPU that comes or goes meanwhile makes the kernel refuse.
         let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
@@ -167,7 +163,9 @@ impl Scheduler {
         libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
         let mut open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
         configure(&mut open, options, hotplug_seq);
-        open_map(&mut open, "hints").set_pin_path(hints.path()).map_err(refused)?;
+        for map in pins::MAPS {
+            open_map(&mut open, map).set_pin_path(Pins::path(map)).map_err(refused)?;
+        }
         let mut object = open.load().map_err(refused)?;
         fill(&object, &machine, policy)?;
         let link = operations(&mut object)
@@ -269,7 +267,7 @@ fn fill(object: &Object, machine: &Machine, policy: &Policy) -> Result<(), Machi
     unsafe {
         (&raw mut (*shadow).state).copy_from_nonoverlapping(&raw const *state, 1);
         (&raw mut (*shadow).slice_ns).write(slice);
-        (&raw mut (*shadow).hint).write(policy.hint.into());
+        (&raw mut (*shadow).hint).write(policy.hint.mask().into());
         for page in (size_of::<Shadow>()..size).step_by(arena::PAGE_SIZE) {
             start.as_ptr().add(page).write_volatile(0);
         }

@@ -14,6 +14,12 @@
 
 #include "shadow.h"
 
+/*
+ * Both maps of storage outlive a scheduler that is loaded anew after hotplug.
+ * Freeing one waits for all RCU readers on a CPU that must not go away
+ * meanwhile, so that it and the next CPU going offline can wait for each other
+ * for ever.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -47,8 +53,8 @@ static inline u32 hint_of(struct task_struct *p)
 {
 	struct hint_entry *hint = bpf_task_storage_get(&hints, p, 0, 0);
 
-	return hint && hint_check(hint->mask) == HINT_VALID ? hint->mask :
-							      shadow()->hint;
+	return hint && hint_check(hint->mask) == HINT_VALID ? hint->mask
+							    : shadow()->hint;
 }
 
 /* A task that is not in use, or NO_TASK. */
@@ -188,14 +194,17 @@ static inline s32 make_shadow(struct state __arena *st, struct task_struct *p,
 			      bool fork)
 {
 	u32 task = allocate_task();
+	u32 *kept = bpf_task_storage_get(&tasks, p, &task,
+					 BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (task == NO_TASK)
-		return 0;
-	if (!bpf_task_storage_get(&tasks, p, &task,
-				  BPF_LOCAL_STORAGE_GET_F_CREATE)) {
-		free_task(task);
+	if (!kept) {
+		if (task != NO_TASK)
+			free_task(task);
 		return -12; /* ENOMEM */
 	}
+	*kept = task; /* in place of that of an earlier load */
+	if (task == NO_TASK)
+		return 0;
 	start_task(st, task, p);
 	if (fork)
 		inherit(st, task, p);

@@ -1,56 +1,13 @@
 //! The hints, in the task storage that the scheduler reads.
 //!
 //! The kernel frees an entry with its thread. There is no way to list such a map: who wants all
-//! entries asks for each thread that there is. The map is pinned, so that it outlives a scheduler
-//! that is loaded anew because a CPU came or went; the pin is root's alone.
+//! entries asks for each thread that there is.
 
-use std::fs::{self, DirBuilder};
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use placewise_hint::{Hint, Inheritance};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-const DIRECTORY: &str = "/sys/fs/bpf/placewise";
-
-/// Where the map is pinned, from the first load of the scheduler until this is dropped.
-pub struct HintPin {
-    path: PathBuf,
-}
-
-impl HintPin {
-    /// Takes away what a loader that was killed has left.
-    pub fn new() -> io::Result<Self> {
-        let directory = Path::new(DIRECTORY);
-        if !directory.exists() {
-            DirBuilder::new().mode(0o700).create(directory)?;
-        }
-        let pin = Self { path: directory.join("hints") };
-        match fs::remove_file(&pin.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(pin),
-        }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The map, once a scheduler has been loaded.
-    pub fn map(&self) -> libbpf_rs::Result<HintMap> {
-        MapHandle::from_pinned_path(&self.path).map(HintMap)
-    }
-}
-
-impl Drop for HintPin {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_dir(DIRECTORY);
-    }
-}
 
 /// Mirrors `struct hint_entry` of the BPF side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -62,6 +19,12 @@ struct Entry {
 
 /// The map of hints, by thread.
 pub struct HintMap(MapHandle);
+
+impl From<MapHandle> for HintMap {
+    fn from(map: MapHandle) -> Self {
+        Self(map)
+    }
+}
 
 impl HintMap {
     /// Replaces the hint of the thread.
