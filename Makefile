@@ -9,9 +9,15 @@ PROGRAM = $(or $(CARGO_TARGET_DIR),target)/release/placewise
 HAS_LIBELF := $(shell test -e /usr/include/libelf.h -a -e /usr/include/zlib.h && echo yes)
 SCOPE := $(if $(HAS_LIBELF),--workspace)
 
+# Ends the output of tests with their number.
+SUM_UP = awk ' \
+    { print; fflush() } \
+    /^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
+    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }'
+
 .PHONY: help
 help:
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
 demo: compiler ## build, compare two policies on a dual EPYC, audit a trace of this machine
@@ -26,10 +32,12 @@ demo: compiler ## build, compare two policies on a dual EPYC, audit a trace of t
 .PHONY: test
 test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-dev are installed
 	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
-	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | awk ' \
-	    { print; fflush() } \
-	    /^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
-	    END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped }'
+	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | $(SUM_UP)
+
+.PHONY: test-vm
+test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
+	$(CARGO) build --package placewise $(if $(HAS_LIBELF),--package scx_placewise)
+	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
 .PHONY: lint
 lint: compiler ## formatting and warnings, Rust and C

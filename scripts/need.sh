@@ -5,7 +5,10 @@ set -eu
 
 package_of() {
 	case $1 in
+	busybox) echo busybox-static ;;
 	cc) echo "gcc libc6-dev" ;;
+	hackbench) echo rt-tests ;;
+	qemu-system-x86_64) echo qemu-system-x86 ;;
 	*) echo "$1" ;;
 	esac
 }

@@ -1,0 +1,165 @@
+# The phrases of which scenarios are made. Scripts run with `sh -eu`: what fails ends them.
+
+scheduler_state=/sys/kernel/sched_ext/state
+cgroups=/sys/fs/cgroup
+
+# figure NAME VALUE: reports a figure.
+figure() {
+	echo "figure $1 $2"
+	echo "$1 $2" >>/out/figures
+}
+
+# figures PREFIX COMMAND...: reports each line `NAME VALUE` that COMMAND prints as PREFIX.NAME.
+figures() {
+	figures_prefix=$1
+	shift
+	"$@" >/tmp/figures
+	while read -r figures_name figures_value; do
+		figure "$figures_prefix.$figures_name" "$figures_value"
+	done </tmp/figures
+}
+
+# cpus_of_list: the CPUs of a list such as 0-2,8 on standard input, a line each.
+cpus_of_list() {
+	tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done
+}
+
+# record NAME COMMAND...: traces COMMAND; the host audits it, and names its figures NAME.
+record() {
+	record_name=$1
+	shift
+	placewise record --output "/out/$record_name.txt.zst" -- "$@" </dev/null
+}
+
+# load_scheduler ARGUMENT...: returns when the kernel has handed its tasks to scx_placewise.
+load_scheduler() {
+	scx_placewise "$@" >/tmp/scheduler.log 2>&1 &
+	scheduler=$!
+	load_tries=0
+	until [ "$(cat $scheduler_state)" = enabled ]; do
+		load_tries=$((load_tries + 1))
+		if [ $load_tries -gt 300 ] || ! kill -0 $scheduler 2>/dev/null; then
+			cat /tmp/scheduler.log
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# await_state STATE: returns when sched_ext is in STATE, at the latest in a minute.
+await_state() {
+	await_tries=0
+	until [ "$(cat $scheduler_state)" = "$1" ]; do
+		await_tries=$((await_tries + 1))
+		[ $await_tries -le 600 ] || return 1
+		sleep 0.1
+	done
+}
+
+# unload_scheduler: as Ctrl-C does; reports the loader's exit status.
+unload_scheduler() {
+	kill -INT $scheduler
+	unload_status=0
+	wait $scheduler || unload_status=$?
+	await_state disabled
+	figure scheduler.status $unload_status
+	cat /tmp/scheduler.log
+}
+
+# torture NAME COMMAND...: COMMAND for 30 s, beside tasks on all CPUs whose beating must not stop,
+# with whatever scheduler there is, which must still be there in the end. COMMAND and all that it
+# starts has a cgroup of its own, $load, with a limit of processes, and ends with it.
+load=$cgroups/torture/load
+torture() {
+	torture_name=$1
+	shift
+	echo "torture: $torture_name"
+	torture_state=$(cat $scheduler_state)
+	echo '+cpu +pids' >$cgroups/cgroup.subtree_control
+	mkdir -p $cgroups/torture
+	echo 512 >$cgroups/torture/pids.max
+	echo '+cpu +pids' >$cgroups/torture/cgroup.subtree_control
+	mkdir $load
+	(
+		echo 0 >$load/cgroup.procs
+		"$@"
+	) </dev/null >/tmp/torture.log 2>&1 &
+	figures "$torture_name" vm-guest heartbeat --seconds "${torture_seconds:-30}"
+	figure "$torture_name.scheduler_was_$torture_state" "$(cat $scheduler_state)"
+	tail -3 /tmp/torture.log
+	echo 1 >$cgroups/torture/cgroup.kill
+	wait $! || :
+	torture_tries=0
+	until rmdir $load/* $load $cgroups/torture 2>/dev/null || [ ! -e $cgroups/torture ]; do
+		sleep 0.1
+		torture_tries=$((torture_tries + 1))
+		[ $torture_tries -le 300 ] || return 1
+	done
+}
+
+# What to torture with.
+
+storm() {
+	while :; do hackbench --pipe --groups 4 --fds 8 --loops 100; done
+}
+
+stress_with_changing_affinities() {
+	stress-ng --affinity 4 --cpu 4 --switch 4 --fork 2 --pipe 4 --timeout 1h
+}
+
+hotplug_cpus() {
+	while :; do
+		for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
+			echo 0 >"$online"
+			echo 1 >"$online"
+		done
+	done
+}
+
+fork_bomb() {
+	bomb() {
+		bomb &
+		bomb
+	}
+	while :; do (bomb); done
+}
+
+spinners() {
+	for _ in $(seq $(($(nproc) * 2))); do
+		while :; do :; done &
+		echo $!
+	done
+}
+
+move_between_cgroups() {
+	# A cgroup with processes has no children that divide CPU time.
+	mkdir $cgroups/torture/other
+	echo 20 >$cgroups/torture/other/cpu.weight
+	tasks=$(spinners)
+	while :; do
+		for cgroup in other load; do
+			for task in $tasks; do echo "$task" >"$cgroups/torture/$cgroup/cgroup.procs"; done
+		done
+	done
+}
+
+stop_and_continue() {
+	tasks=$(spinners)
+	while :; do
+		for signal in STOP CONT; do
+			for task in $tasks; do kill -$signal "$task"; done
+			sleep 0.05
+		done
+	done
+}
+
+# Half the CPUs run nothing but these, two seconds at a time.
+real_time_hogs() {
+	for _ in $(seq $(($(nproc) / 2))); do
+		while :; do
+			timeout 2 chrt -f 50 sh -c 'while :; do :; done' || :
+			sleep 0.5
+		done &
+	done
+	wait
+}

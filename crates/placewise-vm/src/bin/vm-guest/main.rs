@@ -1,0 +1,43 @@
+//! `vm-guest`: the loads of scenarios that nobody else has written, each of which says what became
+//! of its tasks. Runs in the guest; prints lines `NAME VALUE`.
+
+mod bpf_open;
+mod heartbeat;
+mod stream;
+mod topology;
+mod wake;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Loads for scenarios, to be run in the guest")]
+struct Cli {
+    #[command(subcommand)]
+    load: Load,
+}
+
+#[derive(Subcommand)]
+enum Load {
+    Stream(stream::StreamArgs),
+    Wake(wake::WakeArgs),
+    Heartbeat(heartbeat::HeartbeatArgs),
+    BpfOpen(bpf_open::BpfOpenArgs),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().load {
+        Load::Stream(args) => stream::run(&args),
+        Load::Wake(args) => wake::run(&args),
+        Load::Heartbeat(args) => heartbeat::run(&args),
+        Load::BpfOpen(args) => bpf_open::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("vm-guest: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! One boot: builds the guest, runs QEMU until it powers off, and collects what it left.
+//!
+//! The directory of a case keeps everything: `console`, `out/` with the guest's files, and the
+//! audits. The guest's files come as a tar stream over a virtio port.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use regex::Regex;
+
+use crate::figures::Figures;
+use crate::host::{self, Host};
+use crate::initramfs::Initramfs;
+use crate::scenario::Case;
+
+/// `max` has every feature that is emulated; the vendor decides how Linux reads the topology. The
+/// instructions for random numbers would make runs differ.
+const CPU: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed";
+/// A nanosecond per instruction; idle time passes at once.
+const DETERMINISTIC: &[&str] =
+    &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "42"];
+/// Warnings and worse go to the console; a panic ends QEMU.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr";
+
+/// What a boot left behind.
+pub struct Run {
+    pub console: String,
+    pub figures: Figures,
+}
+
+/// What a case needs from the host.
+pub struct Parts {
+    kernel: PathBuf,
+    qemu: PathBuf,
+    placewise: PathBuf,
+    /// With their paths in the guest.
+    files: Vec<(PathBuf, String)>,
+}
+
+impl Parts {
+    /// The error says what is missing.
+    pub fn find(host: &Host, case: &Case) -> Result<Self, String> {
+        let kernel = host.kernel(&case.kernel)?;
+        let mut files = vec![(kernel.join("config"), "config".to_owned())];
+        let own = case.scenario.programs.iter().map(String::as_str);
+        for name in host::USUAL.iter().copied().chain(own) {
+            files.push((host.program(name)?, format!("bin/{name}")));
+        }
+        Ok(Self {
+            kernel: kernel.join("vmlinuz"),
+            qemu: host.program(host::QEMU)?,
+            placewise: host.program(host::PLACEWISE)?,
+            files,
+        })
+    }
+}
+
+/// Boots and collects; an error where the guest did not get to its end.
+pub fn run(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<Run> {
+    fs::create_dir_all(directory.join("out")).with_context(|| directory.display().to_string())?;
+    build_initramfs(case, parts, &directory.join("initramfs"))?;
+    let ended = boot(case, parts, directory)?;
+    let console = console(directory)?;
+    fs::remove_file(directory.join("initramfs")).context("the initramfs")?;
+    let limit = case.scenario.limit_seconds;
+    ensure!(ended, "the guest was still running after {limit} s\n{}", tail(&console));
+    unpack(directory).with_context(|| format!("nothing from the guest\n{}", tail(&console)))?;
+    let mut figures = Figures::parse(&read(&directory.join("out/figures"))?)?;
+    audit_traces(parts, directory, &mut figures)?;
+    Ok(Run { console, figures })
+}
+
+fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()> {
+    let mut initramfs = Initramfs::create(path, &case.scenario.script)?;
+    for (file, name) in &parts.files {
+        initramfs.add_file(file, name)?;
+        if name.starts_with("bin/") {
+            for library in host::libraries(file)? {
+                let name = library.to_string_lossy();
+                initramfs.add_file(&library, name.trim_start_matches('/'))?;
+            }
+        }
+    }
+    initramfs.finish()
+}
+
+/// Whether the guest powered off in time.
+fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
+    let console = File::create(directory.join("console")).context("the console")?;
+    let mut qemu = Command::new(&parts.qemu);
+    qemu.args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", CPU])
+        .args(case.machine.qemu_arguments())
+        .args(if case.scenario.deterministic { DETERMINISTIC } else { &[] })
+        .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
+        .args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"])
+        .args(["-chardev", "file,id=out,path=out.tar"])
+        .args(["-initrd", "initramfs", "-append", KERNEL_ARGUMENTS, "-kernel"])
+        .arg(&parts.kernel)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(console.try_clone().context("the console")?)
+        .stderr(console);
+    let mut qemu = qemu.spawn().context("cannot run QEMU")?;
+    let ended = wait(&mut qemu, Duration::from_secs(case.scenario.limit_seconds))?;
+    if !ended {
+        qemu.kill().and_then(|()| qemu.wait()).context("cannot end QEMU")?;
+    }
+    Ok(ended)
+}
+
+fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<bool> {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if child.try_wait().context("cannot wait for QEMU")?.is_some() {
+            return Ok(true);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(false)
+}
+
+fn unpack(directory: &Path) -> anyhow::Result<()> {
+    let status = Command::new("tar")
+        .args(["--extract", "--file", "out.tar", "--directory", "out"])
+        .current_dir(directory)
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run tar")?;
+    ensure!(status.success(), "out.tar is not whole");
+    fs::remove_file(directory.join("out.tar")).context("out.tar")
+}
+
+/// Audits every trace; its figures have the name of the trace.
+fn audit_traces(parts: &Parts, directory: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory.join("out")).context("the guest's files")? {
+        let path = entry.context("the guest's files")?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(name) = file.strip_suffix(".txt.zst") else { continue };
+        let audit = Command::new(&parts.placewise)
+            .args(["audit", "--format", "json"])
+            .arg(&path)
+            .output()
+            .context("cannot run placewise")?;
+        let error = String::from_utf8_lossy(&audit.stderr);
+        ensure!(audit.status.success(), "placewise audit of {file}: {error}");
+        let json = String::from_utf8_lossy(&audit.stdout);
+        fs::write(directory.join(name).with_extension("audit.json"), json.as_bytes())?;
+        figures.add_audit(name, &json)?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+fn console(directory: &Path) -> anyhow::Result<String> {
+    // The firmware clears the screen.
+    let escapes = Regex::new("\r|\u{1b}(c|\\[[0-9;?]*[A-Za-z])")?;
+    let bytes = fs::read(directory.join("console")).context("the console")?;
+    Ok(escapes.replace_all(&String::from_utf8_lossy(&bytes), "").into_owned())
+}
+
+/// The end of a console, for a failure to show.
+pub fn tail(console: &str) -> String {
+    const LINES: usize = 30;
+    let lines: Vec<&str> = console.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(LINES)..];
+    format!("  | {}", shown.join("\n  | "))
+}

@@ -1,0 +1,95 @@
+//! Scenarios and machines as their files say them, and what is wrong with such a file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::check::Check;
+use crate::machine::Machine;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows, in a line.
+    pub shows: String,
+    /// Whether it belongs to the quick part.
+    #[serde(default)]
+    pub quick: bool,
+    /// Series, such as 6.18.
+    pub kernels: Vec<String>,
+    /// Names of machines.
+    pub machines: Vec<String>,
+    /// Programs that the script needs, besides those of busybox.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// Time in the guest advances by instructions, not by the host's clock: every run is the same,
+    /// and several times slower.
+    #[serde(default)]
+    pub deterministic: bool,
+    /// Of the host's time, from start to power off.
+    pub limit_seconds: u64,
+    /// Lines of the console that are no failure here: regular expressions.
+    #[serde(default)]
+    pub tolerates: Vec<String>,
+    /// What the guest runs, with `guest/functions.sh`.
+    pub script: String,
+    #[serde(default)]
+    pub checks: Vec<Check>,
+}
+
+/// A scenario on one machine under one kernel.
+pub struct Case {
+    pub name: String,
+    pub kernel: String,
+    pub machine: Machine,
+    pub scenario: std::sync::Arc<Scenario>,
+}
+
+/// All cases of the files in `directory`, in the order of their names.
+pub fn cases(directory: &Path) -> anyhow::Result<Vec<Case>> {
+    let machines: BTreeMap<String, Machine> = read(&directory.join("machines.toml"))?;
+    let mut cases = Vec::new();
+    for path in scenario_files(directory)? {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let scenario: std::sync::Arc<Scenario> = read::<Scenario>(&path)?.into();
+        for kernel in &scenario.kernels {
+            for name in &scenario.machines {
+                let machine = machines.get(name).with_context(|| {
+                    format!("{}: machines.toml has no machine {name}", path.display())
+                })?;
+                cases.push(Case {
+                    name: format!("{stem}::{name}::{kernel}"),
+                    kernel: kernel.clone(),
+                    machine: machine.clone(),
+                    scenario: scenario.clone(),
+                });
+            }
+        }
+    }
+    ensure!(!cases.is_empty(), "{}: no scenario", directory.display());
+    Ok(cases)
+}
+
+fn scenario_files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let scenarios = directory.join("scenarios");
+    let entries = fs::read_dir(&scenarios).with_context(|| scenarios.display().to_string())?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| scenarios.display().to_string())?.path();
+        match path.extension().is_some_and(|extension| extension == "toml") {
+            true => files.push(path),
+            false => bail!("{}: expected only .toml files here", path.display()),
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
+}

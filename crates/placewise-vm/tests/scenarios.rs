@@ -1,0 +1,70 @@
+//! Each scenario on each of its machines and kernels, as a test of its own.
+//!
+//! `make test-vm` builds what they need and runs them all; `make test-vm VM='[quick]'` those of the
+//! quick part, `make test-vm VM=placement` those with that in their name. What a case left is in
+//! `target/tmp/vm/CASE`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use placewise_vm::boot::{self, Parts};
+use placewise_vm::check;
+use placewise_vm::host::Host;
+use placewise_vm::scenario::{self, Case};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    match trials(&arguments) {
+        Ok(trials) => libtest_mimic::run(&arguments, trials).exit_code(),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn trials(arguments: &Arguments) -> anyhow::Result<Vec<Trial>> {
+    let cases = scenario::cases(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    // Nothing is installed or fetched for those who do not mean to boot.
+    let boots = (arguments.ignored || arguments.include_ignored) && !arguments.list;
+    let host = Arc::new(if boots { Host::prepare(&cases)? } else { Host::default() });
+    Ok(cases.into_iter().map(|case| trial(case, host.clone())).collect())
+}
+
+fn trial(case: Case, host: Arc<Host>) -> Trial {
+    let kind = if case.scenario.quick { "quick" } else { "long" };
+    Trial::ignorable_test(case.name.clone(), move || match Parts::find(&host, &case) {
+        Ok(parts) => passes(&case, &parts).map(|()| Completion::Completed),
+        Err(missing) => Ok(Completion::ignored_with(missing)),
+    })
+    .with_kind(kind)
+    .with_ignored_flag(true)
+}
+
+fn passes(case: &Case, parts: &Parts) -> Result<(), Failed> {
+    let directory = directory(case).map_err(|error| format!("{error:#}"))?;
+    let kept = || format!("kept in {}", directory.display());
+    let run = boot::run(case, parts, &directory)
+        .map_err(|error| format!("{}: {error:#}\n{}", case.scenario.shows, kept()))?;
+    let shortcomings = check::shortcomings(case, &run).map_err(|error| format!("{error:#}"))?;
+    if shortcomings.is_empty() {
+        return Ok(());
+    }
+    let lines = shortcomings.join("\n  ");
+    let console = boot::tail(&run.console);
+    Err(format!("{}:\n  {lines}\n{console}\n{}", case.scenario.shows, kept()).into())
+}
+
+/// Empty.
+fn directory(case: &Case) -> anyhow::Result<PathBuf> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm").join(case.name.replace("::", "-"));
+    if path.exists() {
+        fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+    }
+    fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
