@@ -3,7 +3,9 @@
 SHELL := /bin/bash -o pipefail
 CARGO ?= cargo
 RUN = $(CARGO) run --release --quiet --package placewise --
-PROGRAM = $(or $(CARGO_TARGET_DIR),target)/release/placewise
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+PROGRAM = $(TARGET)/release/placewise
+BUILT = $(TARGET)/debug
 
 # libbpf, and so scx_placewise, is built against libelf and zlib; without them it is left out.
 HAS_LIBELF := $(shell test -e /usr/include/libelf.h -a -e /usr/include/zlib.h && echo yes)
@@ -36,8 +38,16 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 
 .PHONY: test-vm
 test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
-	$(CARGO) build --package placewise $(if $(HAS_LIBELF),--package scx_placewise)
+	$(CARGO) build --package placewise
+	@$(if $(HAS_LIBELF),$(MAKE) --no-print-directory scheduler,echo "left out: scx_placewise needs libelf-dev and zlib1g-dev")
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
+
+# Also the one that never dispatches, for the test of the kernel's watchdog.
+.PHONY: scheduler
+scheduler:
+	$(CARGO) build --package scx_placewise --features test-stall
+	cp $(BUILT)/scx_placewise $(BUILT)/scx_placewise-test-stall
+	$(CARGO) build --package scx_placewise
 
 .PHONY: lint
 lint: compiler ## formatting and warnings, Rust and C

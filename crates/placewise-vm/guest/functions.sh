@@ -85,12 +85,14 @@ torture() {
 		"$@"
 	) </dev/null >/tmp/torture.log 2>&1 &
 	figures "$torture_name" vm-guest heartbeat --seconds "${torture_seconds:-30}"
-	figure "$torture_name.scheduler_was_$torture_state" "$(cat $scheduler_state)"
 	tail -3 /tmp/torture.log
 	echo 1 >$cgroups/torture/cgroup.kill
 	wait $! || :
+	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
+	await_state "$torture_state" || :
+	figure "$torture_name.scheduler_was_$torture_state" "$(cat $scheduler_state)"
 	torture_tries=0
-	until rmdir $load/* $load $cgroups/torture 2>/dev/null || [ ! -e $cgroups/torture ]; do
+	until rmdir $cgroups/torture/* $cgroups/torture 2>/dev/null || [ ! -e $cgroups/torture ]; do
 		sleep 0.1
 		torture_tries=$((torture_tries + 1))
 		[ $torture_tries -le 300 ] || return 1

@@ -21,7 +21,7 @@ const BUILDS: &[(&str, &str)] = &[
     (PLACEWISE, "cargo build --package placewise"),
     ("scx_placewise", "make test-vm, with clang-19, libelf-dev and zlib1g-dev installed"),
     (
-        "scx_placewise-never-dispatches",
+        "scx_placewise-test-stall",
         "make test-vm, with clang-19, libelf-dev and zlib1g-dev installed",
     ),
 ];

@@ -30,7 +30,7 @@ impl Initramfs {
             directories: BTreeSet::new(),
             files: BTreeSet::new(),
         };
-        for directory in ["dev", "out", "proc", "sys", "tmp"] {
+        for directory in ["dev", "out", "proc", "run", "sys", "tmp"] {
             initramfs.add_directory(directory)?;
         }
         initramfs.add("init", INIT.as_bytes())?;
