@@ -39,7 +39,9 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 .PHONY: test-vm
 test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
 	$(CARGO) build --package placewise
-	@$(if $(HAS_LIBELF),$(MAKE) --no-print-directory scheduler,echo "left out: scx_placewise needs libelf-dev and zlib1g-dev")
+	@if scripts/need.sh clang-19 pkg-config libelf.h zlib.h; \
+	then $(MAKE) --no-print-directory scheduler; \
+	else echo "left out: scx_placewise, for want of that"; fi
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
 # Also the one that never dispatches, for the test of the kernel's watchdog.
