@@ -5,9 +5,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 use regex::Regex;
@@ -26,6 +24,9 @@ const DETERMINISTIC: &[&str] =
 /// Warnings and worse go to the console; a panic ends QEMU. On a busy host the kernel would think that
 /// its timer does not work.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr no_timer_check";
+
+/// The exit status of timeout(1).
+const TIMED_OUT: i32 = 124;
 
 /// What a boot left behind.
 pub struct Run {
@@ -92,8 +93,12 @@ fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()
 /// Whether the guest powered off in time.
 fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
     let console = File::create(directory.join("console")).context("the console")?;
-    let mut qemu = Command::new(&parts.qemu);
-    qemu.args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", CPU])
+    // It ends the guest also where this program is no more.
+    let mut qemu = Command::new("timeout");
+    qemu.arg("--foreground")
+        .arg(case.scenario.limit_seconds.to_string())
+        .arg(&parts.qemu)
+        .args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", CPU])
         .args(case.machine.qemu_arguments())
         .args(if case.scenario.deterministic { DETERMINISTIC } else { &[] })
         .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
@@ -105,24 +110,8 @@ fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
         .stdin(Stdio::null())
         .stdout(console.try_clone().context("the console")?)
         .stderr(console);
-    let mut qemu = qemu.spawn().context("cannot run QEMU")?;
-    let ended = wait(&mut qemu, Duration::from_secs(case.scenario.limit_seconds))?;
-    if !ended {
-        qemu.kill().and_then(|()| qemu.wait()).context("cannot end QEMU")?;
-    }
-    Ok(ended)
-}
-
-fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<bool> {
-    const PAUSE: Duration = Duration::from_millis(50);
-    let start = Instant::now();
-    while start.elapsed() < limit {
-        if child.try_wait().context("cannot wait for QEMU")?.is_some() {
-            return Ok(true);
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(false)
+    let status = qemu.status().context("cannot run timeout and QEMU")?;
+    Ok(status.code() != Some(TIMED_OUT))
 }
 
 fn unpack(directory: &Path) -> anyhow::Result<()> {
