@@ -66,14 +66,12 @@ unload_scheduler() {
 	cat /tmp/scheduler.log
 }
 
-# torture NAME COMMAND...: COMMAND for 30 s, beside tasks on all CPUs whose beating must not stop,
-# with whatever scheduler there is, which must still be there in the end. COMMAND and all that it
-# starts has a cgroup of its own, $load, with a limit of processes, and ends with it.
+# torture COMMAND...: COMMAND for 30 s, beside tasks on all CPUs whose beating must not stop, with
+# whatever scheduler there is, which must still be there in the end. COMMAND and all that it starts
+# has a cgroup of its own, $load, with a limit of processes, and ends with it.
 load=$cgroups/torture/load
 torture() {
-	torture_name=$1
-	shift
-	echo "torture: $torture_name"
+	echo "torture: $1"
 	torture_state=$(cat $scheduler_state)
 	echo '+cpu +pids' >$cgroups/cgroup.subtree_control
 	mkdir -p $cgroups/torture
@@ -84,13 +82,16 @@ torture() {
 		echo 0 >$load/cgroup.procs
 		"$@"
 	) </dev/null >/tmp/torture.log 2>&1 &
-	figures "$torture_name" vm-guest heartbeat --seconds "${torture_seconds:-30}"
+	figures torture vm-guest heartbeat --seconds "${torture_seconds:-30}"
 	tail -3 /tmp/torture.log
 	echo 1 >$cgroups/torture/cgroup.kill
 	wait $! || :
 	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do echo 1 >"$online"; done
-	await_state "$torture_state" || :
-	figure "$torture_name.scheduler_was_$torture_state" "$(cat $scheduler_state)"
+	await_state "$torture_state" || {
+		echo "sched_ext was $torture_state, and is $(cat $scheduler_state)"
+		cat /tmp/scheduler.log
+		return 1
+	}
 	torture_tries=0
 	until rmdir $cgroups/torture/* $cgroups/torture 2>/dev/null || [ ! -e $cgroups/torture ]; do
 		sleep 0.1
@@ -101,7 +102,7 @@ torture() {
 
 # What to torture with.
 
-storm() {
+hackbench_storm() {
 	while :; do hackbench --pipe --groups 4 --fds 8 --loops 100; done
 }
 

@@ -13,6 +13,8 @@ mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup /sys/fs/cgroup
 chmod 1777 /tmp
+# From here on the console has everything that the kernel says.
+dmesg -n 8
 ip link set lo up
 mkdir -p /boot && mv /config "/boot/config-$(uname -r)"
 

@@ -21,9 +21,10 @@ const CPU: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed";
 /// A nanosecond per instruction; idle time passes at once.
 const DETERMINISTIC: &[&str] =
     &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "42"];
-/// Warnings and worse go to the console; a panic ends QEMU. On a busy host the kernel would think that
-/// its timer does not work.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr no_timer_check";
+/// Of the boot, warnings and worse go to the console. A panic ends QEMU, and a task that hangs for
+/// two minutes is one. On a busy host the kernel would think that its timer does not work.
+const KERNEL_ARGUMENTS: &str =
+    "console=ttyS0 loglevel=5 panic=-1 nokaslr hung_task_panic=1 no_timer_check";
 
 /// The exit status of timeout(1).
 const TIMED_OUT: i32 = 124;
@@ -77,7 +78,7 @@ pub fn run(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<Run> 
 }
 
 fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()> {
-    let mut initramfs = Initramfs::create(path, &case.scenario.script)?;
+    let mut initramfs = Initramfs::create(path, &case.script())?;
     for (file, name) in &parts.files {
         initramfs.add_file(file, name)?;
         if name.starts_with("bin/") {

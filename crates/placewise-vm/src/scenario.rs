@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
@@ -23,6 +24,9 @@ pub struct Scenario {
     pub kernels: Vec<String>,
     /// Names of machines.
     pub machines: Vec<String>,
+    /// Words, each of which makes a case in which `$variant` is that word.
+    #[serde(default)]
+    pub variants: Vec<String>,
     /// Programs that the script needs, besides those of busybox.
     #[serde(default)]
     pub programs: Vec<String>,
@@ -41,12 +45,21 @@ pub struct Scenario {
     pub checks: Vec<Check>,
 }
 
-/// A scenario on one machine under one kernel.
+/// A scenario on one machine under one kernel, in one variant if it has any.
 pub struct Case {
     pub name: String,
+    variant: Option<String>,
     pub kernel: String,
     pub machine: Machine,
-    pub scenario: std::sync::Arc<Scenario>,
+    pub scenario: Arc<Scenario>,
+}
+
+impl Case {
+    /// What the guest runs.
+    pub fn script(&self) -> String {
+        let variant = self.variant.as_ref().map(|variant| format!("variant={variant}\n"));
+        variant.unwrap_or_default() + &self.scenario.script
+    }
 }
 
 /// All cases of the files in `directory`, in the order of their names.
@@ -54,24 +67,36 @@ pub fn cases(directory: &Path) -> anyhow::Result<Vec<Case>> {
     let machines: BTreeMap<String, Machine> = read(&directory.join("machines.toml"))?;
     let mut cases = Vec::new();
     for path in scenario_files(directory)? {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let scenario: std::sync::Arc<Scenario> = read::<Scenario>(&path)?.into();
-        for kernel in &scenario.kernels {
-            for name in &scenario.machines {
-                let machine = machines.get(name).with_context(|| {
-                    format!("{}: machines.toml has no machine {name}", path.display())
-                })?;
-                cases.push(Case {
-                    name: format!("{stem}::{name}::{kernel}"),
-                    kernel: kernel.clone(),
-                    machine: machine.clone(),
-                    scenario: scenario.clone(),
-                });
+        let scenario = Arc::new(read::<Scenario>(&path)?);
+        for name in &scenario.machines {
+            let machine = machines.get(name).with_context(|| {
+                format!("{}: machines.toml has no machine {name}", path.display())
+            })?;
+            for kernel in &scenario.kernels {
+                for variant in variants(&scenario) {
+                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                    let words = [Some(&*stem), variant, Some(name), Some(kernel)];
+                    cases.push(Case {
+                        name: words.into_iter().flatten().collect::<Vec<_>>().join("::"),
+                        variant: variant.map(str::to_owned),
+                        kernel: kernel.clone(),
+                        machine: machine.clone(),
+                        scenario: scenario.clone(),
+                    });
+                }
             }
         }
     }
     ensure!(!cases.is_empty(), "{}: no scenario", directory.display());
     Ok(cases)
+}
+
+/// One without a name where there are none.
+fn variants(scenario: &Scenario) -> Vec<Option<&str>> {
+    match scenario.variants.as_slice() {
+        [] => vec![None],
+        variants => variants.iter().map(|variant| Some(variant.as_str())).collect(),
+    }
 }
 
 fn scenario_files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
