@@ -41,7 +41,8 @@ private=(-o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/
 	-o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache"
 	-o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Debug::NoLocking=1)
 
-apt-get -qq "${private[@]}" update >"$work/log" 2>&1 || fail "$suite cannot be read: $(tail -1 "$work/log")"
+apt-get -qq "${private[@]}" -o APT::Update::Error-Mode=any update >"$work/log" 2>&1 ||
+	fail "$suite cannot be read: $(grep -m1 '^E:' "$work/log")"
 
 # Newer releases have the kernel in linux-binary and its configuration in linux-base, older ones
 # all in linux-image.
@@ -53,7 +54,7 @@ packages=$(grep -xF -e "linux-binary-$release" -e "linux-base-$release" <<<"$off
 
 # shellcheck disable=SC2086 # several packages
 (cd "$work" && apt-get -qq "${private[@]}" download $packages) >"$work/log" 2>&1 ||
-	fail "$release cannot be fetched: $(tail -1 "$work/log")"
+	fail "$release cannot be fetched: $(grep -m1 '^E:' "$work/log")"
 for package in "$work"/*.deb; do
 	dpkg-deb --extract "$package" "$work/root"
 done

@@ -54,6 +54,12 @@ impl Host {
         Ok(host)
     }
 
+    /// What the host has not, a line each.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let all = self.kernels.values().chain(self.programs.values());
+        all.filter_map(|found| found.as_ref().err().map(String::as_str))
+    }
+
     pub fn kernel(&self, series: &str) -> Found {
         found(&self.kernels, series)
     }

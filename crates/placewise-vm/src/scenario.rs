@@ -68,27 +68,37 @@ pub fn cases(directory: &Path) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for path in scenario_files(directory)? {
         let scenario = Arc::new(read::<Scenario>(&path)?);
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         for name in &scenario.machines {
             let machine = machines.get(name).with_context(|| {
                 format!("{}: machines.toml has no machine {name}", path.display())
             })?;
-            for kernel in &scenario.kernels {
-                for variant in variants(&scenario) {
-                    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                    let words = [Some(&*stem), variant, Some(name), Some(kernel)];
-                    cases.push(Case {
-                        name: words.into_iter().flatten().collect::<Vec<_>>().join("::"),
-                        variant: variant.map(str::to_owned),
-                        kernel: kernel.clone(),
-                        machine: machine.clone(),
-                        scenario: scenario.clone(),
-                    });
-                }
-            }
+            cases.extend(cases_on(name, machine, &stem, &scenario));
         }
     }
     ensure!(!cases.is_empty(), "{}: no scenario", directory.display());
     Ok(cases)
+}
+
+fn cases_on(
+    machine_name: &str,
+    machine: &Machine,
+    stem: &str,
+    scenario: &Arc<Scenario>,
+) -> Vec<Case> {
+    let case = |kernel: &String, variant: Option<&str>| {
+        let words = [Some(stem), variant, Some(machine_name), Some(kernel)];
+        Case {
+            name: words.into_iter().flatten().collect::<Vec<_>>().join("::"),
+            variant: variant.map(str::to_owned),
+            kernel: kernel.clone(),
+            machine: machine.clone(),
+            scenario: scenario.clone(),
+        }
+    };
+    let of_kernel =
+        |kernel| variants(scenario).into_iter().map(move |variant| case(kernel, variant));
+    scenario.kernels.iter().flat_map(of_kernel).collect()
 }
 
 /// One without a name where there are none.

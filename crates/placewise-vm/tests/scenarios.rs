@@ -32,6 +32,9 @@ fn trials(arguments: &Arguments) -> anyhow::Result<Vec<Trial>> {
     // Nothing is installed or fetched for those who do not mean to boot.
     let boots = (arguments.ignored || arguments.include_ignored) && !arguments.list;
     let host = Arc::new(if boots { Host::prepare(&cases)? } else { Host::default() });
+    for missing in host.missing() {
+        println!("left out what takes this: {missing}");
+    }
     Ok(cases.into_iter().map(|case| trial(case, host.clone())).collect())
 }
 
