@@ -65,9 +65,11 @@ accuracy: compiler ## predict the published results in studies/ and write docs/A
 	mv docs/ACCURACY.md.new docs/ACCURACY.md
 
 .PHONY: bench
-bench: compiler ## events per second of the simulator, and of the audit beside perf
+bench: compiler ## events per second of the simulator, and of the audit beside perf; ns per wakeup in BPF
 	$(RUN) bench
 	scripts/bench-audit.sh $(PROGRAM)
+	@$(if $(HAS_LIBELF),$(CARGO) bench --quiet --package scx_placewise --bench wakeups, \
+	    echo "wakeups in BPF: skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 
 .PHONY: fuzz
 fuzz: compiler ## feed every importer and reader random input, a minute each

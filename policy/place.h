@@ -196,8 +196,9 @@ static inline void decision_init(struct state __arena *st, u32 p, u32 prev,
  * The CPU for @p, which last ran on @prev, in a wakeup, fork or exec made on
  * @cpu. Nothing marks the CPU until the engine enqueues the task there.
  */
-static inline u32 select_task_rq(struct state __arena *st, u32 p, u32 prev,
-				 u32 cpu, u32 wake_flags, u64 now)
+static __always_inline u32 select_task_rq(struct state __arena *st, u32 p,
+					  u32 prev, u32 cpu, u32 wake_flags,
+					  u64 now)
 {
 	const struct task __arena *task = task_of(st, p);
 	u32 result;

@@ -26,7 +26,8 @@ typedef _Bool bool;
  * verified_once also keeps the verifier from following it again from every
  * state of its callers; it then wants to be told where pointers point to:
  * in_arena, or on_stack, where no struct may hold pointers to the stack. Calls
- * may be 8 deep: what must not add to that is __always_inline.
+ * may be 8 deep and take 5 arguments: what must not add to that, or takes more,
+ * is __always_inline.
  */
 #ifdef __bpf__
 #define __arena __attribute__((address_space(1)))

@@ -10,7 +10,7 @@ pub mod hint;
 pub mod pins;
 pub mod report;
 
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -44,10 +44,30 @@ struct Call {
     walk: Walk,
 }
 
+/// How many wakeups [`KernelPolicy::wakeups`] holds.
+pub const NR_WAKEUPS: usize = 8192;
+
+/// A wakeup on `cpu` of a task that last ran on `prev`, and the CPU that was chosen for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Wakeup {
+    pub task: u32,
+    pub prev: u32,
+    pub cpu: u32,
+    pub chosen: u32,
+}
+
+/// What the arena holds.
+#[repr(C)]
+struct Memory {
+    state: State,
+    wakeups: [Wakeup; NR_WAKEUPS],
+}
+
 /// The policy's BPF programs and their state.
 pub struct KernelPolicy {
     programs: Vec<(String, OwnedFd)>,
-    state: NonNull<State>,
+    memory: NonNull<Memory>,
     _object: Object, // unmaps the arena when it is dropped
 }
 
@@ -103,7 +123,7 @@ impl KernelPolicy {
             .map_err(|error| LoadError::Refused(format!("{}\n{error}", last_messages())))?;
         Ok(KernelPolicy {
             programs: programs(&object),
-            state: arena::mapping(&object).0.cast(),
+            memory: arena::mapping(&object).0.cast(),
             _object: object,
         })
     }
@@ -117,14 +137,21 @@ impl KernelPolicy {
     pub fn state(&mut self) -> &mut State {
         // SAFETY: the arena stays mapped as long as the object lives, programs
         // run only inside `call`, and all-zero bytes are a valid State.
-        unsafe { self.state.as_mut() }
+        unsafe { &mut self.memory.as_mut().state }
+    }
+
+    /// The wakeups that the entry point `decide_wakeups` decides, at the time that is its argument.
+    /// `decide_nothing` does all the rest of what that one does: they are there to be timed.
+    pub fn wakeups(&mut self) -> &mut [Wakeup; NR_WAKEUPS] {
+        // SAFETY: as above; all-zero bytes are valid Wakeups.
+        unsafe { &mut self.memory.as_mut().wakeups }
     }
 
     /// Runs an entry point; `arguments` are those after the state and the walk.
     pub fn call(&mut self, entry_point: &str, arguments: &[u64], walk: Option<&mut Walk>) -> u64 {
         let mut no_walk = Walk::default();
         let walk = walk.unwrap_or(&mut no_walk);
-        let state = self.state.as_ptr();
+        let state: *mut State = self.memory.as_ptr().cast();
         let mut call = Call { state, argument: [0; 5], result: 0, walk: *walk };
         call.argument[..arguments.len()].copy_from_slice(arguments);
         let mut options = libbpf_sys::bpf_test_run_opts {
@@ -139,23 +166,6 @@ impl KernelPolicy {
         assert_eq!(status, 0, "BPF_PROG_RUN of {entry_point}");
         *walk = call.walk;
         call.result
-    }
-
-    /// Runs an entry point `runs` times and answers with the mean time in ns, as the kernel
-    /// measured it: without the system call.
-    pub fn time(&mut self, entry_point: &str, arguments: &[u64], runs: u32) -> u64 {
-        // SAFETY: takes and gives nothing but numbers.
-        let measuring = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-        assert!(measuring >= 0, "the kernel measures BPF programs");
-        // SAFETY: the descriptor was just made, for us.
-        let measuring = unsafe { OwnedFd::from_raw_fd(measuring) };
-        let before = self.information(entry_point).run_time_ns;
-        (0..runs).for_each(|_| {
-            self.call(entry_point, arguments, None);
-        });
-        let time = self.information(entry_point).run_time_ns - before;
-        drop(measuring);
-        time / u64::from(runs)
     }
 
     /// How many instructions the verifier followed in an entry point.

@@ -5,7 +5,8 @@
  *
  * The state lives in an arena; the caller passes its address, which is the same
  * for the program and for the process that mapped the arena. A program has the
- * name of its entry point in native.c.
+ * name of its entry point in native.c. Two more decide many wakeups in one call,
+ * to be timed.
  */
 #include "balance.h"
 #include "nohz.h"
@@ -21,11 +22,24 @@
 #define BPF_F_MMAPABLE 1024
 #define PAGE_SIZE 4096
 
+#define NR_WAKEUPS 8192
+
+/* One to decide; prev is where the wakee was, cpu where it is woken. */
+struct wakeup_to_decide {
+	u32 task, prev, cpu, chosen;
+};
+
+/* Mirrored in lib.rs, as are the two above. */
+struct memory {
+	struct state state;
+	struct wakeup_to_decide wakeup[NR_WAKEUPS];
+};
+
 struct {
 	map_number(type, BPF_MAP_TYPE_ARENA);
 	map_number(map_flags, BPF_F_MMAPABLE);
 	map_number(max_entries,
-		   (sizeof(struct state) + PAGE_SIZE - 1) / PAGE_SIZE);
+		   (sizeof(struct memory) + PAGE_SIZE - 1) / PAGE_SIZE);
 } arena SEC(".maps");
 
 #define WALK_WORDS (sizeof(struct balance_walk) / sizeof(u64))
@@ -136,5 +150,34 @@ ENTRY_POINT_VOID(unthrottle_cfs_rq, unthrottle_cfs_rq(st, a, b, c))
 ENTRY_POINT(task_h_load, task_h_load(st, task_of(st, a)))
 ENTRY_POINT(cpu_util, cpu_util(st, a))
 ENTRY_POINT(cpu_runnable_load, cpu_runnable_load(st, a))
+
+/*
+ * Decides the wakeups of the list, and answers with how many; st is the start of
+ * the memory, and now is @a.
+ */
+#define DECIDE_ALL(name, decision)                                             \
+	SEC("syscall") int name##_call(struct call *call)                      \
+	{                                                                      \
+		struct state __arena *st = call->st;                           \
+		struct memory __arena *memory = (struct memory __arena *)st;   \
+		u64 now = call->argument[0];                                   \
+		u32 i;                                                         \
+                                                                               \
+		(void)now;                                                     \
+		refer_to_arena();                                              \
+		for (i = opaque(0); i < NR_WAKEUPS && can_loop; i++) {         \
+			struct wakeup_to_decide __arena *wakeup =              \
+				indexed(memory->wakeup, i);                    \
+                                                                               \
+			wakeup->chosen = (decision);                           \
+		}                                                              \
+		call->result = i;                                              \
+		return 0;                                                      \
+	}
+
+DECIDE_ALL(decide_wakeups, select_task_rq(st, wakeup->task, wakeup->prev,
+					  wakeup->cpu, WF_TTWU, now))
+/* What is not the decisions: wakeups that all go to the waking CPU. */
+DECIDE_ALL(decide_nothing, wakeup->cpu)
 
 char LICENSE[] SEC("license") = "GPL";

@@ -54,20 +54,3 @@ fn every_native_entry_point_has_a_bpf_twin() {
         assert!(kernel.entry_points().any(|program| program == name), "no BPF program for {name}");
     }
 }
-
-/// `cargo test --release -p scx_placewise --test differential -- --ignored --nocapture`
-#[test]
-#[ignore = "prints how long decisions take"]
-fn how_long_wakeups_take() {
-    let mut generator = Generator::new(12);
-    let mut mean = [0; 2];
-    const STATES: u64 = 200;
-    for _ in 0..STATES {
-        let mut drawn = generator.machine_of(common::Shape::ZEN3);
-        generator.draw(&mut drawn);
-        let (task, cpu) = (generator.task(&drawn), generator.cpu(&drawn));
-        let Some(times) = drawn.m.p.wakeup_times(task, cpu, generator.now(), 1_000) else { return };
-        mean = [mean[0] + times[0], mean[1] + times[1]];
-    }
-    println!("ns per wakeup on 256 CPUs: native {}, BPF {}", mean[0] / STATES, mean[1] / STATES);
-}

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use crate::native::*;
 use scx_placewise::{KernelPolicy, LoadError, Walk};
@@ -37,21 +36,6 @@ pub struct Placement(native::Placement);
 impl Placement {
     pub fn new(profile: Profile) -> Self {
         Placement(native::Placement::new(profile))
-    }
-
-    /// The mean ns that a wakeup takes, natively and in the kernel.
-    pub fn wakeup_times(&mut self, task: u32, cpu: u32, now: u64, runs: u32) -> Option<[u64; 2]> {
-        let mut kernel = kernel()?;
-        copy(&self.0, kernel.state(), &used_parts(&self.0));
-        let prev = self.0.task[task as usize].cpu.into();
-        let arguments = [task, prev, cpu, WF_TTWU].map(u64::from);
-        let arguments = [arguments.as_slice(), &[now]].concat();
-        let in_kernel = kernel.time("select_task_rq", &arguments, runs);
-        let start = Instant::now();
-        for _ in 0..runs {
-            self.0.select_task_rq(task, prev, cpu, WF_TTWU, now);
-        }
-        Some([start.elapsed().as_nanos() as u64 / u64::from(runs), in_kernel])
     }
 
     /// Calls the kernel's entry point on a copy of the state, then the native one.
