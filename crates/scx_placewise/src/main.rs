@@ -28,6 +28,9 @@ const EXIT_FAILURE: u8 = 1;
 /// How often the kernel is asked whether the scheduler still runs.
 const WATCH: Duration = Duration::from_millis(100);
 
+/// How long a machine may take to be describable again after hotplug.
+const SETTLING: Duration = Duration::from_secs(10);
+
 /// Run this machine's tasks under a placement policy, as a sched_ext scheduler
 #[derive(Parser)]
 #[command(version)]
@@ -133,7 +136,10 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     let pins = Pins::new().context("cannot pin maps in /sys/fs/bpf")?;
     let mut services = None;
     loop {
-        let scheduler = Scheduler::load(&policy, options, &pins)?;
+        let scheduler = match services.is_some() {
+            false => Scheduler::load(&policy, options, &pins)?,
+            true => load_anew(&policy, options, &pins)?,
+        };
         let services = match &mut services {
             Some(running) => running,
             none => none.insert(Services::start(cli, &pins)?),
@@ -147,6 +153,19 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
                 return Ok(Some(exit));
             }
             None => return Ok(None),
+        }
+    }
+}
+
+/// While CPUs come and go, what sysfs says of the machine need not fit together at once.
+fn load_anew(policy: &Policy, options: Options, pins: &Pins) -> anyhow::Result<Scheduler> {
+    let start = Instant::now();
+    loop {
+        match Scheduler::load(policy, options, pins) {
+            Err(SchedulerError::Machine(_)) if start.elapsed() < SETTLING => {
+                std::thread::sleep(WATCH);
+            }
+            loaded => return Ok(loaded?),
         }
     }
 }
