@@ -9,7 +9,7 @@ fn priorities(profile: &Profile) -> ([i32; 3], u32) {
     let machine = placewise_machine::load("adl-24").expect("a preset");
     let (state, _) = topology::boot(&machine, profile).expect("a state");
     let all_cores = state.domain[0].iter().map(|domain| domain.local_group);
-    let group = all_cores.take(usize::from(state.cpu[0].nr_domains)).last().expect("a level");
+    let group = all_cores.take(usize::from(state.cpu[0].nr_domains)).next_back().expect("a level");
     let prefer = state.group[group as usize].asym_prefer_cpu;
     ([0, 1, 16].map(|cpu: usize| state.cpu[cpu].asym_priority), prefer)
 }
