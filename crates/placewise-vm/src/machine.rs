@@ -6,8 +6,9 @@
 
 use serde::Deserialize;
 
-/// Distances as firmware gives them: in the node, in the socket, in another socket.
-const NODE_DISTANCES: [u32; 3] = [10, 12, 32];
+/// Distances as firmware gives them: in the node, in the socket, in another socket. Beyond 30
+/// (RECLAIM_DISTANCE) a kernel does not spread forks over nodes, hint or not.
+const NODE_DISTANCES: [u32; 3] = [10, 12, 21];
 
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +114,6 @@ mod tests {
     fn distances_tell_sockets_apart() {
         let arguments = two_sockets_of_two_nodes().qemu_arguments();
         assert!(arguments.contains(&"dist,src=0,dst=1,val=12".to_owned()));
-        assert!(arguments.contains(&"dist,src=1,dst=2,val=32".to_owned()));
+        assert!(arguments.contains(&"dist,src=1,dst=2,val=21".to_owned()));
     }
 }
