@@ -23,7 +23,7 @@ impl Pins {
             DirBuilder::new().mode(0o700).create(DIRECTORY)?;
         }
         for map in MAPS {
-            match fs::remove_file(Self::path(map)) {
+            match fs::remove_file(path(map)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -31,21 +31,25 @@ impl Pins {
         Ok(Self(()))
     }
 
-    pub fn path(map: &str) -> PathBuf {
-        Path::new(DIRECTORY).join(map)
+    pub fn path(&self, map: &str) -> PathBuf {
+        path(map)
     }
 
     /// A map, once a scheduler has been loaded.
     pub fn map(&self, map: &str) -> libbpf_rs::Result<MapHandle> {
-        MapHandle::from_pinned_path(Self::path(map))
+        MapHandle::from_pinned_path(path(map))
     }
 }
 
 impl Drop for Pins {
     fn drop(&mut self) {
         for map in MAPS {
-            let _ = fs::remove_file(Self::path(map));
+            let _ = fs::remove_file(path(map));
         }
         let _ = fs::remove_dir(DIRECTORY);
     }
+}
+
+fn path(map: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(map)
 }

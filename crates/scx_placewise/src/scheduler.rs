@@ -13,7 +13,7 @@ use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
 
 use crate::figures::Figures;
-use crate::pins::{self, Pins};
+use crate::pins::{MAPS, Pins};
 use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
 /// Only tasks of the class SCHED_EXT.
@@ -154,7 +154,7 @@ fn sysfs(file: &str) -> Option<String> {
 
 impl Scheduler {
     /// Loads it with the topology of the running machine; what is pinned already stays.
-    pub fn load(policy: &Policy, options: Options, _pins: &Pins) -> Result<Self, SchedulerError> {
+    pub fn load(policy: &Policy, options: Options, pins: &Pins) -> Result<Self, SchedulerError> {
         check()?;
         // Read before the machine: a CPU that comes or goes meanwhile makes the kernel refuse.
         let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
@@ -163,8 +163,8 @@ impl Scheduler {
         libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
         let mut open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
         configure(&mut open, options, hotplug_seq);
-        for map in pins::MAPS {
-            open_map(&mut open, map).set_pin_path(Pins::path(map)).map_err(refused)?;
+        for map in MAPS {
+            open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(refused)?;
         }
         let mut object = open.load().map_err(refused)?;
         fill(&object, &machine, policy)?;
