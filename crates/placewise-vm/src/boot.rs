@@ -18,6 +18,10 @@ use crate::scenario::Case;
 /// `max` has every feature that is emulated; the vendor decides how Linux reads the topology. The
 /// instructions for random numbers would make runs differ.
 const CPU: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed";
+/// QEMU before 8.0 may leave wrong flags after cmpxchg16b; an interrupt then ends the guest with a double
+/// fault. Before Linux 7 the kernel executes it with every allocation, where it is offered; Linux 7 seldom
+/// does, and has no BPF arenas without it.
+const CPU_BEFORE_LINUX_7: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed,-cx16";
 /// A nanosecond per instruction; idle time passes at once.
 const DETERMINISTIC: &[&str] =
     &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "42"];
@@ -91,6 +95,10 @@ fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()
     initramfs.finish()
 }
 
+fn cpu(kernel: &str) -> &'static str {
+    if kernel.starts_with("6.") { CPU_BEFORE_LINUX_7 } else { CPU }
+}
+
 /// Whether the guest powered off in time.
 fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
     let console = File::create(directory.join("console")).context("the console")?;
@@ -99,7 +107,7 @@ fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
     qemu.arg("--foreground")
         .arg(case.scenario.limit_seconds.to_string())
         .arg(&parts.qemu)
-        .args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", CPU])
+        .args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu(&case.kernel)])
         .args(case.machine.qemu_arguments())
         .args(if case.scenario.deterministic { DETERMINISTIC } else { &[] })
         .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
