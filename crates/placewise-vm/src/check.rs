@@ -3,11 +3,14 @@
 //! Demanded of every run, so that no scenario says it: the script ends well, the guest has the
 //! shape that was asked for, and neither kernel nor sched_ext complains on the console.
 
+use std::path::{Path, PathBuf};
+
 use regex::RegexSet;
 use serde::Deserialize;
 
 use crate::boot::Run;
 use crate::figures::Figure;
+use crate::instruction_counts::InstructionCounts;
 use crate::scenario::Case;
 
 /// What a kernel in trouble prints.
@@ -22,7 +25,8 @@ const COMPLAINTS: &[&str] = &[
     r"sched_ext: .* disabled \((runtime error|scx_bpf_error|runnable task stall)",
 ];
 
-/// One bound. `figure` is of the guest, or TRACE.PATH of the audit of a trace.
+/// One bound. `figure` is of the guest, or TRACE.PATH of the audit of a trace; `counts` the prefix of
+/// figures that are instructions by program, `recorded` a file of such, relative to this crate.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, untagged)]
 pub enum Check {
@@ -33,13 +37,14 @@ pub enum Check {
     Below { figure: String, below_figure: String },
     Console { console: String },
     NotOnConsole { not_on_console: String },
+    Recorded { counts: String, recorded: PathBuf },
 }
 
 /// Everything in which `run` falls short, a line each.
 pub fn shortcomings(case: &Case, run: &Run) -> anyhow::Result<Vec<String>> {
     let mut lines = complaints(case, &run.console)?;
     for check in usual(case).iter().chain(&case.scenario.checks) {
-        lines.extend(check.shortcoming(run)?);
+        lines.extend(check.shortcoming(&case.kernel, run)?);
     }
     Ok(lines)
 }
@@ -67,8 +72,12 @@ fn complaints(case: &Case, console: &str) -> anyhow::Result<Vec<String>> {
 }
 
 impl Check {
-    fn shortcoming(&self, run: &Run) -> anyhow::Result<Option<String>> {
+    fn shortcoming(&self, kernel: &str, run: &Run) -> anyhow::Result<Option<String>> {
         let (figure, holds, demand) = match self {
+            Self::Recorded { counts, recorded } => {
+                let figures = run.figures.numbers_of(counts);
+                return of_counts(kernel, figures, recorded);
+            }
             Self::Console { console } => {
                 let missing = !RegexSet::new([console])?.is_match(&run.console);
                 return Ok(missing.then(|| format!("the console does not say `{console}`")));
@@ -102,6 +111,24 @@ impl Check {
     }
 }
 
+fn of_counts<'a>(
+    kernel: &str,
+    figures: impl Iterator<Item = (&'a str, f64)>,
+    recorded: &Path,
+) -> anyhow::Result<Option<String>> {
+    let counts = InstructionCounts {
+        kernel: kernel.to_owned(),
+        counts: figures.map(|(program, count)| (program.to_owned(), count as u64)).collect(),
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded);
+    let recorded = counts.recorded(&path)?;
+    if recorded.kernel != kernel {
+        return Ok(Some(format!("{} is of Linux {}", path.display(), recorded.kernel)));
+    }
+    let shortcomings = counts.shortcomings(&recorded);
+    Ok((!shortcomings.is_empty()).then(|| shortcomings.join("\n  ")))
+}
+
 fn number(run: &Run, name: &str) -> Option<f64> {
     match run.figures.get(name)? {
         Figure::Number(number) => Some(*number),
@@ -130,7 +157,7 @@ mod tests {
             console: "all is well\nsched_ext: enabled\n".into(),
             figures: Figures::parse("on.llcs 4\noff.llcs 1\nerrno EPERM").unwrap(),
         };
-        toml::from_str::<Check>(check).unwrap().shortcoming(&run).unwrap()
+        toml::from_str::<Check>(check).unwrap().shortcoming("6.18", &run).unwrap()
     }
 
     #[test]

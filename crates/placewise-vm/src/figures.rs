@@ -33,6 +33,16 @@ impl Figures {
         self.0.get(name)
     }
 
+    /// The numbers of `PREFIX.NAME`, by NAME.
+    pub fn numbers_of<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
+        self.0.iter().filter_map(move |(name, figure)| match figure {
+            Figure::Number(number) => {
+                Some((name.strip_prefix(prefix)?.strip_prefix('.')?, *number))
+            }
+            Figure::Word(_) => None,
+        })
+    }
+
     pub fn insert(&mut self, name: impl Into<String>, figure: Figure) {
         self.0.insert(name.into(), figure);
     }
@@ -80,6 +90,12 @@ mod tests {
         let figures = Figures::parse("off.llcs 4\nkill.errno EPERM\n").unwrap();
         assert_eq!(figures.get("off.llcs"), Some(&Figure::Number(4.0)));
         assert_eq!(figures.get("kill.errno"), Some(&Figure::Word("EPERM".into())));
+    }
+
+    #[test]
+    fn numbers_are_found_by_their_prefix() {
+        let figures = Figures::parse("verify.tick 53\nverify.log none\nverified.tick 1").unwrap();
+        assert_eq!(figures.numbers_of("verify").collect::<Vec<_>>(), [("tick", 53.0)]);
     }
 
     #[test]

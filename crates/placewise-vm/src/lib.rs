@@ -18,5 +18,6 @@ pub mod check;
 pub mod figures;
 pub mod host;
 pub mod initramfs;
+pub mod instruction_counts;
 pub mod machine;
 pub mod scenario;
