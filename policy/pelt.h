@@ -333,18 +333,25 @@ static inline void sync_task_avg(struct task __arena *p,
 		update_load_avg(&p->avg, p->weight);
 }
 
-/* A blocked task leaves: its averages, decayed so far, are removed later. */
+/* Averages, decayed so far, of what leaves @cfs while it is blocked: they are removed later. */
+static inline void note_removed(struct cfs_rq __arena *cfs,
+				struct sched_avg __arena *avg)
+{
+	cfs->removed_load += avg->load_avg;
+	cfs->removed_runnable += avg->runnable_avg;
+	cfs->removed_util += avg->util_avg;
+	cfs->removed_nr++;
+	avg->last_update_time = 0;
+}
+
+/* A blocked task leaves. */
 static inline void remove_task_avg(struct task __arena *p,
 				   struct cfs_rq __arena *cfs)
 {
 	if (!p->avg.last_update_time)
 		return;
 	sync_task_avg(p, cfs);
-	cfs->removed_load += p->avg.load_avg;
-	cfs->removed_runnable += p->avg.runnable_avg;
-	cfs->removed_util += p->avg.util_avg;
-	cfs->removed_nr++;
-	p->avg.last_update_time = 0;
+	note_removed(cfs, &p->avg);
 }
 
 /*

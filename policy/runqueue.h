@@ -515,11 +515,25 @@ static inline void task_dead(struct state __arena *st, u32 task)
 	remove_task_avg(p, task_cfs_rq(st, p));
 }
 
-/* @p, which is attached nowhere yet, is a task of the cgroup from now on. */
-static inline void join_task_group(struct state __arena *st, u32 task,
-				   u32 group)
+/* @p, which is on no run queue, is a task of the cgroup from now on. */
+static inline void task_change_group(struct state __arena *st, u32 task,
+				     u32 group, u64 now)
 {
-	task_of(st, task)->task_group = group & (NR_TASK_GROUPS - 1);
+	struct task __arena *p = task_of(st, task);
+	bool attached = p->avg.last_update_time;
+
+	if (attached) {
+		set_clock(st, now);
+		update_avgs(st, task, p, now);
+		detach_task_avg(p, task_cfs_rq(st, p));
+		update_entities(st, p, now);
+	}
+	p->task_group = group & (NR_TASK_GROUPS - 1);
+	if (attached) {
+		update_group_cfs_rq_avg(st, p->task_group, p->cpu, now);
+		attach_avg(&p->avg, p->weight, task_cfs_rq(st, p));
+		update_entities(st, p, now);
+	}
 }
 
 /* The averages of a CPU whose tasks may all sleep are refreshed by balancing. */

@@ -16,7 +16,7 @@
  *   group_rq[g][c]       what CPU c has of task group g; group 0 is the root,
  *                        whose cfs_rq is in rq[c]
  *
- * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings, 63 task groups besides
+ * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings, 255 task groups besides
  * the root in 8 levels.
  */
 #ifndef PLACEWISE_STATE_H
@@ -31,7 +31,7 @@
 #define NR_SPANS 4096
 #define NR_GROUPS 8192
 #define NR_TASKS 65536
-#define NR_TASK_GROUPS 64
+#define NR_TASK_GROUPS 256
 #define NR_TASK_GROUP_LEVELS 8
 
 /* Tasks are in it unless they are put elsewhere. */
@@ -121,7 +121,7 @@ struct task_group {
 	u32 shares;   /* 1024 by default */
 	u32 parent;   /* always a smaller number */
 	u32 depth;    /* levels below the root */
-	u32 reserved;
+	u32 exists;   /* else its number is free */
 };
 
 /*
@@ -134,7 +134,7 @@ struct group_rq {
 	u64 tg_load_avg_contrib;     /* its part of the task group's load_avg */
 	u64 last_update_tg_load_avg; /* ns */
 	u64 runnable_load; /* used while cpu_runnable_load() sums up */
-	u32 weight;	   /* of the entity; 0 = it was never queued */
+	u32 weight;	   /* of the entity; 0 = it has no averages yet */
 	u32 runnable; /* tasks in it that could run, when one last came or went */
 	u32 on_rq;    /* the entity is queued */
 	u16 throttled; /* out of runtime: its tasks wait, but the entity does not */
@@ -381,7 +381,7 @@ struct root_domain {
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless;   /* tickless idle CPUs */
 	u32 preemptible;    /* the kernel is: newly-idle passes pull one task */
-	u32 nr_task_groups; /* besides the root */
+	u32 nr_task_groups; /* the greatest number that one has, or had */
 	u64 clock; /* ns; of the last update of an average, kept if there are task groups */
 };
 

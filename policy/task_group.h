@@ -20,9 +20,10 @@
  * leaves, with all its tasks, and its averages and those below it stand still.
  * What comes to the group meanwhile waits in it.
  *
- * Limits: a task stays in its group; no SCHED_IDLE groups. Groups are throttled
+ * Limits: no SCHED_IDLE groups. Groups are throttled
  * as a whole in all kernels, where v6.18 takes their tasks off one by one, once
  * they return to user space.
+ * New shares show at an entity's next tick, enqueue or dequeue, not at once.
  * An entity leaves with its last task, and is never delayed itself. A switch
  * between two tasks of one group updates all levels, not only those below the
  * one they share. v7.3's flat queue and its weights are not modelled.
@@ -85,7 +86,7 @@ verified_once bool update_tg_load_avg(struct state __arena *st in_arena,
 		return false;
 	if (distance <= before / 64)
 		return false;
-	task_group_of(st, group)->load_avg += load - before;
+	atomic_add(&task_group_of(st, group)->load_avg, load - before);
 	rq->tg_load_avg_contrib = load;
 	rq->last_update_tg_load_avg = now;
 	return true;
@@ -249,6 +250,8 @@ verified_once bool update_entity_avg(struct state __arena *st in_arena,
 	struct cfs_rq __arena *cfs = cfs_rq_of(st, parent, cpu);
 	bool changed;
 
+	if (!rq->weight)
+		rq->weight = NICE_0_LOAD;
 	if (rq->avg.last_update_time &&
 	    update_load_sum(&rq->avg, cfs_rq_clock(st, parent, cpu, now),
 			    rq->on_rq, rq->runnable,
@@ -343,8 +346,6 @@ static subprogram bool enqueue_entities(struct state __arena *st, u32 group,
 
 		if (rq->throttled)
 			return false;
-		if (!rq->weight)
-			rq->weight = NICE_0_LOAD;
 		update_entity_avg(st, group, cpu, now);
 		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
 		update_cfs_group(st, group, cpu);
@@ -460,22 +461,85 @@ static subprogram void update_blocked_entities(struct state __arena *st,
 	}
 }
 
+/* The least number above @parent that no task group has; NR_TASK_GROUPS if there is none. */
+static inline u32 free_task_group(struct state __arena *st, u32 parent)
+{
+	u32 group;
+
+	for (group = opaque(1) + parent; group < NR_TASK_GROUPS && can_loop;
+	     group++) {
+		if (!task_group_of(st, group)->exists)
+			return group;
+	}
+	return NR_TASK_GROUPS;
+}
+
 /* A cgroup below @parent; ROOT_TASK_GROUP if there can be none, or no deeper one. */
 static inline u32 create_task_group(struct state __arena *st, u32 parent,
 				    u32 shares)
 {
-	u32 group = st->root.nr_task_groups + 1;
+	u32 depth = task_group_of(st, parent)->depth + 1;
+	u32 group = free_task_group(st, parent);
 	struct task_group __arena *tg = task_group_of(st, group);
 
-	if (group >= NR_TASK_GROUPS || parent >= group ||
-	    task_group_of(st, parent)->depth >= NR_TASK_GROUP_LEVELS)
+	if (group >= NR_TASK_GROUPS || depth > NR_TASK_GROUP_LEVELS ||
+	    (parent != ROOT_TASK_GROUP && !task_group_of(st, parent)->exists))
 		return ROOT_TASK_GROUP;
 	tg->load_avg = 0;
 	tg->shares = max(shares, (u32)MIN_SHARES);
 	tg->parent = parent;
-	tg->depth = task_group_of(st, parent)->depth + 1;
-	st->root.nr_task_groups = group;
+	tg->depth = depth;
+	tg->exists = true;
+	st->root.nr_task_groups = max(st->root.nr_task_groups, group);
 	return group;
+}
+
+/* What is left of its tasks' load on a CPU goes with the entity. */
+static inline void remove_entity_avg(struct group_rq __arena *rq,
+				     struct cfs_rq __arena *parent)
+{
+	if (!rq->avg.last_update_time)
+		return;
+	if (update_load_sum(&rq->avg, parent->avg.last_update_time, 0, 0,
+			    false))
+		update_load_avg(&rq->avg, rq->weight);
+	note_removed(parent, &rq->avg);
+}
+
+static inline void clear_group_rq(struct group_rq __arena *rq)
+{
+	u64 __arena *word = (u64 __arena *)rq;
+	u32 i;
+
+	for (i = opaque(0); i < sizeof(*rq) / sizeof(*word) && can_loop; i++)
+		word[i] = 0;
+}
+
+/* All tasks have left the cgroup, which has none below it: its number is free again. */
+static inline void destroy_task_group(struct state __arena *st, u32 group)
+{
+	u32 parent = task_group_of(st, group)->parent;
+	u32 cpu;
+
+	if (group == ROOT_TASK_GROUP)
+		return;
+	for (cpu = opaque(0);
+	     cpu < st->root.nr_cpu_ids && cpu < NR_CPUS && can_loop; cpu++) {
+		struct group_rq __arena *rq = group_rq_of(st, group, cpu);
+
+		rq_lock(st, cpu);
+		remove_entity_avg(rq, cfs_rq_of(st, parent, cpu));
+		clear_group_rq(rq);
+		rq_unlock(st, cpu);
+	}
+	task_group_of(st, group)->exists = false;
+}
+
+/* The cgroup's weight was changed; each entity follows when it is weighed next. */
+static inline void set_task_group_shares(struct state __arena *st, u32 group,
+					 u32 shares)
+{
+	task_group_of(st, group)->shares = max(shares, (u32)MIN_SHARES);
 }
 
 #endif

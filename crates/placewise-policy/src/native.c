@@ -247,9 +247,19 @@ void placewise_unthrottle_cfs_rq(struct state *st, u32 group, u32 cpu, u64 now)
 	unthrottle_cfs_rq(st, group, cpu, now);
 }
 
-void placewise_join_task_group(struct state *st, u32 task, u32 group)
+void placewise_destroy_task_group(struct state *st, u32 group)
 {
-	join_task_group(st, task, group);
+	destroy_task_group(st, group);
+}
+
+void placewise_set_task_group_shares(struct state *st, u32 group, u32 shares)
+{
+	set_task_group_shares(st, group, shares);
+}
+
+void placewise_task_change_group(struct state *st, u32 task, u32 group, u64 now)
+{
+	task_change_group(st, task, group, now);
 }
 
 u64 placewise_task_h_load(struct state *st, u32 task)

@@ -157,8 +157,12 @@ entry_points! {
     /// Makes a cgroup below `parent`; answers with its number, or with `ROOT_TASK_GROUP` if there
     /// are too many already, or too many levels.
     fn create_task_group(parent: u32, shares: u32) -> u32;
-    /// Puts a task that is attached nowhere yet into a cgroup.
-    fn join_task_group(task: u32, group: u32);
+    /// All tasks have left the cgroup, and none is below it: its number is free again.
+    fn destroy_task_group(group: u32);
+    /// The cgroup weighs more or less from the next tick, enqueue or dequeue of a task of it.
+    fn set_task_group_shares(group: u32, shares: u32);
+    /// Puts a task that is on no run queue into a cgroup.
+    fn task_change_group(task: u32, group: u32, now: u64);
     /// A cgroup is out of runtime on `cpu`, where none of its tasks is current: it leaves.
     fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
     /// It has got some, and is back.

@@ -34,7 +34,7 @@ impl Lab {
         let t = self.m.task(task);
         t.avg = SchedAvg { load_avg: u64::from(t.weight), ..SchedAvg::default() };
         (t.cpu, t.on_rq) = (cpu as u16, 0);
-        self.m.p.join_task_group(task, group);
+        self.m.p.task_change_group(task, group, self.now);
         self.m.p.place_new_task(task, cpu);
         self.m.p.enqueue_task(task, 0, self.now);
         task
@@ -281,6 +281,80 @@ fn a_migrating_sleeper_leaves_all_levels() {
     assert_near("root", lab.m.rq(0).cfs.avg.load_avg, 0, 4);
     let there = lab.m.rq(1).cfs.avg;
     assert_near("utilisation there", there.util_avg, lab.m.p.task[task as usize].avg.util_avg, 2);
+}
+
+/// A blocked task takes its load along: what it leaves counts for nothing, where it comes for
+/// all of it. Fails if only `task_group` were written.
+#[test]
+fn a_sleeper_takes_its_load_to_its_new_group() {
+    for profile in [V5_3, V6_0, V6_18] {
+        let mut lab = Lab::new(profile, SMALL);
+        let (left, joined) = (lab.group(0, 1024), lab.group(0, 1024));
+        let task = lab.start(left, 1);
+        lab.run(200);
+        lab.m.p.set_next_task(1, 1, lab.now);
+        lab.m.p.dequeue_task(task, DEQUEUE_SLEEP, lab.now);
+        let load = lab.m.p.task[task as usize].avg.load_avg;
+        assert!(load > 900, "it has run all the time: {load}");
+
+        lab.now += 2 * MS; // TG_LOAD_AVG_INTERVAL
+        lab.m.p.task_change_group(task, joined, lab.now);
+        assert_near("left behind", lab.entity(left, 1).cfs.avg.load_avg, 0, 1);
+        assert_near("its entity", lab.entity(left, 1).avg.util_avg, 0, 1);
+        let load = lab.m.p.task[task as usize].avg.load_avg;
+        assert_eq!(lab.entity(joined, 1).cfs.avg.load_avg, load);
+        let groups = [left, joined].map(|group| lab.m.p.task_group[group as usize].load_avg);
+        assert_eq!(groups, [0, load]);
+    }
+}
+
+#[test]
+fn new_shares_weigh_from_the_next_tick_on() {
+    let mut lab = Lab::new(V6_0, SMALL);
+    let (changed, other) = (lab.group(0, 1024), lab.group(0, 1024));
+    let task = lab.start(changed, 0);
+    lab.start(other, 0);
+    lab.run(100);
+    assert_near("equal", lab.h_load(task), 1024, 40);
+    lab.m.p.set_task_group_shares(changed, 256);
+    lab.run(2 * TICK / MS);
+    assert_eq!(lab.entity(changed, 0).weight, 256);
+    assert_eq!(lab.m.rq(0).cfs.load_weight, 256 + 1024);
+    lab.run(100);
+    assert_near("a quarter", lab.h_load(task), 256, 16);
+}
+
+/// The blocked load of a cgroup that is gone does not linger in its parent.
+#[test]
+fn a_destroyed_group_leaves_neither_load_nor_weight() {
+    let mut lab = Lab::new(V6_0, SMALL);
+    let parent = lab.group(0, 1024);
+    let group = lab.group(parent, 1024);
+    let task = lab.start(group, 0);
+    lab.run(200);
+    lab.m.p.set_next_task(0, 0, lab.now);
+    lab.m.p.dequeue_task(task, DEQUEUE_SLEEP, lab.now);
+    lab.m.p.task_dead(task);
+    let blocked = lab.entity(parent, 0).cfs.avg.load_avg;
+    assert!(blocked > 900, "{blocked}");
+
+    lab.m.p.destroy_task_group(group);
+    lab.m.p.update_blocked_averages(0, lab.now);
+    assert_near("the parent", lab.entity(parent, 0).cfs.avg.load_avg, 0, 1);
+    let entity = lab.entity(group, 0);
+    assert_eq!((entity.weight, entity.on_rq, entity.avg.last_update_time), (0, 0, 0));
+}
+
+#[test]
+fn numbers_of_destroyed_groups_are_given_again_below_smaller_ones_only() {
+    let mut lab = Lab::new(V6_0, SMALL);
+    let [first, second, third] = [(); 3].map(|()| lab.group(0, 1024));
+    lab.m.p.destroy_task_group(first);
+    assert_eq!(lab.group(second, 1024), third + 1, "a child's number is greater");
+    assert_eq!(lab.group(0, 512), first);
+    assert_eq!(lab.m.p.task_group[first as usize].shares, 512);
+    lab.m.p.destroy_task_group(third);
+    assert_eq!(lab.m.p.create_task_group(third, 1024), ROOT_TASK_GROUP, "no such parent");
 }
 
 #[test]

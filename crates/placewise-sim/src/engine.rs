@@ -385,7 +385,7 @@ impl<'a> Engine<'a> {
         let program = self.tasks[task as usize].program;
         let cgroup = self.workload.programs[program as usize].cgroup;
         if cgroup.is_some() {
-            self.policy.join_task_group(task, task_group(cgroup));
+            self.policy.task_change_group(task, task_group(cgroup), self.now);
         }
         self.entities[task as usize].group = self.policy.task[task as usize].task_group;
         if self.affinity.in_use {

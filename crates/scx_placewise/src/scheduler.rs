@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::fmt;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
@@ -10,7 +11,9 @@ use libbpf_rs::{
     Program,
 };
 use placewise_machine::{Machine, MachineError};
-use placewise_policy::{Policy, Profile, RUN_QUEUE_EEVDF, State, topology};
+use placewise_policy::{
+    GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
+};
 
 use crate::figures::Figures;
 use crate::pins::{MAPS, Pins};
@@ -67,6 +70,7 @@ struct Shadow {
     state: State,
     slice_ns: u64,
     hint: u64,
+    longest_wait_ns: u64,
 }
 
 /// The start of `struct sched_ext_ops` of `bpf/kernel.h`.
@@ -167,7 +171,7 @@ impl Scheduler {
             open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(refused)?;
         }
         let mut object = open.load().map_err(refused)?;
-        fill(&object, &machine, policy)?;
+        fill(&object, &machine, policy, options)?;
         let link = operations(&mut object)
             .attach_struct_ops()
             .map_err(|error| SchedulerError::Attach(error.to_string()))?;
@@ -256,24 +260,40 @@ fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
     }
 }
 
-/// Lays the machine out in the arena, every page of which is to be there: the kernel adds none.
-fn fill(object: &Object, machine: &Machine, policy: &Policy) -> Result<(), MachineError> {
+/// Lays the machine out in the arena. Every page that the programs may use is to be there: the
+/// kernel adds none. Of task groups those are the parts of the CPUs that there are.
+fn fill(
+    object: &Object,
+    machine: &Machine,
+    policy: &Policy,
+    options: Options,
+) -> Result<(), MachineError> {
     let (start, size) = arena::mapping(object);
     let (state, _) = topology::boot(machine, &policy.profile)?;
     let slice = slice_ns(&state.profile, machine);
     assert!(size >= size_of::<Shadow>());
     let shadow = start.as_ptr().cast::<Shadow>();
+    let group_rqs = offset_of!(State, group_rq);
     // SAFETY: the arena is mapped, large enough, and nobody else's before the scheduler is attached.
+    // Bytes of the state are bytes, whatever fields they belong to.
     unsafe {
-        (&raw mut (*shadow).state).copy_from_nonoverlapping(&raw const *state, 1);
+        start.as_ptr().copy_from_nonoverlapping((&raw const *state).cast(), group_rqs);
+        for group in 0..NR_TASK_GROUPS as usize {
+            let row = group_rqs + group * size_of::<[GroupRq; NR_CPUS as usize]>();
+            let used = state.root.nr_cpu_ids as usize * size_of::<GroupRq>();
+            arena::populate(start, row..row + used);
+        }
+        arena::populate(start, size_of::<State>()..size);
         (&raw mut (*shadow).slice_ns).write(slice);
         (&raw mut (*shadow).hint).write(policy.hint.mask().into());
-        for page in (size_of::<Shadow>()..size).step_by(arena::PAGE_SIZE) {
-            start.as_ptr().add(page).write_volatile(0);
-        }
-        start.as_ptr().add(size - 1).write_volatile(0);
+        (&raw mut (*shadow).longest_wait_ns).write(longest_wait_ns(options));
     }
     Ok(())
+}
+
+/// Far from when the kernel's watchdog would take it for lost.
+fn longest_wait_ns(options: Options) -> u64 {
+    u64::from(options.timeout_ms.unwrap_or(30_000)) * 1_000_000 / 4
 }
 
 /// The time between two tasks' turns: EEVDF's base slice, or CFS's minimum granularity.

@@ -27,6 +27,7 @@ typedef u32 __wsum;
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_TASK_STORAGE 29
 #define BPF_MAP_TYPE_ARENA 33
@@ -56,6 +57,23 @@ struct sched_ext_entity {
 	u64 slice;
 } kernel_struct;
 
+struct kernfs_node {
+	u64 id;
+} kernel_struct;
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} kernel_struct;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	s32 level; /* 0 = the root */
+	struct kernfs_node *kn;
+} kernel_struct;
+
 struct task_struct {
 	s32 pid;
 	u32 flags;
@@ -68,6 +86,11 @@ struct task_struct {
 
 struct scx_init_task_args {
 	bool fork;
+	struct cgroup *cgroup;
+} kernel_struct;
+
+struct scx_cgroup_init_args {
+	u32 weight;
 } kernel_struct;
 
 struct scx_exit_task_args;
@@ -114,6 +137,12 @@ struct sched_ext_ops {
 			 struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p,
 			  struct scx_exit_task_args *args);
+	s32 (*cgroup_init)(struct cgroup *cgrp,
+			   struct scx_cgroup_init_args *args);
+	void (*cgroup_exit)(struct cgroup *cgrp);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from,
+			    struct cgroup *to);
+	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	char name[128];

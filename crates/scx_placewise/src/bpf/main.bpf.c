@@ -3,6 +3,7 @@
  * main.bpf.c: the operations of the sched_ext scheduler.
  *
  *   shadow.h   the policy's state, and who may write what of it
+ *   cgroup.h   which task group stands for a cgroup; what its tasks weigh
  *   task.h     which task of the kernel has which shadow; hints
  *   track.h    what happens to a task happens to its shadow
  *   select.h   which CPU a wakeup or a fork is for
@@ -93,6 +94,7 @@ void OPERATION(tick, struct task_struct *p)
 	u64 now = bpf_ktime_get_ns();
 
 	tick(cpu, now);
+	reap_task_group();
 	if (balance_is_due(st, cpu, now))
 		set_slice(p, 0);
 }
@@ -177,7 +179,7 @@ void OPERATION(dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
 s32 SLEEPABLE_OPERATION(init_task, struct task_struct *p,
 			struct scx_init_task_args *args)
 {
-	return make_shadow(the_state(), p, args->fork);
+	return make_shadow(the_state(), p, args);
 }
 
 void OPERATION(exit_task, struct task_struct *p,
@@ -188,6 +190,32 @@ void OPERATION(exit_task, struct task_struct *p,
 	(void)args;
 	if (task != NO_TASK)
 		drop_shadow(task);
+}
+
+s32 SLEEPABLE_OPERATION(cgroup_init, struct cgroup *cgrp,
+			struct scx_cgroup_init_args *args)
+{
+	return make_task_group(the_state(), cgrp, args->weight);
+}
+
+void OPERATION(cgroup_exit, struct cgroup *cgrp)
+{
+	drop_task_group(cgrp);
+}
+
+void OPERATION(cgroup_move, struct task_struct *p, struct cgroup *from,
+	       struct cgroup *to)
+{
+	u32 task = shadow_of(p);
+
+	(void)from;
+	if (task != NO_TASK)
+		move_to_cgroup(task, to, bpf_ktime_get_ns());
+}
+
+void OPERATION(cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	set_group_weight(the_state(), cgrp, weight);
 }
 
 s32 SLEEPABLE_OPERATION(init)
@@ -229,6 +257,10 @@ struct sched_ext_ops placewise = {
 	.dump_cpu = (void *)placewise_dump_cpu,
 	.init_task = (void *)placewise_init_task,
 	.exit_task = (void *)placewise_exit_task,
+	.cgroup_init = (void *)placewise_cgroup_init,
+	.cgroup_exit = (void *)placewise_cgroup_exit,
+	.cgroup_move = (void *)placewise_cgroup_move,
+	.cgroup_set_weight = (void *)placewise_cgroup_set_weight,
 	.init = (void *)placewise_init,
 	.exit = (void *)placewise_exit,
 	.name = "placewise",

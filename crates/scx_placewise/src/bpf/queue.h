@@ -28,7 +28,7 @@ static inline u64 current_vtime(struct state __arena *st, u32 cpu, u64 now)
 	const struct task __arena *p = task_of(st, curr);
 	u64 ran = sub_positive(now, p->exec_start);
 
-	return entity_of(curr)->vtime + ran * NICE_0_LOAD / max(p->weight, 2u);
+	return entity_of(curr)->vtime + weighted(st, curr, ran);
 }
 
 static inline bool runs_one_of_ours(struct state __arena *st, u32 cpu)
@@ -46,17 +46,31 @@ static inline bool preempts_current(struct state __arena *st, u32 task, u32 cpu,
 			    current_vtime(st, cpu, now));
 }
 
+/* How far the queue of @cpu comes while a task waits as long as one may. */
+static inline u64 longest_lag(struct state __arena *st, u32 cpu)
+{
+	u64 all = max(cpu_rq(st, cpu)->cfs.load_weight, (u64)NICE_0_LOAD);
+
+	return shadow()->longest_wait_ns * NICE_0_LOAD / all;
+}
+
 /*
- * Sleeping earns credit, but no more than a slice; and who ran too long owes
- * what two slices weigh, so that no light task waits for ever (as in EEVDF).
+ * Sleeping earns credit, but no more than a slice, and who owes more than two
+ * slices when it falls asleep has slept it off (as in EEVDF). A light task in a
+ * light cgroup that never sleeps would have to wait until the watchdog steps in:
+ * there is a limit to that too.
  */
-static inline void limit_lag(struct state __arena *st, u32 task, u32 cpu)
+static inline void limit_lag(struct state __arena *st, u32 task, u32 cpu,
+			     bool wakeup)
 {
 	u64 vtime = queue_of(cpu)->vtime;
-	u32 weight = max(task_of(st, task)->weight, 2u);
+	u64 owed = longest_lag(st, cpu);
 	u64 earliest = vtime - slice_ns();
-	u64 latest = vtime + 2 * slice_ns() * NICE_0_LOAD / weight;
+	u64 latest;
 
+	if (wakeup)
+		owed = min(owed, weighted(st, task, 2 * slice_ns()));
+	latest = vtime + owed;
 	if (vtime_before(entity_of(task)->vtime, earliest))
 		entity_of(task)->vtime = earliest;
 	else if (vtime_before(latest, entity_of(task)->vtime))
@@ -87,7 +101,7 @@ static inline void queue_task(struct state __arena *st, struct task_struct *p,
 	u32 cpu = push == NO_CPU ? scx_bpf_task_cpu(p) : push;
 
 	follow_task(task, ANY_CPU, cpu, now);
-	limit_lag(st, task, cpu);
+	limit_lag(st, task, cpu, enq_flags & SCX_ENQ_WAKEUP);
 	if (cpu_rq(st, cpu)->nr_running <= 1 && push == NO_CPU) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
 		return;

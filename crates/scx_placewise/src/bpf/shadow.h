@@ -56,15 +56,21 @@ struct entity {
 	u16 pending; /* CPU + 1 it is on its way to over the wake list; 0 */
 };
 
-/* The first three are filled in by the loader (scheduler.rs). */
+#define GROUP_WORDS (NR_TASK_GROUPS / 64)
+
+/* The first four are filled in by the loader (scheduler.rs). */
 struct shadow {
 	struct state state;
 	u64 slice_ns; /* how long a task runs before another one's turn */
 	u64 hint;     /* of tasks that have none of their own */
+	u64 longest_wait_ns; /* before a task has its turn, whatever it weighs */
 	struct scratch scratch[NR_CPUS];
 	struct queue queue[NR_CPUS];
 	struct entity entity[NR_TASKS];
 	u64 slots[NR_TASKS / 64]; /* the tasks that are in use */
+	u32 users
+		[NR_TASK_GROUPS]; /* of a task group: its cgroup and its tasks */
+	u64 unused[GROUP_WORDS];  /* task groups whose last user has gone */
 };
 
 #define PAGE_SIZE 4096

@@ -12,7 +12,7 @@
 #ifndef SCX_PLACEWISE_TASK_H
 #define SCX_PLACEWISE_TASK_H
 
-#include "shadow.h"
+#include "cgroup.h"
 
 /*
  * Both maps of storage outlive a scheduler that is loaded anew after hotplug.
@@ -130,14 +130,6 @@ static inline void set_allowed(struct state __arena *st, u32 task,
 		p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
 }
 
-/* sched_ext counts 100 at nice 0. */
-static inline u32 load_weight(u32 scx_weight)
-{
-	u32 weight = scx_weight * NICE_0_LOAD / 100;
-
-	return max(weight, 2u);
-}
-
 static inline void clear_task(struct task __arena *p)
 {
 	u64 __arena *word = (u64 __arena *)p;
@@ -191,7 +183,7 @@ static inline void inherit(struct state __arena *st, u32 task,
 }
 
 static inline s32 make_shadow(struct state __arena *st, struct task_struct *p,
-			      bool fork)
+			      const struct scx_init_task_args *args)
 {
 	u32 task = allocate_task();
 	u32 *kept = bpf_task_storage_get(&tasks, p, &task,
@@ -206,8 +198,10 @@ static inline s32 make_shadow(struct state __arena *st, struct task_struct *p,
 	if (task == NO_TASK)
 		return 0;
 	start_task(st, task, p);
-	if (fork)
+	if (args->fork)
 		inherit(st, task, p);
+	task_of(st, task)->task_group = group_of_cgroup(args->cgroup);
+	get_task_group(task_of(st, task)->task_group);
 	return 0;
 }
 

@@ -152,6 +152,14 @@ verified_once int task_runnable(u32 task, u32 cpu, bool wakeup, u64 now)
 	return 0;
 }
 
+/* The time @ran, on the scale of a queue: at nice 0, in no cgroup, as long as it was. */
+static inline u64 weighted(struct state __arena *st, u32 task, u64 ran)
+{
+	u64 weight = hierarchical_weight(st, task_of(st, task));
+
+	return ran * NICE_0_LOAD * WEIGHT_SCALE / weight;
+}
+
 /* No task of @cpu has run less than until @vtime. */
 static inline void advance_queue(u32 cpu, u64 vtime)
 {
@@ -166,11 +174,10 @@ static inline void account_current(struct state __arena *st, u32 cpu, u64 now)
 {
 	u32 curr = cpu_rq(st, cpu)->curr;
 	u64 ran = update_curr(st, cpu, now);
-	u32 weight = task_of(st, curr)->weight;
 
-	if (!ran || !weight)
+	if (!ran)
 		return;
-	entity_of(curr)->vtime += ran * NICE_0_LOAD / weight;
+	entity_of(curr)->vtime += weighted(st, curr, ran);
 	if (cpu_rq(st, cpu)->nr_running == 1)
 		advance_queue(cpu, entity_of(curr)->vtime);
 }
@@ -283,6 +290,27 @@ verified_once int set_task_weight(u32 task, u32 weight)
 	return 0;
 }
 
+verified_once int shadow_change_group(u32 task, u32 group, u64 now)
+{
+	task_change_group(the_state(), task, group, now);
+	return 0;
+}
+
+/* The kernel has taken the task off its queue for the time that it changes cgroups. */
+static inline void move_to_cgroup(u32 task, const struct cgroup *cgroup,
+				  u64 now)
+{
+	struct state __arena *st = the_state();
+	u32 group = group_of_cgroup(cgroup);
+	u32 cpu = task_rq_lock(st, task);
+	u32 left = task_of(st, task)->task_group;
+
+	get_task_group(group);
+	shadow_change_group(task, group, now);
+	rq_unlock(st, cpu);
+	put_task_group(left);
+}
+
 /* The task has ended, or the scheduler leaves: nothing of it stays behind. */
 verified_once int drop_shadow(u32 task)
 {
@@ -293,6 +321,7 @@ verified_once int drop_shadow(u32 task)
 	if (p->on_rq)
 		shadow_dequeue(task, DEQUEUE_SLEEP, bpf_ktime_get_ns());
 	task_dead(st, task);
+	put_task_group(p->task_group);
 	if (cpu_rq(st, cpu)->curr == task)
 		cpu_rq(st, cpu)->curr = foreign_task(cpu);
 	rq_unlock(st, cpu);

@@ -264,6 +264,22 @@ fn queues_change_alike() {
     });
 }
 
+/// The group with the greatest number has none below it; its tasks go to its parent.
+fn destroy_last_group(drawn: &mut Drawn, now: u64) {
+    let group = drawn.m.p.root.nr_task_groups;
+    let parent = drawn.m.p.task_group[group as usize].parent;
+    for &task in &drawn.tasks {
+        if drawn.m.p.task[task as usize].task_group != group {
+            continue;
+        }
+        if drawn.m.p.task[task as usize].on_rq != 0 {
+            drawn.m.p.dequeue_task(task, DEQUEUE_SLEEP, now);
+        }
+        drawn.m.p.task_change_group(task, parent, now);
+    }
+    drawn.m.p.destroy_task_group(group);
+}
+
 #[test]
 fn task_groups_count_alike() {
     let mut shared = 0;
@@ -283,16 +299,23 @@ fn task_groups_count_alike() {
             let parent = generator.rng.random_range(0..NR_TASK_GROUPS);
             p.create_task_group(parent, 1024);
         }
+        let group = generator.rng.random_range(0..=p.root.nr_task_groups);
+        p.set_task_group_shares(group, generator.pick(&[2, 1024, 10_240]));
         if p.task[task as usize].on_rq == 0 {
             let group = generator.rng.random_range(0..=drawn.m.p.root.nr_task_groups);
-            drawn.m.p.task[task as usize].avg.last_update_time = 0;
-            drawn.m.p.join_task_group(task, group);
+            if generator.chance(2) {
+                drawn.m.p.task[task as usize].avg.last_update_time = 0;
+            }
+            drawn.m.p.task_change_group(task, group, now);
             drawn.m.p.place_new_task(task, cpu);
             drawn.m.p.enqueue_task(task, 0, now);
         } else if generator.chance(2) {
             drawn.m.p.dequeue_task(task, DEQUEUE_MIGRATE, now + 2_000_000);
         }
         drawn.m.p.unthrottle_cfs_rq(throttled, cpu, now + 5_000_000);
+        if generator.chance(4) {
+            destroy_last_group(drawn, now + 6_000_000);
+        }
     });
     assert!(shared > 300, "only {shared} tasks share a task group's load");
 }

@@ -176,7 +176,9 @@ twins! {
     fn nohz_balance_exit_idle(cpu: u32);
     fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
     fn create_task_group(parent: u32, shares: u32) -> u32;
-    fn join_task_group(task: u32, group: u32);
+    fn destroy_task_group(group: u32);
+    fn set_task_group_shares(group: u32, shares: u32);
+    fn task_change_group(task: u32, group: u32, now: u64);
     fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
     fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
     fn task_h_load(task: u32) -> u64;
