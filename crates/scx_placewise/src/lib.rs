@@ -5,6 +5,7 @@
 //! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
 //! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
 
+pub mod exit;
 pub mod figures;
 pub mod hint;
 pub mod pins;

@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use placewise_policy::{Policy, kernel_for_release};
+use scx_placewise::exit::Exit;
 use scx_placewise::figures::Figures;
 use scx_placewise::hint::{HintServer, follow_hint};
 use scx_placewise::pins::Pins;
 use scx_placewise::report::{self, Latest, MetricsAddress, serve_metrics, serve_scx_stats};
-use scx_placewise::scheduler::{self, Exit, Options, Scheduler, SchedulerError};
+use scx_placewise::scheduler::{self, Options, Scheduler, SchedulerError};
 use scx_stats::prelude::StatsServer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 

@@ -1,28 +1,24 @@
 //! The sched_ext scheduler in the running kernel: loading, watching, unloading.
 
-use std::ffi::CStr;
-use std::fmt;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    AsRawLibbpf, Link, MapCore, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
-    Program,
+    Link, MapCore, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel, Program,
 };
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::{
     GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
 };
 
+use crate::exit::Exit;
 use crate::figures::Figures;
 use crate::pins::{MAPS, Pins};
 use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
 
 /// Only tasks of the class SCHED_EXT.
 const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
-/// The exit code's bits: what the loader is to do.
-const SCX_ECODE_ACT_RESTART: i64 = 1 << 48;
 
 const SYSFS: &str = "/sys/kernel/sched_ext";
 
@@ -54,16 +50,6 @@ pub enum SchedulerError {
     Attach(String),
 }
 
-/// Mirrors the start of `struct exit_record` of `bpf/exit.h`.
-#[repr(C)]
-struct ExitRecord {
-    code: i64,
-    kind: i32,
-    reason: [u8; 128],
-    message: [u8; 1024],
-    dump: [u8; 32768],
-}
-
 /// Mirrors the start of `struct shadow` of `bpf/shadow.h`.
 #[repr(C)]
 struct Shadow {
@@ -79,48 +65,6 @@ struct Operations {
     flags: u64,
     hotplug_seq: u64,
     timeout_ms: u32,
-}
-
-/// Why the kernel unloaded the scheduler.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exit {
-    kind: i32,
-    code: i64,
-    reason: String,
-    message: String,
-    /// What the kernel knew of CPUs and tasks when an error ended it.
-    pub dump: String,
-}
-
-impl Exit {
-    /// A change of the machine (a CPU went on- or offline) wants it to be loaded anew.
-    pub fn wants_restart(&self) -> bool {
-        self.code & SCX_ECODE_ACT_RESTART != 0
-    }
-
-    /// Was it ended because something went wrong?
-    pub fn is_error(&self) -> bool {
-        self.kind >= 1024
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reason = match self.kind {
-            64 => "unloaded",
-            65 => "it unloaded itself",
-            66 => "the kernel unloaded it",
-            67 => "unloaded by SysRq-S",
-            1024 => "the kernel found an error in it",
-            1025 => "it found an error in itself",
-            1026 => "a runnable task waited too long: the kernel's watchdog unloaded it",
-            _ => &self.reason,
-        };
-        match self.message.is_empty() {
-            true => f.write_str(reason),
-            false => write!(f, "{reason} ({})", self.message),
-        }
-    }
 }
 
 /// The scheduler, loaded; dropping it gives the tasks back to the kernel's own.
@@ -199,36 +143,7 @@ impl Scheduler {
 
     /// Why the kernel has unloaded it, if it has.
     pub fn exited(&self) -> Option<Exit> {
-        let record = self.exit_record();
-        let text = |bytes: &[u8]| {
-            let text = CStr::from_bytes_until_nul(bytes).unwrap_or_default();
-            text.to_string_lossy().into_owned()
-        };
-        // SAFETY: the kernel writes `kind` last, and the mapping lives as long as the object.
-        let kind = unsafe { (&raw const (*record).kind).read_volatile() };
-        if kind == 0 {
-            return None;
-        }
-        // SAFETY: nothing writes the record any more.
-        let record = unsafe { &*record };
-        Some(Exit {
-            kind,
-            code: record.code,
-            reason: text(&record.reason),
-            message: text(&record.message),
-            dump: text(&record.dump),
-        })
-    }
-
-    fn exit_record(&self) -> *const ExitRecord {
-        let named = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".data.exit");
-        let map = self.object.maps().find(|map| named(map.name()));
-        let map = map.expect("the object has an exit record").as_libbpf_object();
-        let mut size = 0;
-        // SAFETY: the map belongs to a loaded object.
-        let start = unsafe { libbpf_sys::bpf_map__initial_value(map.as_ptr(), &raw mut size) };
-        assert!(size as usize >= size_of::<ExitRecord>());
-        start.cast()
+        Exit::read(&self.object)
     }
 }
 

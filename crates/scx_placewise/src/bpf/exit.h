@@ -8,7 +8,7 @@
 
 #include "shadow.h"
 
-/* Mirrored in scheduler.rs. */
+/* Mirrored in exit.rs. */
 struct exit_record {
 	s64 code;
 	s32 kind; /* enum scx_exit_kind; 0 = still loaded */
