@@ -5,33 +5,21 @@
 //! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
 //! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
 
+mod arena;
 pub mod exit;
 pub mod figures;
 pub mod hint;
+mod object;
 pub mod pins;
 pub mod report;
-
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
-use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
-
-use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, Program};
-use placewise_policy::State;
-
-mod arena;
 pub mod scheduler;
 
-/// Why the policy is not in the kernel.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Something is missing here that BPF needs.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The verifier does not accept a program: a defect of the policy.
-    #[error("the kernel refused the policy:\n{0}")]
-    Refused(String),
-}
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+use libbpf_rs::{Object, Program};
+pub use object::LoadError;
+use placewise_policy::State;
 
 /// A walk over the levels or CPUs to balance, as words; no kind of walk has more.
 pub type Walk = [u64; 5];
@@ -75,53 +63,12 @@ pub struct KernelPolicy {
 // SAFETY: nothing in it belongs to the thread that loaded it.
 unsafe impl Send for KernelPolicy {}
 
-#[cfg(bpf_object)]
-fn object() -> Result<&'static [u8], LoadError> {
-    Ok(include_bytes!(concat!(env!("OUT_DIR"), "/policy.bpf.o")))
-}
-
-#[cfg(not(bpf_object))]
-fn object() -> Result<&'static [u8], LoadError> {
-    Err(LoadError::Unavailable(env!("BPF_OBJECT_MISSING").to_string()))
-}
-
-/// What libbpf says while it loads; where a program is refused, the verifier's log.
-static MESSAGES: Mutex<String> = Mutex::new(String::new());
-
-fn keep_message(_: PrintLevel, message: String) {
-    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push_str(&message);
-}
-
-/// The last lines of [`MESSAGES`], where a verifier's log gives its reason.
-fn last_messages() -> String {
-    let messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let lines: Vec<&str> = messages.lines().collect();
-    lines[lines.len().saturating_sub(30)..].join("\n")
-}
-
-/// May this process load programs into this kernel at all?
-fn check_kernel() -> Result<(), LoadError> {
-    let unavailable = |reason: String| Err(LoadError::Unavailable(reason));
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return unavailable("the kernel has no BTF (/sys/kernel/btf/vmlinux)".to_string());
-    }
-    match MapType::Arena.is_supported() {
-        Ok(true) => Ok(()),
-        Ok(false) => unavailable("no BPF arenas here: they take root and Linux 6.9".to_string()),
-        Err(error) => unavailable(format!("cannot ask for BPF arenas: {error}")),
-    }
-}
-
 impl KernelPolicy {
     /// Loads every program; the state starts as all zeros.
     pub fn load() -> Result<Self, LoadError> {
-        let object = object()?;
-        check_kernel()?;
-        libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
-        let object = ObjectBuilder::default()
-            .open_memory(object)
-            .and_then(|object| object.load())
-            .map_err(|error| LoadError::Refused(format!("{}\n{error}", last_messages())))?;
+        let built = object::built()?;
+        object::check_kernel()?;
+        let object = object::load(object::open(built.policy)?)?;
         Ok(KernelPolicy {
             programs: programs(&object),
             memory: arena::mapping(&object).0.cast(),
@@ -161,7 +108,7 @@ impl KernelPolicy {
             ctx_size_in: size_of::<Call>() as u32,
             ..Default::default()
         };
-        let fd = self.program(entry_point);
+        let fd = self.program(entry_point).as_raw_fd();
         // SAFETY: the context is a live Call, which is what every program takes.
         let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(fd, &raw mut options) };
         assert_eq!(status, 0, "BPF_PROG_RUN of {entry_point}");
@@ -171,30 +118,14 @@ impl KernelPolicy {
 
     /// How many instructions the verifier followed in an entry point.
     pub fn verified_instructions(&self, entry_point: &str) -> u32 {
-        self.information(entry_point).verified_insns
+        object::verified_instructions(self.program(entry_point))
     }
 
-    fn information(&self, entry_point: &str) -> libbpf_sys::bpf_prog_info {
-        information(self.program(entry_point))
-    }
-
-    fn program(&self, entry_point: &str) -> i32 {
+    fn program(&self, entry_point: &str) -> BorrowedFd<'_> {
         let named = |(name, _): &&(String, OwnedFd)| name == entry_point;
         let (_, fd) = self.programs.iter().find(named).expect("an entry point of the policy");
-        fd.as_raw_fd()
+        fd.as_fd()
     }
-}
-
-/// What the kernel says of a loaded program.
-fn information(program: i32) -> libbpf_sys::bpf_prog_info {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: the kernel writes at most `length` bytes of `info`, which asks for no arrays.
-    let status = unsafe {
-        libbpf_sys::bpf_obj_get_info_by_fd(program, (&raw mut info).cast(), &raw mut length)
-    };
-    assert_eq!(status, 0, "information about a loaded program");
-    info
 }
 
 /// The programs by entry point, with file descriptors of their own.

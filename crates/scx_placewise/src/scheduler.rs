@@ -1,12 +1,9 @@
 //! The sched_ext scheduler in the running kernel: loading, watching, unloading.
 
 use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::{
-    Link, MapCore, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel, Program,
-};
+use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
 use placewise_machine::{Machine, MachineError};
 use placewise_policy::{
     GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
@@ -15,7 +12,7 @@ use placewise_policy::{
 use crate::exit::Exit;
 use crate::figures::Figures;
 use crate::pins::{MAPS, Pins};
-use crate::{LoadError, arena, check_kernel, information, keep_message, last_messages};
+use crate::{LoadError, arena, object};
 
 /// Only tasks of the class SCHED_EXT.
 const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
@@ -73,16 +70,6 @@ pub struct Scheduler {
     object: Object,
 }
 
-#[cfg(bpf_object)]
-fn object() -> Result<&'static [u8], LoadError> {
-    Ok(include_bytes!(concat!(env!("OUT_DIR"), "/main.bpf.o")))
-}
-
-#[cfg(not(bpf_object))]
-fn object() -> Result<&'static [u8], LoadError> {
-    Err(LoadError::Unavailable(env!("BPF_OBJECT_MISSING").to_string()))
-}
-
 /// May a scheduler be loaded here, by us, now?
 pub fn check() -> Result<(), SchedulerError> {
     if !rustix::process::geteuid().is_root() {
@@ -92,7 +79,7 @@ pub fn check() -> Result<(), SchedulerError> {
     if state != "disabled" {
         return Err(SchedulerError::Occupied(sysfs("root/ops").unwrap_or(state)));
     }
-    Ok(check_kernel()?)
+    Ok(object::check_kernel()?)
 }
 
 fn sysfs(file: &str) -> Option<String> {
@@ -108,13 +95,12 @@ impl Scheduler {
         let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let machine = placewise_machine::load("host")?;
 
-        libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
-        let mut open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
+        let mut open = object::open(object::built()?.scheduler)?;
         configure(&mut open, options, hotplug_seq);
         for map in MAPS {
-            open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(refused)?;
+            open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(object::refused)?;
         }
-        let mut object = open.load().map_err(refused)?;
+        let mut object = object::load(open)?;
         fill(&object, &machine, policy, options)?;
         let link = operations(&mut object)
             .attach_struct_ops()
@@ -126,12 +112,10 @@ impl Scheduler {
     /// it followed.
     pub fn verify() -> Result<Vec<(String, u32)>, SchedulerError> {
         check()?;
-        libbpf_rs::set_print(Some((PrintLevel::Info, keep_message)));
-        let open = ObjectBuilder::default().open_memory(object()?).map_err(refused)?;
-        let object = open.load().map_err(refused)?;
+        let object = object::load(object::open(object::built()?.scheduler)?)?;
         let counted = |program: Program<'_>| {
             let name = program.name().to_string_lossy().into_owned();
-            (name, information(program.as_fd().as_raw_fd()).verified_insns)
+            (name, object::verified_instructions(program))
         };
         Ok(object.progs().map(counted).collect())
     }
@@ -145,10 +129,6 @@ impl Scheduler {
     pub fn exited(&self) -> Option<Exit> {
         Exit::read(&self.object)
     }
-}
-
-fn refused(error: libbpf_rs::Error) -> SchedulerError {
-    LoadError::Refused(format!("{}\n{error}", last_messages())).into()
 }
 
 fn operations(object: &mut Object) -> MapMut<'_> {
