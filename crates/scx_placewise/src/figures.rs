@@ -1,10 +1,11 @@
 //! What a loaded scheduler has done so far: how far from where they ran it placed tasks, and what
 //! its balancers moved.
 //!
-//! All are sums since the scheduler was loaded. They are read while CPUs go on counting, so sums of
-//! one moment may differ by what happened during the reading.
+//! All are sums since the scheduler was loaded. They are read when somebody asks, while CPUs go on
+//! counting, so sums of one moment may differ by what happened during the reading.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, MapFlags, Object};
 use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, State};
@@ -70,9 +71,27 @@ pub struct Balanced {
     pub pushed: u64,
 }
 
+type Read = Box<dyn Fn() -> Figures + Send>;
+
+/// Where whoever asks gets the figures from: the scheduler that was loaded last.
+#[derive(Clone, Default)]
+pub struct Source(Arc<Mutex<Option<Read>>>);
+
+impl Source {
+    pub fn follow(&self, read: impl Fn() -> Figures + Send + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(read));
+    }
+
+    /// None at all before there is a scheduler.
+    pub fn read(&self) -> Figures {
+        let read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        read.as_ref().map(|read| read()).unwrap_or_default()
+    }
+}
+
 impl Figures {
     /// Of the scheduler with this object, since it was loaded.
-    pub fn read(object: &Object) -> Self {
+    pub(crate) fn read(object: &Object) -> Self {
         let mut figures = Self::default();
         let counts = object.maps().find(|map| map.name() == "counts").expect("the map of counts");
         let values = counts.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
@@ -183,5 +202,22 @@ impl Balanced {
         ] {
             *figure = figure.saturating_sub(before);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_counts_what_was_added() {
+        let wakeups =
+            |llc| ("wakeup".to_string(), Placed { llc, same_cpu: 6, ..Placed::default() });
+        let moved = |busy| (1, Balanced { busy, ..Balanced::default() });
+        let figures =
+            |llc, busy| Figures { placed: [wakeups(llc)].into(), balanced: [moved(busy)].into() };
+        let since = figures(10, 4).since(&figures(3, 4));
+        assert_eq!(since.placed["wakeup"], Placed { llc: 7, ..Placed::default() });
+        assert_eq!(since.balanced[&1], Balanced::default());
     }
 }

@@ -13,6 +13,7 @@ mod object;
 pub mod pins;
 pub mod report;
 pub mod scheduler;
+mod socket;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;

@@ -15,16 +15,19 @@ use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use placewise_policy::{Policy, kernel_for_release};
 use scx_placewise::exit::Exit;
-use scx_placewise::figures::Figures;
+use scx_placewise::figures::{Figures, Source};
 use scx_placewise::hint::{HintServer, follow_hint};
 use scx_placewise::pins::Pins;
-use scx_placewise::report::{self, Latest, MetricsAddress, serve_metrics, serve_scx_stats};
+use scx_placewise::report::{self, MetricsAddress, MetricsServer, serve_scx_stats};
 use scx_placewise::scheduler::{self, Options, Scheduler, SchedulerError};
 use scx_stats::prelude::StatsServer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const EXIT_BAD_INPUT: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
+
+/// Where clients of scx_stats look.
+const SCX_STATS: &str = "/var/run/scx/root/stats";
 
 /// How often the kernel is asked whether the scheduler still runs.
 const WATCH: Duration = Duration::from_millis(100);
@@ -145,8 +148,9 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
             Some(running) => running,
             none => none.insert(Services::start(cli, &pins)?),
         };
+        services.figures.follow(scheduler.figures());
         println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
-        match watch(cli, &scheduler, &services.latest, &stop)? {
+        match watch(cli, &scheduler, &services.figures, &stop)? {
             Some(exit) if exit.wants_restart() => println!("{exit}: loading it anew"),
             Some(exit) => {
                 print!("{}", exit.dump);
@@ -173,25 +177,25 @@ fn load_anew(policy: &Policy, options: Options, pins: &Pins) -> anyhow::Result<S
 
 /// Who asks from outside: they stay while the scheduler is loaded anew.
 struct Services {
-    latest: Latest,
+    figures: Source,
+    _metrics: Option<MetricsServer>,
     _hints: HintServer,
     _scx_stats: StatsServer<(), ()>,
 }
 
 impl Services {
     fn start(cli: &Cli, pins: &Pins) -> anyhow::Result<Self> {
-        let latest = Latest::default();
-        if let Some(address) = &cli.metrics {
-            serve_metrics(address, &latest)?;
-        }
-        let _scx_stats = serve_scx_stats(&latest)?;
+        let figures = Source::default();
+        let metrics = |address| MetricsServer::start(address, &figures);
+        let _metrics = cli.metrics.as_ref().map(metrics).transpose()?;
+        let _scx_stats = serve_scx_stats(SCX_STATS.as_ref(), &figures)?;
         // Where only hinted tasks are ours, a hint is also what makes them so.
         let only_hinted = cli.only_hinted;
         let _hints =
             HintServer::start(&cli.hint_socket, pins.map("hints")?.into(), move |tid, hint| {
                 if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
             })?;
-        Ok(Self { latest, _hints, _scx_stats })
+        Ok(Self { figures, _metrics, _hints, _scx_stats })
     }
 }
 
@@ -199,20 +203,21 @@ impl Services {
 fn watch(
     cli: &Cli,
     scheduler: &Scheduler,
-    latest: &Latest,
+    figures: &Source,
     stop: &AtomicBool,
 ) -> anyhow::Result<Option<Exit>> {
-    let mut shown = (Instant::now(), scheduler.figures());
+    let mut shown = cli.stats.map(|interval| (interval, Instant::now(), figures.read()));
     while !stop.load(Ordering::Relaxed) {
         if let Some(exit) = scheduler.exited() {
             return Ok(Some(exit));
         }
-        let figures = scheduler.figures();
-        if cli.stats.is_some_and(|interval| shown.0.elapsed() >= interval) {
-            show(cli.format, &figures.since(&shown.1))?;
-            shown = (Instant::now(), figures.clone());
+        if let Some((interval, last, before)) = &mut shown
+            && last.elapsed() >= *interval
+        {
+            let now = figures.read();
+            show(cli.format, &now.since(before))?;
+            (*last, *before) = (Instant::now(), now);
         }
-        latest.set(figures);
         std::thread::sleep(WATCH);
     }
     Ok(None)

@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 use std::path::Path;
+use std::sync::Arc;
 
 use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
 use placewise_machine::{Machine, MachineError};
@@ -67,7 +68,7 @@ struct Operations {
 /// The scheduler, loaded; dropping it gives the tasks back to the kernel's own.
 pub struct Scheduler {
     _link: Link,
-    object: Object,
+    object: Arc<Object>,
 }
 
 /// May a scheduler be loaded here, by us, now?
@@ -105,7 +106,7 @@ impl Scheduler {
         let link = operations(&mut object)
             .attach_struct_ops()
             .map_err(|error| SchedulerError::Attach(error.to_string()))?;
-        Ok(Scheduler { _link: link, object })
+        Ok(Scheduler { _link: link, object: Arc::new(object) })
     }
 
     /// Has the kernel verify the programs, and schedules nothing: how many instructions of each
@@ -120,9 +121,10 @@ impl Scheduler {
         Ok(object.progs().map(counted).collect())
     }
 
-    /// What it has done since it was loaded.
-    pub fn figures(&self) -> Figures {
-        Figures::read(&self.object)
+    /// Reads what it has done since it was loaded; none once it is unloaded.
+    pub fn figures(&self) -> impl Fn() -> Figures + Send + use<> {
+        let object = Arc::downgrade(&self.object);
+        move || object.upgrade().map(|object| Figures::read(&object)).unwrap_or_default()
     }
 
     /// Why the kernel has unloaded it, if it has.

@@ -26,6 +26,7 @@ use rustix::net::{
 
 use super::map::HintMap;
 use super::permission::Caller;
+use crate::socket::remove_left_socket;
 
 const CONNECTIONS_PER_USER: u32 = 16;
 const SILENCE: Duration = Duration::from_secs(10);
@@ -86,10 +87,7 @@ fn listen_at(path: &Path) -> Result<OwnedFd, ServerError> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_left_socket(path)?;
         let socket = new_socket()?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
