@@ -73,8 +73,8 @@ impl DomainFlags {
     const GROUP_INDEPENDENT: DomainFlags = DomainFlags::WAKE_AFFINE;
 }
 
-/// A topology level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A topology level; lower ones are less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Smt,
     Cls,

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, MapFlags, Object};
-use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, State};
+use placewise_machine::Level;
+use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, DomainStats, State};
 use scx_stats_derive::Stats;
 use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes;
@@ -31,7 +32,7 @@ struct Counts {
 pub struct Figures {
     #[stat(desc = "placements of wakeups and forks")]
     pub placed: BTreeMap<String, Placed>,
-    #[stat(desc = "tasks moved by balancing, by sched-domain level, lowest first")]
+    #[stat(desc = "tasks moved by balancing, by the machine's sched-domain levels, lowest first")]
     pub balanced: BTreeMap<usize, Balanced>,
 }
 
@@ -61,6 +62,8 @@ pub struct Placed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
 #[stat(desc = "tasks moved by balancing", _om_prefix = "b_", _om_label = "level")]
 pub struct Balanced {
+    #[stat(desc = "name of the sched domains at this level")]
+    pub domain: String,
     #[stat(desc = "pulled by CPUs about to idle")]
     pub newly_idle: u64,
     #[stat(desc = "pulled by idle CPUs")]
@@ -90,8 +93,9 @@ impl Source {
 }
 
 impl Figures {
-    /// Of the scheduler with this object, since it was loaded.
-    pub(crate) fn read(object: &Object) -> Self {
+    /// Of the scheduler with this object, since it was loaded. `levels` are those of the state's
+    /// spans.
+    pub(crate) fn read(object: &Object, levels: &[Level]) -> Self {
         let mut figures = Self::default();
         let counts = object.maps().find(|map| map.name() == "counts").expect("the map of counts");
         let values = counts.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
@@ -100,7 +104,8 @@ impl Figures {
                 figures.add_placed(&counts);
             }
         }
-        figures.add_balanced(arena::mapping(object).0.as_ptr().cast());
+        // SAFETY: it begins with the state, and is mapped while the object lives.
+        figures.balanced = unsafe { balanced(arena::mapping(object).0.as_ptr().cast(), levels) };
         figures
     }
 
@@ -118,24 +123,6 @@ impl Figures {
         }
     }
 
-    fn add_balanced(&mut self, state: *const State) {
-        // SAFETY: the state is mapped while the object lives. CPUs count meanwhile, each in words
-        // of its own, so each word is read for itself.
-        unsafe {
-            for cpu in 0..(&raw const (*state).root.nr_cpu_ids).read_volatile() as usize {
-                let levels = (&raw const (*state).cpu[cpu].nr_domains).read_volatile();
-                for level in 0..usize::from(levels) {
-                    let stats = (&raw const (*state).domain[cpu][level].stats).read_volatile();
-                    let sum = self.balanced.entry(level).or_default();
-                    sum.newly_idle += u64::from(stats.lb_gained[CPU_NEWLY_IDLE as usize]);
-                    sum.idle += u64::from(stats.lb_gained[CPU_IDLE as usize]);
-                    sum.busy += u64::from(stats.lb_gained[CPU_NOT_IDLE as usize]);
-                    sum.pushed += u64::from(stats.alb_pushed);
-                }
-            }
-        }
-    }
-
     /// What has been added since `earlier`. A scheduler that was loaded anew begins at nothing.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
@@ -147,6 +134,30 @@ impl Figures {
         }
         difference
     }
+}
+
+/// What was moved at each level that any CPU has. CPUs of one machine can differ in their lowest.
+///
+/// # Safety
+///
+/// The state is mapped, and has the spans of `levels`. CPUs may go on counting: each word is read for
+/// itself.
+unsafe fn balanced(state: *const State, levels: &[Level]) -> BTreeMap<usize, Balanced> {
+    let mut by_level: BTreeMap<Level, Balanced> = BTreeMap::new();
+    // SAFETY: as the caller promises.
+    unsafe {
+        for cpu in 0..(&raw const (*state).root.nr_cpu_ids).read_volatile() as usize {
+            let nr_domains = (&raw const (*state).cpu[cpu].nr_domains).read_volatile();
+            for at in 0..usize::from(nr_domains) {
+                let domain = &raw const (*state).domain[cpu][at];
+                let level = levels[(&raw const (*domain).span).read_volatile() as usize];
+                let stats = (&raw const (*domain).stats).read_volatile();
+                by_level.entry(level).or_default().add(&stats);
+            }
+        }
+    }
+    let named = |(level, moved): (Level, Balanced)| Balanced { domain: level.to_string(), ..moved };
+    by_level.into_iter().map(named).enumerate().collect()
 }
 
 impl Placed {
@@ -192,8 +203,15 @@ impl Balanced {
         ]
     }
 
+    fn add(&mut self, stats: &DomainStats) {
+        self.newly_idle += u64::from(stats.lb_gained[CPU_NEWLY_IDLE as usize]);
+        self.idle += u64::from(stats.lb_gained[CPU_IDLE as usize]);
+        self.busy += u64::from(stats.lb_gained[CPU_NOT_IDLE as usize]);
+        self.pushed += u64::from(stats.alb_pushed);
+    }
+
     fn subtract(&mut self, earlier: &Self) {
-        let Self { newly_idle, idle, busy, pushed } = self;
+        let Self { domain: _, newly_idle, idle, busy, pushed } = self;
         for (figure, before) in [
             (newly_idle, earlier.newly_idle),
             (idle, earlier.idle),
@@ -207,17 +225,41 @@ impl Balanced {
 
 #[cfg(test)]
 mod tests {
+    use placewise_policy::{Policy, topology};
+
     use super::*;
 
     #[test]
     fn a_difference_counts_what_was_added() {
         let wakeups =
             |llc| ("wakeup".to_string(), Placed { llc, same_cpu: 6, ..Placed::default() });
-        let moved = |busy| (1, Balanced { busy, ..Balanced::default() });
+        let moved = |busy| (1, Balanced { domain: "MC".into(), busy, ..Balanced::default() });
         let figures =
             |llc, busy| Figures { placed: [wakeups(llc)].into(), balanced: [moved(busy)].into() };
-        let since = figures(10, 4).since(&figures(3, 4));
+        let since = figures(10, 4).since(&figures(3, 3));
         assert_eq!(since.placed["wakeup"], Placed { llc: 7, ..Placed::default() });
-        assert_eq!(since.balanced[&1], Balanced::default());
+        assert_eq!(since.balanced, [moved(1)].into());
+    }
+
+    #[test]
+    fn levels_of_different_cores_are_told_apart() {
+        // Its P cores have SMT and no clusters, its E cores the other way round.
+        let machine = placewise_machine::load("adl-24").unwrap();
+        let policy = Policy::parse("v6.18", "baseline").unwrap();
+        let (mut state, domains) = topology::boot(&machine, &policy.profile).unwrap();
+        let levels: Vec<Level> = domains.spans.iter().map(|span| span.level).collect();
+        let (p_core, e_core) = (0, 16);
+        state.domain[p_core][0].stats.lb_gained[CPU_IDLE as usize] = 3;
+        state.domain[e_core][0].stats.alb_pushed = 5;
+        state.domain[e_core][1].stats.lb_gained[CPU_NOT_IDLE as usize] = 7;
+        // SAFETY: it is that state.
+        let balanced = unsafe { balanced(&raw const *state, &levels) };
+        let of = |domain: &str| Balanced { domain: domain.into(), ..Balanced::default() };
+        let expected = [
+            (0, Balanced { idle: 3, ..of("SMT") }),
+            (1, Balanced { pushed: 5, ..of("CLS") }),
+            (2, Balanced { busy: 7, ..of("MC") }),
+        ];
+        assert_eq!(balanced, expected.into());
     }
 }

@@ -25,7 +25,8 @@ mod tests {
             ..Placed::default()
         };
         figures.placed.insert("wakeup".into(), wakeups);
-        figures.balanced.insert(1, Balanced { newly_idle: 4, ..Balanced::default() });
+        let moved = Balanced { domain: "MC".into(), newly_idle: 4, ..Balanced::default() };
+        figures.balanced.insert(1, moved);
         figures
     }
 }

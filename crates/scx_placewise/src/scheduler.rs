@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
-use placewise_machine::{Machine, MachineError};
+use placewise_machine::{Level, Machine, MachineError};
 use placewise_policy::{
     GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
 };
@@ -68,7 +68,14 @@ struct Operations {
 /// The scheduler, loaded; dropping it gives the tasks back to the kernel's own.
 pub struct Scheduler {
     _link: Link,
-    object: Arc<Object>,
+    loaded: Arc<Loaded>,
+}
+
+/// What is read of it.
+struct Loaded {
+    object: Object,
+    /// Of each span of the state.
+    levels: Vec<Level>,
 }
 
 /// May a scheduler be loaded here, by us, now?
@@ -102,11 +109,11 @@ impl Scheduler {
             open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(object::refused)?;
         }
         let mut object = object::load(open)?;
-        fill(&object, &machine, policy, options)?;
+        let levels = fill(&object, &machine, policy, options)?;
         let link = operations(&mut object)
             .attach_struct_ops()
             .map_err(|error| SchedulerError::Attach(error.to_string()))?;
-        Ok(Scheduler { _link: link, object: Arc::new(object) })
+        Ok(Scheduler { _link: link, loaded: Arc::new(Loaded { object, levels }) })
     }
 
     /// Has the kernel verify the programs, and schedules nothing: how many instructions of each
@@ -123,13 +130,14 @@ impl Scheduler {
 
     /// Reads what it has done since it was loaded; none once it is unloaded.
     pub fn figures(&self) -> impl Fn() -> Figures + Send + use<> {
-        let object = Arc::downgrade(&self.object);
-        move || object.upgrade().map(|object| Figures::read(&object)).unwrap_or_default()
+        let loaded = Arc::downgrade(&self.loaded);
+        let read = |loaded: Arc<Loaded>| Figures::read(&loaded.object, &loaded.levels);
+        move || loaded.upgrade().map(read).unwrap_or_default()
     }
 
     /// Why the kernel has unloaded it, if it has.
     pub fn exited(&self) -> Option<Exit> {
-        Exit::read(&self.object)
+        Exit::read(&self.loaded.object)
     }
 }
 
@@ -159,14 +167,15 @@ fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
 
 /// Lays the machine out in the arena. Every page that the programs may use is to be there: the
 /// kernel adds none. Of task groups those are the parts of the CPUs that there are.
+/// Returns the levels of the sched domains, span by span.
 fn fill(
     object: &Object,
     machine: &Machine,
     policy: &Policy,
     options: Options,
-) -> Result<(), MachineError> {
+) -> Result<Vec<Level>, MachineError> {
     let (start, size) = arena::mapping(object);
-    let (state, _) = topology::boot(machine, &policy.profile)?;
+    let (state, domains) = topology::boot(machine, &policy.profile)?;
     let slice = slice_ns(&state.profile, machine);
     assert!(size >= size_of::<Shadow>());
     let shadow = start.as_ptr().cast::<Shadow>();
@@ -185,7 +194,7 @@ fn fill(
         (&raw mut (*shadow).hint).write(policy.hint.mask().into());
         (&raw mut (*shadow).longest_wait_ns).write(longest_wait_ns(options));
     }
-    Ok(())
+    Ok(domains.spans.iter().map(|span| span.level).collect())
 }
 
 /// Far from when the kernel's watchdog would take it for lost.

@@ -138,7 +138,8 @@ impl Collector for Figures {
         )?;
         let balanced = self.balanced.iter().flat_map(|(level, moved)| {
             moved.by_cause().map(|(cause, count)| {
-                ([("level", level.to_string()), ("cause", cause.into())], count)
+                let level = ("level", level.to_string());
+                ([level, ("domain", moved.domain.clone()), ("cause", cause.into())], count)
             })
         });
         counters(&mut encoder, "placewise_balanced_tasks", "Tasks that balancing moved", balanced)
@@ -175,7 +176,7 @@ mod tests {
         for line in [
             "placewise_placements_total{kind=\"wakeup\",distance=\"llc\"} 3",
             "placewise_placements_on_idle_total{kind=\"wakeup\"} 9",
-            "placewise_balanced_tasks_total{level=\"1\",cause=\"newly_idle\"} 4",
+            "placewise_balanced_tasks_total{level=\"1\",domain=\"MC\",cause=\"newly_idle\"} 4",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} not in\n{text}");
         }

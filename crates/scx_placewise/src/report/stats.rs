@@ -86,6 +86,7 @@ mod tests {
             let added = &answer["args"]["resp"];
             assert_eq!(added["placed"]["wakeup"]["llc"], 1, "since this client last asked");
             assert_eq!(added["placed"]["wakeup"]["same_cpu"], 0);
+            assert_eq!(added["balanced"]["1"]["domain"], "MC");
             assert_eq!(added["balanced"]["1"]["newly_idle"], 0);
         }
         let _ = std::fs::remove_file(path);

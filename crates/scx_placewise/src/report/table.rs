@@ -28,14 +28,15 @@ pub fn table(figures: &Figures) -> String {
         placed.add_row(row);
     }
     let mut balanced = empty_table();
-    balanced.set_header(["level", "newly idle", "idle", "busy", "pushed"]);
+    balanced.set_header(["level", "domain", "newly idle", "idle", "busy", "pushed"]);
     for (level, moved) in &figures.balanced {
         let counts = moved.by_cause().map(|(_, count)| count.to_string());
-        balanced.add_row([level.to_string()].into_iter().chain(counts));
+        let names = [level.to_string(), moved.domain.clone()];
+        balanced.add_row(names.into_iter().chain(counts));
     }
     let mut text = String::new();
-    for mut table in [placed, balanced] {
-        for column in table.column_iter_mut().skip(1) {
+    for (mut table, nr_names) in [(placed, 1), (balanced, 2)] {
+        for column in table.column_iter_mut().skip(nr_names) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let _ = writeln!(text, "{table}");
@@ -58,9 +59,19 @@ mod tests {
     use super::*;
     use crate::report::tests::figures;
 
+    /// The cells of the row that begins so.
+    fn row(table: &str, first: &str) -> Vec<String> {
+        let rows = table.lines().map(|line| line.split_whitespace().map(str::to_string).collect());
+        rows.into_iter()
+            .find(|cells: &Vec<String>| cells.first().is_some_and(|cell| cell == first))
+            .unwrap()
+    }
+
     #[test]
-    fn the_table_gives_shares() {
+    fn placements_are_shares_and_moved_tasks_are_counted_by_domain() {
         let table = table(&figures());
-        assert!(table.contains("60.0 %") && table.contains("90.0 %"), "{table}");
+        let shares = row(&table, "wakeup").join(" ");
+        assert_eq!(shares, "wakeup 10 60.0 % 0.0 % 30.0 % 0.0 % 10.0 % 90.0 % 2");
+        assert_eq!(row(&table, "1"), ["1", "MC", "4", "0", "0", "0"]);
     }
 }
