@@ -2,8 +2,9 @@
 //!
 //! The scheduler stays loaded until Ctrl-C, or until the kernel throws it out. What goes wrong is
 //! one line and an exit status: 2 where something here is not as it must be, 1 where the scheduler
-//! failed.
+//! failed. Standard output has what was asked for (--stats, --verify), and nothing else.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,14 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::{Policy, kernel_for_release};
+use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
 use scx_placewise::hint::{HintServer, follow_hint};
 use scx_placewise::pins::Pins;
 use scx_placewise::report::{self, MetricsAddress, MetricsServer, serve_scx_stats};
-use scx_placewise::scheduler::{self, Options, Scheduler, SchedulerError};
+use scx_placewise::scheduler::{self, LONGEST_TIMEOUT_MS, Options, Scheduler, SchedulerError};
 use scx_stats::prelude::StatsServer;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -35,9 +38,26 @@ const WATCH: Duration = Duration::from_millis(100);
 /// How long a machine may take to be describable again after hotplug.
 const SETTLING: Duration = Duration::from_secs(10);
 
+const EXAMPLES: &str = "\
+Examples:
+  scx_placewise                                  the placement of the running kernel
+  scx_placewise --policy short-task --stats 1s   a patch that was never merged, and what it does
+  scx_placewise --kernel v6.0                    the placement of another kernel
+  scx_placewise --only-hinted                    only the tasks that `placewise hint` hints
+  scx_placewise --timeout-ms 5000                thrown out when a task waits five seconds
+  scx_placewise --stats 1s --format json         for programs
+  scx_placewise --metrics 127.0.0.1:9123         for Prometheus
+  scx_placewise --verify                         nothing is scheduled
+
+It takes root and a kernel with sched_ext, and stays loaded until Ctrl-C. `placewise list` has the
+policies and kernels.
+Exit status: 0 when it was told to stop; 2 when something here is not as it must be (argument,
+machine, no root, no sched_ext, another scheduler); 1 when the kernel refused the scheduler, or
+ended it with an error.";
+
 /// Run this machine's tasks under a placement policy, as a sched_ext scheduler
 #[derive(Parser)]
-#[command(version)]
+#[command(version, after_help = EXAMPLES)]
 struct Cli {
     /// The policy: `baseline`, or patches and hints joined by commas
     #[arg(long, default_value = "baseline")]
@@ -52,7 +72,7 @@ struct Cli {
     only_hinted: bool,
 
     /// Let the kernel unload the scheduler when a runnable task waits so long
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = timeouts())]
     timeout_ms: Option<u32>,
 
     /// Only have the kernel verify the programs: how many instructions of each it followed
@@ -76,6 +96,10 @@ struct Cli {
     hint_socket: PathBuf,
 }
 
+fn timeouts() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(LONGEST_TIMEOUT_MS))
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     /// For the terminal
@@ -92,6 +116,8 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(exit) if exit.as_ref().is_some_and(Exit::is_error) => ExitCode::from(EXIT_FAILURE),
         Ok(_) => ExitCode::SUCCESS,
+        // `scx_placewise --stats 1s | head` has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
 }
@@ -105,32 +131,50 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let problem = text.split("\n\n").next().unwrap_or(&text).trim_start_matches("error: ");
     let one_line: Vec<&str> = problem.split_whitespace().collect();
-    let _ = writeln!(io::stderr(), "scx_placewise: {}", one_line.join(" "));
+    say(format_args!("scx_placewise: {}", one_line.join(" ")));
     ExitCode::from(EXIT_BAD_INPUT)
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
-    let _ = writeln!(io::stderr(), "scx_placewise: {error:#}");
+    say(format_args!("scx_placewise: {error:#}"));
     let failed = matches!(
         error.downcast_ref::<SchedulerError>(),
-        Some(SchedulerError::Attach(_) | SchedulerError::Load(_))
+        Some(SchedulerError::Attach(_) | SchedulerError::Load(LoadError::Refused(_)))
     );
     ExitCode::from(if failed { EXIT_FAILURE } else { EXIT_BAD_INPUT })
 }
 
-/// Until it is told to stop, or the kernel has unloaded the scheduler for good.
+/// For the eyes of whoever started it. It schedules on where nobody listens.
+fn say(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     let kernel = match &cli.kernel {
         Some(kernel) => kernel.clone(),
         None => running_kernel()?,
     };
     let policy = Policy::parse(&kernel, &cli.policy)?;
-    if cli.verify {
-        for (program, instructions) in Scheduler::verify()? {
-            println!("{instructions:>8} {program}");
-        }
-        return Ok(None);
+    match cli.verify {
+        true => verify().map(|()| None),
+        false => schedule(cli, &kernel, &policy),
     }
+}
+
+fn verify() -> anyhow::Result<()> {
+    for (program, instructions) in Scheduler::verify()? {
+        writeln!(io::stdout(), "{instructions:>8} {program}")?;
+    }
+    Ok(())
+}
+
+/// Until it is told to stop, or the kernel has unloaded the scheduler for good.
+fn schedule(cli: &Cli, kernel: &str, policy: &Policy) -> anyhow::Result<Option<Exit>> {
     let options = Options { only_hinted: cli.only_hinted, timeout_ms: cli.timeout_ms };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -138,27 +182,21 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     }
     scheduler::check()?;
     let pins = Pins::new().context("cannot pin maps in /sys/fs/bpf")?;
-    let mut services = None;
+    let mut scheduler = Scheduler::load(policy, options, &pins)?;
+    let services = Services::start(cli, &pins)?;
     loop {
-        let scheduler = match services.is_some() {
-            false => Scheduler::load(&policy, options, &pins)?,
-            true => load_anew(&policy, options, &pins)?,
-        };
-        let services = match &mut services {
-            Some(running) => running,
-            none => none.insert(Services::start(cli, &pins)?),
-        };
         services.figures.follow(scheduler.figures());
-        println!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name);
-        match watch(cli, &scheduler, &services.figures, &stop)? {
-            Some(exit) if exit.wants_restart() => println!("{exit}: loading it anew"),
-            Some(exit) => {
-                print!("{}", exit.dump);
-                println!("{exit}");
-                return Ok(Some(exit));
-            }
-            None => return Ok(None),
+        say(format_args!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name));
+        let Some(exit) = watch(cli, &scheduler, &services.figures, &stop)? else {
+            return Ok(None);
+        };
+        if !exit.wants_restart() {
+            say(format_args!("{}{exit}", exit.dump));
+            return Ok(Some(exit));
         }
+        say(format_args!("{exit}: loading it anew"));
+        drop(scheduler);
+        scheduler = load_anew(policy, options, &pins)?;
     }
 }
 

@@ -18,6 +18,9 @@ use crate::{LoadError, arena, object};
 /// Only tasks of the class SCHED_EXT.
 const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
 
+/// How long the kernel lets a runnable task wait at the most, and unless told otherwise.
+pub const LONGEST_TIMEOUT_MS: u32 = 30_000;
+
 const SYSFS: &str = "/sys/kernel/sched_ext";
 
 /// How the scheduler is to be loaded.
@@ -199,7 +202,7 @@ fn fill(
 
 /// Far from when the kernel's watchdog would take it for lost.
 fn longest_wait_ns(options: Options) -> u64 {
-    u64::from(options.timeout_ms.unwrap_or(30_000)) * 1_000_000 / 4
+    u64::from(options.timeout_ms.unwrap_or(LONGEST_TIMEOUT_MS)) * 1_000_000 / 4
 }
 
 /// The time between two tasks' turns: EEVDF's base slice, or CFS's minimum granularity.
