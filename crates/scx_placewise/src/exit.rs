@@ -24,6 +24,7 @@ struct ExitRecord {
 /// Why the kernel unloaded the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
+    /// `enum scx_exit_kind`
     kind: i32,
     code: i64,
     reason: String,

@@ -12,7 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use libbpf_rs::{MapHandle, MapType};
-use placewise_hint::{Client, ClientError, Hint, Inheritance, thread_pidfd};
+use placewise_hint::{Client, ClientError, Hint, Inheritance, MESSAGE_MAX, thread_pidfd};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use scx_placewise::hint::{HintServer, ServerError};
 
 const NOBODY: u32 = 65534;
@@ -56,8 +60,7 @@ fn map() -> Result<MapHandle, String> {
 
 impl Lab {
     fn new(name: &str) -> Option<Self> {
-        // SAFETY: asks for a number.
-        if unsafe { libc::geteuid() } != 0 {
+        if !rustix::process::geteuid().is_root() {
             skipped("they take root");
             return None;
         }
@@ -178,6 +181,39 @@ fn users_hint_their_own_tasks_and_no_others() {
 }
 
 #[test]
+fn a_server_with_fewer_capabilities_serves_root() {
+    let weaker = || {
+        let mut ours = capabilities(None).unwrap();
+        for set in [&mut ours.effective, &mut ours.permitted] {
+            set.remove(CapabilitySet::SYS_TIME);
+        }
+        set_capabilities(None, ours).unwrap();
+        Lab::new("weaker")
+    };
+    let root = rustix::process::geteuid().is_root();
+    let lab = if root { std::thread::spawn(weaker).join().unwrap() } else { Lab::new("weaker") };
+    let Some(lab) = lab else { return };
+    let task = Sleeper::of(NOBODY);
+    lab.client().set(task.pidfd().as_fd(), hint("wake_hold"), Inheritance::Children).unwrap();
+}
+
+#[test]
+fn a_message_that_is_too_long_is_not_cut() {
+    let Some(lab) = Lab::new("long") else { return };
+    let request = format!("set fork_spread+wake_affine{} children", "+none".repeat(44));
+    assert_eq!(request.len(), MESSAGE_MAX);
+    // To the first there is an answer, though no pidfd is with it.
+    for (text, answered) in [(request.clone(), true), (request + "s", false)] {
+        let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        connect(&socket, &SocketAddrUnix::new(&lab.socket).unwrap()).unwrap();
+        send(&socket, text.as_bytes(), SendFlags::NOSIGNAL).unwrap();
+        let mut answer = [0; MESSAGE_MAX];
+        let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty()).unwrap();
+        assert_eq!(length > 0, answered, "{text}");
+    }
+}
+
+#[test]
 fn what_is_no_hint_is_refused_by_errno() {
     let Some(lab) = Lab::new("refused") else { return };
     let program = lab.c_program();
@@ -204,4 +240,9 @@ fn a_second_server_is_refused_and_a_dead_ones_socket_taken_over() {
     let left = lab.directory.join("left.sock");
     drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
     assert!(HintServer::start(&left, map().unwrap().into(), |_, _| Ok(())).is_ok());
+    let file = lab.directory.join("file");
+    fs::write(&file, "of somebody else").unwrap();
+    let refused = HintServer::start(&file, map().unwrap().into(), |_, _| Ok(()));
+    assert!(matches!(refused, Err(ServerError::Listen { .. })));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "of somebody else");
 }

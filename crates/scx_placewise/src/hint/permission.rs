@@ -4,12 +4,13 @@
 //! The kernel decides. A thread of ours takes the caller's identity and reads a link in /proc that
 //! takes exactly this right. So security modules and undumpable programs are seen to as well.
 //!
-//! Limits: of a caller's capabilities only root's are looked at, and a caller in a user namespace
-//! of its own has no right over a process of another one, even one it created itself.
+//! Limits: of a caller's capabilities only root's are looked at, and of these the ones that this
+//! process may have itself. A caller in a user namespace of its own has no right over a process of
+//! another one, even one it created itself.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,8 +18,8 @@ use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 
 /// Who is at the other end of a connection, as of its beginning.
@@ -58,15 +59,13 @@ impl Caller {
         set_thread_groups(&[])?;
         set_thread_res_gid(gid, gid, gid)?;
         set_thread_res_uid(uid, uid, uid)?;
-        let capabilities = self.capabilities;
-        set_capabilities(
-            None,
-            CapabilitySets {
-                effective: capabilities,
-                permitted: capabilities,
-                inheritable: CapabilitySet::empty(),
-            },
-        )?;
+        let both = self.capabilities & capabilities(None)?.permitted;
+        let taken_on = CapabilitySets {
+            effective: both,
+            permitted: both,
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, taken_on)?;
         match fs::read_link(format!("/proc/{tid}/ns/pid")) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Errno::SRCH),
@@ -77,8 +76,6 @@ impl Caller {
 
 /// The number by which this process knows the thread.
 fn tid_of(thread: BorrowedFd<'_>) -> Result<u32, Errno> {
-    use std::os::fd::AsRawFd;
-
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", thread.as_raw_fd()))
         .map_err(|_| Errno::BADF)?;
     let number = info.lines().find_map(|line| line.strip_prefix("Pid:"));

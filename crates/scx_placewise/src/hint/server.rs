@@ -20,8 +20,9 @@ use placewise_hint::{Answer, Hint, Hinted, Inheritance, MESSAGE_MAX, Request, th
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
+    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send,
+    socket_with,
 };
 
 use super::map::HintMap;
@@ -255,7 +256,8 @@ fn numbers_in(directory: &str) -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A message and the descriptor beside it; None at the end.
+/// A message and the descriptor beside it; None at the end. One that is too long ends the
+/// connection: what was cut off might change its meaning.
 fn receive(connection: &OwnedFd) -> rustix::io::Result<Option<(String, Option<OwnedFd>)>> {
     let mut buffer = [0; MESSAGE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -268,6 +270,9 @@ fn receive(connection: &OwnedFd) -> rustix::io::Result<Option<(String, Option<Ow
     )?;
     if message.bytes == 0 {
         return Ok(None);
+    }
+    if message.flags.contains(ReturnFlags::TRUNC) {
+        return Err(Errno::MSGSIZE);
     }
     let thread = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
