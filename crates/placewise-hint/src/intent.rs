@@ -5,15 +5,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
-use crate::hint::{Hint, HintError};
+use crate::hint::Hint;
 
 const TABLE: &str = include_str!("intents.toml");
 
 /// One row of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Intent {
+    #[serde(deserialize_with = "hint_of_names")]
     pub hint: Hint,
     /// For whom, and why this hint.
     pub about: String,
@@ -26,20 +29,15 @@ pub struct Intents(BTreeMap<String, Intent>);
 /// Why there is no hint for an intent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
-    /// With the line and column that the parser gives.
+    /// With the line.
     #[error("not a table of intents: {0}")]
     Form(String),
-    #[error("intent '{name}': {error}")]
-    Hint { name: String, error: HintError },
     #[error("unknown intent '{name}'; known: {known}")]
     Unknown { name: String, known: String },
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    hint: String,
-    about: String,
+fn hint_of_names<'de, D: Deserializer<'de>>(names: D) -> Result<Hint, D::Error> {
+    String::deserialize(names)?.parse().map_err(D::Error::custom)
 }
 
 impl Default for Intents {
@@ -50,16 +48,13 @@ impl Default for Intents {
 
 impl Intents {
     pub fn parse(text: &str) -> Result<Self, IntentError> {
-        let rows: BTreeMap<String, Row> = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            IntentError::Form(format!("{place}{}", error.message()))
-        })?;
-        let intents = rows.into_iter().map(|(name, row)| match row.hint.parse() {
-            Ok(hint) => Ok((name, Intent { hint, about: row.about })),
-            Err(error) => Err(IntentError::Hint { name, error }),
-        });
-        intents.collect::<Result<_, _>>().map(Self)
+        toml::from_str(text).map(Self).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let number = before.map(|before| before.matches('\n').count());
+            let line = number.and_then(|number| Some((number, text.lines().nth(number)?)));
+            let place = line.map(|(number, line)| format!("line {}, `{line}`: ", number + 1));
+            IntentError::Form(format!("{}{}", place.unwrap_or_default(), error.message()))
+        })
     }
 
     pub fn hint(&self, name: &str) -> Result<Hint, IntentError> {
@@ -108,12 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_table_is_told_by_its_line() {
-        let bad = "[batch]\nhint = \"fork_spread\"\nabout = \"x\"\nweight = 3\n";
-        let told = Intents::parse(bad).unwrap_err().to_string();
-        assert!(told.contains("line 4") && told.contains("weight"), "{told}");
-        let bad = "[batch]\nhint = \"fork_spred\"\nabout = \"x\"\n";
-        let told = Intents::parse(bad).unwrap_err().to_string();
-        assert!(told.contains("batch") && told.contains("fork_spread"), "{told}");
+    fn a_bad_table_is_told_by_line_and_field() {
+        for (bad, parts) in [
+            ("[batch]\nhint = \"fork_spread\"\nabout = \"x\"\nweight = 3\n", ["line 4", "weight"]),
+            ("[batch]\nhint = \"fork_spred\"\nabout = \"x\"\n", ["line 2, `hint", "fork_spread"]),
+            ("[batch]\nhint = 3\nabout = \"x\"\n", ["line 2, `hint", "a string"]),
+            ("[batch]\nhint = \"wake_hold\"\n", ["line 1, `[batch]`", "about"]),
+            ("[batch\n", ["line 1", "`[batch`"]),
+        ] {
+            let told = Intents::parse(bad).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        }
     }
 }

@@ -1,7 +1,13 @@
 //! Whatever is said is understood, and whatever is not meant is refused.
 
-use placewise_hint::{Answer, Hint, Hinted, Inheritance, Request};
+use placewise_hint::{Answer, Hint, Hinted, Inheritance, Intents, Request};
+use proptest::collection::vec;
 use proptest::prelude::*;
+
+const WORDS: &[&str] =
+    &["set", "get", "show", "ok", "hint", "error", "none", "wake_hold", "children", "7"];
+
+const TABLE: &str = include_str!("../src/intents.toml");
 
 fn hint() -> impl Strategy<Value = Hint> {
     (0u32..64).prop_filter_map("a hint", |mask| Hint::from_mask(mask).ok())
@@ -29,6 +35,12 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
+/// Words of the protocol beside each other, or any bytes.
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    let words = vec(prop::sample::select(WORDS), 0..6).prop_map(|words| words.join(" "));
+    prop_oneof![words.prop_map(String::into_bytes), vec(any::<u8>(), 0..300)]
+}
+
 proptest! {
     #[test]
     fn requests_and_answers_read_back(request in request(), answer in answer()) {
@@ -37,11 +49,26 @@ proptest! {
     }
 
     #[test]
-    fn anything_else_is_refused_without_a_panic(noise in "\\PC{0,80}") {
+    fn anything_else_is_refused_without_a_panic(noise in noise()) {
+        // Both ends read bytes so.
+        let noise = String::from_utf8_lossy(&noise);
         if let Ok(request) = noise.parse::<Request>() {
-            prop_assert_eq!(request.to_string(), noise.clone());
+            prop_assert_eq!(request.to_string().parse(), Ok(request));
         }
         let _ = noise.parse::<Answer>();
+    }
+
+    #[test]
+    fn a_damaged_table_of_intents_is_refused_without_a_panic(
+        edits in vec((any::<prop::sample::Index>(), 0usize..40, vec(any::<u8>(), 0..4)), 0..4),
+    ) {
+        let mut table = TABLE.as_bytes().to_vec();
+        for (at, length, bytes) in edits {
+            let start = at.index(table.len() + 1);
+            let end = (start + length).min(table.len());
+            table.splice(start..end, bytes);
+        }
+        let _ = Intents::parse(&String::from_utf8_lossy(&table));
     }
 }
 
