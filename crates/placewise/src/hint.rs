@@ -192,6 +192,7 @@ fn hint_all(
                 Ok(()) => hinted.insert(tid),
                 // It has ended meanwhile, as threads do.
                 Err(error) if is_gone(&error) && !target.is_one_thread() => hinted.insert(tid),
+                Err(error @ ClientError::Thread { .. }) => return Err(error.into()),
                 Err(error) => return Err(error).with_context(|| format!("thread {tid}")),
             };
         }

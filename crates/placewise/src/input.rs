@@ -1,10 +1,12 @@
 //! Which errors are the input's fault, and so end with exit status 2.
 //!
 //! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them,
-//! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator. What only
+//! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator, threads that do
+//! not exist by whoever hints them. What only
 //! the command line can see (a policy given twice, a trace path nobody can write) is an
 //! [`InputError`].
 
+use placewise_hint::ClientError;
 use placewise_machine::MachineError;
 use placewise_policy::PolicyError;
 use placewise_sim::SimError;
@@ -28,4 +30,5 @@ fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.is::<PolicyError>()
         || error.is::<WorkloadError>()
         || error.is::<SimError>()
+        || matches!(error.downcast_ref(), Some(ClientError::Thread { .. }))
 }
