@@ -28,12 +28,15 @@ typedef u32 __wsum;
 #include <bpf/bpf_tracing.h>
 
 #define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_TASK_STORAGE 29
 #define BPF_MAP_TYPE_ARENA 33
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_MMAPABLE 1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define BPF_F_TIMER_CPU_PIN 2
+#define CLOCK_MONOTONIC 1
 
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
@@ -110,6 +113,10 @@ struct scx_exit_info {
 	char *dump;
 } kernel_struct;
 
+struct bpf_timer {
+	u64 opaque[2];
+} __attribute__((aligned(8)));
+
 struct bpf_iter_scx_dsq {
 	u64 opaque[6];
 } __attribute__((aligned(8)));
@@ -133,6 +140,7 @@ struct sched_ext_ops {
 	void (*cpu_acquire)(s32 cpu, struct scx_cpu_acquire_args *args);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 	void (*dump_cpu)(struct scx_dump_ctx *dump, s32 cpu, bool idle);
+	void (*disable)(struct task_struct *p);
 	s32 (*init_task)(struct task_struct *p,
 			 struct scx_init_task_args *args);
 	void (*exit_task)(struct task_struct *p,
@@ -148,6 +156,10 @@ struct sched_ext_ops {
 	char name[128];
 };
 
+extern void bpf_local_irq_save(unsigned long *flags) __ksym;
+extern void bpf_local_irq_restore(unsigned long *flags) __ksym;
+extern void bpf_rcu_read_lock(void) __ksym;
+extern void bpf_rcu_read_unlock(void) __ksym;
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
 extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
 extern void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,

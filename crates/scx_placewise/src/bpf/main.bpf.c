@@ -9,6 +9,7 @@
  *   select.h   which CPU a wakeup or a fork is for
  *   queue.h    in which order the tasks of a CPU run
  *   pull.h     balancing
+ *   timer.h    the tick of a CPU that another class has taken
  *   exit.h     what the loader is told at the end
  *
  * Every CPU has a dispatch queue of its own, as each has a run queue in the
@@ -18,8 +19,8 @@
  * to step in: for its test.
  */
 #include "exit.h"
-#include "pull.h"
 #include "select.h"
+#include "timer.h"
 
 #ifdef TEST_STALL
 static const bool stalls = true;
@@ -152,8 +153,8 @@ void OPERATION(set_cpumask, struct task_struct *p, const void *cpumask)
 
 void OPERATION(update_idle, s32 cpu, bool idle)
 {
-
 	cpu_idles(cpu, idle, bpf_ktime_get_ns());
+	start_foreign_tick(cpu);
 	/* What arrived while this CPU made up its mind must not wait. */
 	if (idle && scx_bpf_dsq_nr_queued(cpu) > 0)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -162,6 +163,7 @@ void OPERATION(update_idle, s32 cpu, bool idle)
 void OPERATION(cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	cpu_taken(cpu, true, bpf_ktime_get_ns());
+	start_foreign_tick(cpu);
 	/* What waits for this CPU alone is better off where others find it. */
 	scx_bpf_reenqueue_local();
 }
@@ -169,6 +171,17 @@ void OPERATION(cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 void OPERATION(cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
 	cpu_taken(cpu, false, bpf_ktime_get_ns());
+}
+
+void OPERATION(disable, struct task_struct *p)
+{
+	u32 task = shadow_of(p);
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	if (task == NO_TASK)
+		return;
+	task_disabled(task, cpu, bpf_ktime_get_ns());
+	start_foreign_tick(cpu);
 }
 
 void OPERATION(dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
@@ -227,6 +240,8 @@ s32 SLEEPABLE_OPERATION(init)
 	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && can_loop; cpu++) {
 		s32 error = scx_bpf_create_dsq(cpu, -1);
 
+		if (!error)
+			error = init_foreign_tick(cpu);
 		if (error)
 			return error;
 	}
@@ -254,6 +269,7 @@ struct sched_ext_ops placewise = {
 	.update_idle = (void *)placewise_update_idle,
 	.cpu_acquire = (void *)placewise_cpu_acquire,
 	.cpu_release = (void *)placewise_cpu_release,
+	.disable = (void *)placewise_disable,
 	.dump_cpu = (void *)placewise_dump_cpu,
 	.init_task = (void *)placewise_init_task,
 	.exit_task = (void *)placewise_exit_task,

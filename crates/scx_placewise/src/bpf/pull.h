@@ -4,6 +4,7 @@
  *
  *   tick()      the policy says that balancing is due here, or that a tickless
  *               idle CPU is to balance for all (nohz.h): that CPU is kicked
+ *   timer       the same where another class runs; balances at once (timer.h)
  *   dispatch()  balances, before it looks for the next task; so does a CPU
  *               with nothing to run (newly idle)
  *
@@ -61,6 +62,8 @@ verified_once u32 move_chosen(void)
 
 	if (!result->nr)
 		return 0;
+	/* To the verifier, what init() has called by timers may sleep. */
+	bpf_rcu_read_lock();
 	bpf_iter_scx_dsq_new(&iter, result->src, 0);
 	while ((p = bpf_iter_scx_dsq_next(&iter)) && can_loop) {
 		u32 task = shadow_of(p);
@@ -71,6 +74,7 @@ verified_once u32 move_chosen(void)
 			moved |= 1U << i;
 	}
 	bpf_iter_scx_dsq_destroy(&iter);
+	bpf_rcu_read_unlock();
 	return moved;
 }
 

@@ -18,8 +18,8 @@
  *
  * Everything is read without locks, as the kernel reads it. The locks are
  * leaves: nothing else is locked while one is held, except a second one of a
- * higher CPU number. All operations run with interrupts off, so a holder is
- * never interrupted.
+ * higher CPU number. All operations and timers (timer.h) run with interrupts
+ * off, so a holder is never interrupted.
  */
 #ifndef SCX_PLACEWISE_SHADOW_H
 #define SCX_PLACEWISE_SHADOW_H

@@ -206,6 +206,12 @@ verified_once int task_quiescent(u32 task, bool sleeps, u64 now)
 	return 0;
 }
 
+/* Does a task of another class run on @cpu? */
+static inline bool runs_foreign(struct state __arena *st, u32 cpu)
+{
+	return task_of(st, foreign_task(cpu))->on_rq;
+}
+
 /*
  * A task of another class has taken the CPU, or leaves it; @cpu is locked. It
  * runs before ours, as RT tasks do.
@@ -215,7 +221,7 @@ static inline void set_foreign(struct state __arena *st, u32 cpu, bool foreign,
 {
 	u32 task = foreign_task(cpu);
 
-	if (task_of(st, task)->on_rq == foreign)
+	if (runs_foreign(st, cpu) == foreign)
 		return;
 	if (foreign) {
 		shadow_enqueue(task, 0, now);
@@ -231,6 +237,18 @@ verified_once int cpu_taken(u32 cpu, bool taken, u64 now)
 
 	rq_lock(st, cpu);
 	set_foreign(st, cpu, taken, now);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+/* @task is of another class from now on, and goes on if it runs. */
+verified_once int task_disabled(u32 task, u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+
+	rq_lock(st, cpu);
+	if (cpu_rq(st, cpu)->curr == task)
+		set_foreign(st, cpu, true, now);
 	rq_unlock(st, cpu);
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 mod bpf_open;
 mod heartbeat;
+mod hog;
 mod stream;
 mod topology;
 mod wake;
@@ -23,6 +24,8 @@ enum Load {
     Stream(stream::StreamArgs),
     Wake(wake::WakeArgs),
     Heartbeat(heartbeat::HeartbeatArgs),
+    BehindHog(hog::BehindHogArgs),
+    BesideHog(hog::BesideHogArgs),
     BpfOpen(bpf_open::BpfOpenArgs),
 }
 
@@ -31,6 +34,8 @@ fn main() -> ExitCode {
         Load::Stream(args) => stream::run(&args),
         Load::Wake(args) => wake::run(&args),
         Load::Heartbeat(args) => heartbeat::run(&args),
+        Load::BehindHog(args) => hog::run_behind(&args),
+        Load::BesideHog(args) => hog::run_beside(&args),
         Load::BpfOpen(args) => bpf_open::run(&args),
     };
     match done {
