@@ -48,7 +48,7 @@ apt-get -qq "${private[@]}" -o APT::Update::Error-Mode=any update >"$work/log" 2
 # all in linux-image.
 offered=$(apt-cache "${private[@]}" pkgnames linux-)
 release=$(sed -nE 's/^linux-image-([0-9].*-cloud-amd64)$/\1/p' <<<"$offered" | newest) ||
-	fail "$suite offers none"
+	fail "$suite offers none: build one with sched_ext, and put its vmlinuz and config into $cache/$series.N"
 packages=$(grep -xF -e "linux-binary-$release" -e "linux-base-$release" <<<"$offered") ||
 	packages=linux-image-$release
 

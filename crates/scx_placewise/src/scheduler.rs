@@ -38,7 +38,7 @@ pub enum SchedulerError {
     #[error("loading a scheduler takes root: run it with sudo")]
     NotRoot,
     #[error(
-        "this kernel has no sched_ext ({SYSFS} is missing): it takes Linux 6.18 or newer with CONFIG_SCHED_CLASS_EXT"
+        "this kernel has no sched_ext ({SYSFS} is missing): it takes Linux 6.12 or newer with CONFIG_SCHED_CLASS_EXT"
     )]
     NoSchedExt,
     #[error("the sched_ext scheduler '{0}' is loaded already: stop it first")]

@@ -5,7 +5,8 @@
  * Of a struct only the fields that are read stand here; their places are those
  * of the running kernel (CO-RE). Names and values are the kernel's.
  *
- * Kernels: 6.18 to 7.3. Kfuncs that only some of them have are weak.
+ * Kernels: 6.12 to 7.3. Kfuncs that only some of them have are weak, and called
+ * by functions of their own here, which know what to do without.
  */
 #ifndef SCX_PLACEWISE_KERNEL_H
 #define SCX_PLACEWISE_KERNEL_H
@@ -163,16 +164,16 @@ extern void bpf_rcu_read_unlock(void) __ksym;
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
 extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
 extern void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
-			       u64 enq_flags) __ksym;
+			       u64 enq_flags) __ksym __weak;
 extern void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id,
 				     u64 slice, u64 vtime,
-				     u64 enq_flags) __ksym;
-extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym;
+				     u64 enq_flags) __ksym __weak;
+extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym __weak;
 extern void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *iter,
-				       u64 vtime) __ksym;
+				       u64 vtime) __ksym __weak;
 extern bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *iter,
 				   struct task_struct *p, u64 dsq_id,
-				   u64 enq_flags) __ksym;
+				   u64 enq_flags) __ksym __weak;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 extern bool scx_bpf_task_set_slice(struct task_struct *p,
@@ -185,6 +186,60 @@ extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *iter, u64 dsq_id,
 extern struct task_struct *
 bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *iter) __ksym;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *iter) __ksym;
+
+/* What these five were called until 6.12. */
+extern void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice,
+			     u64 enq_flags) __ksym __weak;
+extern void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice,
+				   u64 vtime, u64 enq_flags) __ksym __weak;
+extern bool scx_bpf_consume(u64 dsq_id) __ksym __weak;
+extern void scx_bpf_dispatch_from_dsq_set_vtime(struct bpf_iter_scx_dsq *iter,
+						u64 vtime) __ksym __weak;
+extern bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *iter,
+					    struct task_struct *p, u64 dsq_id,
+					    u64 enq_flags) __ksym __weak;
+
+static inline void dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+			      u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert))
+		scx_bpf_dsq_insert(p, dsq_id, slice, enq_flags);
+	else
+		scx_bpf_dispatch(p, dsq_id, slice, enq_flags);
+}
+
+static inline void dsq_insert_vtime(struct task_struct *p, u64 dsq_id,
+				    u64 slice, u64 vtime, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert_vtime))
+		scx_bpf_dsq_insert_vtime(p, dsq_id, slice, vtime, enq_flags);
+	else
+		scx_bpf_dispatch_vtime(p, dsq_id, slice, vtime, enq_flags);
+}
+
+static inline bool dsq_move_to_local(u64 dsq_id)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local))
+		return scx_bpf_dsq_move_to_local(dsq_id);
+	return scx_bpf_consume(dsq_id);
+}
+
+static inline void dsq_move_set_vtime(struct bpf_iter_scx_dsq *iter, u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_set_vtime))
+		scx_bpf_dsq_move_set_vtime(iter, vtime);
+	else
+		scx_bpf_dispatch_from_dsq_set_vtime(iter, vtime);
+}
+
+static inline bool dsq_move_vtime(struct bpf_iter_scx_dsq *iter,
+				  struct task_struct *p, u64 dsq_id,
+				  u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_vtime))
+		return scx_bpf_dsq_move_vtime(iter, p, dsq_id, enq_flags);
+	return scx_bpf_dispatch_vtime_from_dsq(iter, p, dsq_id, enq_flags);
+}
 
 /* How long @p may run before dispatch() is asked again. */
 static inline void set_slice(struct task_struct *p, u64 slice)

@@ -50,10 +50,9 @@ void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
 	u32 task = shadow_of(p);
 
 	if (stalls)
-		scx_bpf_dsq_insert(p, scx_bpf_task_cpu(p), slice_ns(),
-				   enq_flags);
+		dsq_insert(p, scx_bpf_task_cpu(p), slice_ns(), enq_flags);
 	else if (task == NO_TASK)
-		scx_bpf_dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
+		dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
 	else
 		queue_task(st, p, task, enq_flags, bpf_ktime_get_ns());
 	/* The CPU idles now, unless it is told to look again. */
@@ -80,12 +79,12 @@ void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
 			return;
 		}
 	}
-	if (scx_bpf_dsq_move_to_local(cpu) || runnable)
+	if (dsq_move_to_local(cpu) || runnable)
 		return;
 	if (available_idle_cpu(st, cpu))
 		return;
 	visit(cpu, CPU_NEWLY_IDLE, now);
-	scx_bpf_dsq_move_to_local(cpu);
+	dsq_move_to_local(cpu);
 }
 
 void OPERATION(tick, struct task_struct *p)

@@ -42,10 +42,9 @@ static inline bool move_queued(struct state __arena *st,
 
 	if (!may_move(st, p, task, dst))
 		return false;
-	scx_bpf_dsq_move_set_vtime(iter,
-				   entity->vtime + queue_of(dst)->vtime -
-					   queue_of(entity->queue)->vtime);
-	return scx_bpf_dsq_move_vtime(iter, p, dst, 0);
+	dsq_move_set_vtime(iter, entity->vtime + queue_of(dst)->vtime -
+					 queue_of(entity->queue)->vtime);
+	return dsq_move_vtime(iter, p, dst, 0);
 }
 
 /*

@@ -103,11 +103,10 @@ static inline void queue_task(struct state __arena *st, struct task_struct *p,
 	follow_task(task, ANY_CPU, cpu, now);
 	limit_lag(st, task, cpu, enq_flags & SCX_ENQ_WAKEUP);
 	if (cpu_rq(st, cpu)->nr_running <= 1 && push == NO_CPU) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
+		dsq_insert(p, SCX_DSQ_LOCAL, slice_ns(), enq_flags);
 		return;
 	}
-	scx_bpf_dsq_insert_vtime(p, cpu, slice_ns(), entity_of(task)->vtime,
-				 enq_flags);
+	dsq_insert_vtime(p, cpu, slice_ns(), entity_of(task)->vtime, enq_flags);
 	if (push != NO_CPU || cpu_rq(st, cpu)->curr == cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	else if (enq_flags & SCX_ENQ_WAKEUP &&
