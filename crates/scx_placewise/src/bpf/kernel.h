@@ -157,8 +157,9 @@ struct sched_ext_ops {
 	char name[128];
 };
 
-extern void bpf_local_irq_save(unsigned long *flags) __ksym;
-extern void bpf_local_irq_restore(unsigned long *flags) __ksym;
+/* Linux 6.14. */
+extern void bpf_local_irq_save(unsigned long *flags) __ksym __weak;
+extern void bpf_local_irq_restore(unsigned long *flags) __ksym __weak;
 extern void bpf_rcu_read_lock(void) __ksym;
 extern void bpf_rcu_read_unlock(void) __ksym;
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;

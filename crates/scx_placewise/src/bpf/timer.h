@@ -13,9 +13,10 @@
  * ours or idle again: it wakes an idle CPU once at most. It is pinned to its CPU,
  * or to the one that has made a running task of ours one of another class.
  *
- * Limits: interrupts are off during the pass, as the locks of the shadow demand;
- * in the kernel they are on. With PREEMPT_RT a timer's callback runs in a thread,
- * which a hog of higher priority holds up.
+ * Limits: it takes Linux 6.14; before, what waits behind a hog is pulled when some
+ * CPU of ours becomes idle. Interrupts are off during the pass, as the locks of the
+ * shadow demand; in the kernel they are on. With PREEMPT_RT a timer's callback runs
+ * in a thread, which a hog of higher priority holds up.
  */
 #ifndef SCX_PLACEWISE_TIMER_H
 #define SCX_PLACEWISE_TIMER_H
@@ -36,6 +37,8 @@ struct {
 
 static inline void schedule_tick(struct foreign_tick *tick)
 {
+	if (!bpf_ksym_exists(bpf_local_irq_save))
+		return;
 	if (__sync_lock_test_and_set(&tick->pending, 1))
 		return;
 	bpf_timer_start(&tick->timer, the_state()->root.tick_ns,
@@ -50,6 +53,8 @@ static int foreign_tick(void *map, u32 *key, struct foreign_tick *tick)
 	u32 cpu = *key;
 	unsigned long flags;
 
+	if (!bpf_ksym_exists(bpf_local_irq_save))
+		return 0;
 	/* Who takes the CPU after we have looked finds that nothing is pending. */
 	(void)__sync_lock_test_and_set(&tick->pending, 0);
 	if (!runs_foreign(st, cpu))
