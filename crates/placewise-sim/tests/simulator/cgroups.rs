@@ -159,9 +159,9 @@ fn more_cgroups_or_levels_than_fit_are_refused() {
         let Setup { machine, policy, workload, seed } = &setup;
         simulate(&Scenario { machine, policy, workload, seed: *seed }, None).err()
     };
-    assert!(run(chain(8)).is_none() && run(many(63)).is_none());
+    assert!(run(chain(8)).is_none() && run(many(255)).is_none());
     let orphan = vec![cgroup("c", Some(0), 1024)];
-    for refused in [chain(9), many(64), orphan] {
+    for refused in [chain(9), many(256), orphan] {
         assert!(matches!(run(refused), Some(SimError::Cgroup { .. })));
     }
 }
