@@ -239,10 +239,9 @@ s32 SLEEPABLE_OPERATION(init)
 	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && can_loop; cpu++) {
 		s32 error = scx_bpf_create_dsq(cpu, -1);
 
-		if (!error)
-			error = init_foreign_tick(cpu);
 		if (error)
 			return error;
+		init_foreign_tick(cpu);
 	}
 	return 0;
 }

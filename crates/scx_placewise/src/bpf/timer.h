@@ -16,7 +16,9 @@
  * Limits: it takes Linux 6.14; before, what waits behind a hog is pulled when some
  * CPU of ours becomes idle. Interrupts are off during the pass, as the locks of the
  * shadow demand; in the kernel they are on. With PREEMPT_RT a timer's callback runs
- * in a thread, which a hog of higher priority holds up.
+ * in a thread, which a hog of higher priority holds up. Linux 6.18 makes no timers
+ * where the CPU cannot compare and exchange two words at once (cmpxchg16b); there a
+ * CPU that is taken has no tick.
  */
 #ifndef SCX_PLACEWISE_TIMER_H
 #define SCX_PLACEWISE_TIMER_H
@@ -76,17 +78,13 @@ static inline void start_foreign_tick(u32 cpu)
 		schedule_tick(tick);
 }
 
-static inline s32 init_foreign_tick(u32 cpu)
+static inline void init_foreign_tick(u32 cpu)
 {
 	struct foreign_tick *tick = bpf_map_lookup_elem(&foreign_ticks, &cpu);
-	s32 error;
 
-	if (!tick)
-		return -22; /* EINVAL */
-	error = bpf_timer_init(&tick->timer, &foreign_ticks, CLOCK_MONOTONIC);
-	if (error)
-		return error;
-	return bpf_timer_set_callback(&tick->timer, foreign_tick);
+	if (tick &&
+	    !bpf_timer_init(&tick->timer, &foreign_ticks, CLOCK_MONOTONIC))
+		bpf_timer_set_callback(&tick->timer, foreign_tick);
 }
 
 #endif

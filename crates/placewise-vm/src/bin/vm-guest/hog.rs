@@ -15,10 +15,12 @@ use crate::topology::Topology;
 
 /// Time for everybody to get where they are to start from.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Time for the balancer, on a host that may be busy with much else.
+const PATIENCE: Duration = Duration::from_secs(3);
 const WAITERS: usize = 3;
 const CROWD_PER_CPU: usize = 2;
 
-/// Spinners that wait behind a hog, free to leave from now on: `least_ran_ms` in the next second
+/// Spinners that wait behind a hog, free to leave from now on: `least_ran_ms` in the next seconds
 #[derive(clap::Args)]
 pub struct BehindHogArgs {
     #[arg(long)]
@@ -111,7 +113,7 @@ pub fn run_behind(args: &BehindHogArgs) -> anyhow::Result<()> {
     let ran = || spinners.iter().map(Spinner::ran).collect::<anyhow::Result<Vec<_>>>();
     let before = ran()?;
     allow(&spinners, &topology.cpus_of(hog_llc))?;
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(PATIENCE);
     let since = ran()?.into_iter().zip(before).map(|(after, before)| after - before);
     println!("least_ran_ms {}", since.min().unwrap_or_default().as_millis());
     Ok(())
@@ -131,7 +133,7 @@ pub fn run_beside(args: &BesideHogArgs) -> anyhow::Result<()> {
     Spinner::start(only(hog_llc), args.hog)?;
     thread::sleep(PAUSE);
     allow(&crowd, &cpus)?;
-    thread::sleep(Duration::from_secs(3));
+    thread::sleep(PATIENCE);
     let cpus = crowd.iter().map(Spinner::cpu).collect::<anyhow::Result<Vec<_>>>()?;
     println!("spinners {}", crowd.len());
     println!("moved {}", cpus.iter().filter(|&&cpu| topology.llc(cpu) == hog_llc).count());
