@@ -19,7 +19,7 @@ use placewise_policy::{Policy, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
-use scx_placewise::hint::{HintServer, follow_hint};
+use scx_placewise::hint::{HintMap, HintServer};
 use scx_placewise::pins::Pins;
 use scx_placewise::report::{self, MetricsAddress, MetricsServer, serve_scx_stats};
 use scx_placewise::scheduler::{self, LONGEST_TIMEOUT_MS, Options, Scheduler, SchedulerError};
@@ -227,12 +227,8 @@ impl Services {
         let metrics = |address| MetricsServer::start(address, &figures);
         let _metrics = cli.metrics.as_ref().map(metrics).transpose()?;
         let _scx_stats = serve_scx_stats(SCX_STATS.as_ref(), &figures)?;
-        // Where only hinted tasks are ours, a hint is also what makes them so.
-        let only_hinted = cli.only_hinted;
-        let _hints =
-            HintServer::start(&cli.hint_socket, pins.map("hints")?.into(), move |tid, hint| {
-                if only_hinted { follow_hint(tid, hint) } else { Ok(()) }
-            })?;
+        let hints = HintMap::new(pins.map("hints")?, cli.only_hinted);
+        let _hints = HintServer::start(&cli.hint_socket, hints)?;
         Ok(Self { figures, _metrics, _hints, _scx_stats })
     }
 }

@@ -31,7 +31,11 @@ struct {
 struct hint_entry {
 	u32 mask;      /* enum hint; what it means is in policy/hint.h */
 	u32 only_self; /* children do not inherit it */
+	u32 class;     /* that the hint took the task from; user space's alone */
 };
+
+/* In place of a mask: no hint of its own. */
+#define NO_HINT (~0U)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -174,9 +178,15 @@ static inline void inherit(struct state __arena *st, u32 task,
 	u32 parent = shadow_of(creator);
 	struct hint_entry *hint = bpf_task_storage_get(&hints, creator, 0, 0);
 
-	if (hint && !hint->only_self)
-		bpf_task_storage_get(&hints, p, hint,
+	if (hint) {
+		struct hint_entry inherited = *hint;
+
+		/* Where the hint is not inherited, the class still is. */
+		if (hint->only_self)
+			inherited.mask = NO_HINT;
+		bpf_task_storage_get(&hints, p, &inherited,
 				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	}
 	if (parent != NO_TASK)
 		copy_task(st, task, parent, scx_bpf_task_cpu(p));
 	task_of(st, task)->hint = hint_of(p);

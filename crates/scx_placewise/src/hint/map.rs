@@ -7,7 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use placewise_hint::{Hint, Inheritance};
+use rustix::io::Errno;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::class::{self, Class, follow_hint};
 
 /// Mirrors `struct hint_entry` of the BPF side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -15,43 +18,67 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 struct Entry {
     mask: u32,
     only_self: u32,
+    class: Class,
 }
 
-/// The map of hints, by thread.
-pub struct HintMap(MapHandle);
+impl Entry {
+    /// Of a thread that never had one.
+    const NONE: Self = Self { mask: 0, only_self: 0, class: class::EXT };
+}
 
-impl From<MapHandle> for HintMap {
-    fn from(map: MapHandle) -> Self {
-        Self(map)
-    }
+/// The hints, by thread.
+pub struct HintMap {
+    map: MapHandle,
+    /// Only hinted threads are ours: a hint is also what makes them so.
+    only_hinted: bool,
 }
 
 impl HintMap {
-    /// Replaces the hint of the thread.
+    pub fn new(map: MapHandle, only_hinted: bool) -> Self {
+        Self { map, only_hinted }
+    }
+
+    /// Replaces the hint of the thread, whose number is `tid`.
     pub fn set(
         &self,
         thread: BorrowedFd<'_>,
+        tid: u32,
         hint: Hint,
         inheritance: Inheritance,
-    ) -> libbpf_rs::Result<()> {
-        let only_self = inheritance == Inheritance::OnlySelf;
-        let entry = Entry { mask: hint.mask(), only_self: only_self.into() };
-        self.0.update(key(&thread).as_bytes(), entry.as_bytes(), MapFlags::ANY)
+    ) -> Result<(), Errno> {
+        let mut entry = self.entry(thread)?.unwrap_or(Entry::NONE);
+        entry.mask = hint.mask();
+        entry.only_self = (inheritance == Inheritance::OnlySelf).into();
+        if self.only_hinted {
+            entry.class = follow_hint(tid, hint, entry.class)?;
+        }
+        self.map.update(key(&thread).as_bytes(), entry.as_bytes(), MapFlags::ANY).map_err(errno)
     }
 
     /// None where the thread never had one.
-    pub fn get(&self, thread: BorrowedFd<'_>) -> libbpf_rs::Result<Option<(Hint, Inheritance)>> {
-        let value = self.0.lookup(key(&thread).as_bytes(), MapFlags::ANY)?;
-        Ok(value.and_then(|bytes| {
-            let entry = Entry::read_from_bytes(&bytes).ok()?;
-            let inheritance =
-                if entry.only_self != 0 { Inheritance::OnlySelf } else { Inheritance::Children };
-            Some((Hint::from_mask(entry.mask).ok()?, inheritance))
-        }))
+    pub fn get(&self, thread: BorrowedFd<'_>) -> Result<Option<(Hint, Inheritance)>, Errno> {
+        let inheritance = |entry: &Entry| match entry.only_self {
+            0 => Inheritance::Children,
+            _ => Inheritance::OnlySelf,
+        };
+        let entry = self.entry(thread)?;
+        Ok(entry.and_then(|entry| Some((Hint::from_mask(entry.mask).ok()?, inheritance(&entry)))))
+    }
+
+    fn entry(&self, thread: BorrowedFd<'_>) -> Result<Option<Entry>, Errno> {
+        let value = self.map.lookup(key(&thread).as_bytes(), MapFlags::ANY).map_err(errno)?;
+        Ok(value.and_then(|bytes| Entry::read_from_bytes(&bytes).ok()))
     }
 }
 
 /// User space names a thread's storage by a pidfd.
 fn key(thread: &impl AsFd) -> i32 {
     thread.as_fd().as_raw_fd()
+}
+
+fn errno(error: libbpf_rs::Error) -> Errno {
+    match error.kind() {
+        libbpf_rs::ErrorKind::NotFound => Errno::SRCH,
+        _ => Errno::IO,
+    }
 }

@@ -2,39 +2,47 @@
 //!
 //! The map of hints belongs to root. Everybody may connect; each request is judged by the
 //! credentials that the kernel keeps of the caller. A connection has a thread of its own, so a
-//! caller that does not read its answers holds up nobody else; how many a user may have is limited,
-//! and so is the time that one may be silent.
+//! caller that does not read its answers holds up nobody else; what a user may have of the server is
+//! limited (limits.rs), and so is the time that one may be silent. Where there are no threads or
+//! descriptors left, callers are turned away until there are.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use placewise_hint::{Answer, Hint, Hinted, Inheritance, MESSAGE_MAX, Request, thread_pidfd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
     SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send,
     socket_with,
 };
 
+use super::limits::{Seat, Users};
 use super::map::HintMap;
 use super::permission::Caller;
 use crate::socket::remove_left_socket;
 
-const CONNECTIONS_PER_USER: u32 = 16;
+/// A conversation needs little.
+const STACK: usize = 256 << 10;
 const SILENCE: Duration = Duration::from_secs(10);
+/// How often the listener shows at least that it still listens.
+const BEAT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Listens until it is dropped, then takes its socket away.
 pub struct HintServer {
     path: PathBuf,
+    beats: Arc<AtomicU64>,
 }
 
 /// Why nobody can be heard.
@@ -46,29 +54,22 @@ pub enum ServerError {
     Listen { path: String, error: io::Error },
 }
 
-/// Told the number and the new hint of a thread that was hinted.
-type Changed = dyn Fn(u32, Hint) -> Result<(), Errno> + Send + Sync;
-
-/// What all connections share.
-struct Shared {
-    hints: HintMap,
-    changed: Box<Changed>,
-    connections: Mutex<BTreeMap<u32, u32>>,
-}
-
 impl HintServer {
-    /// Starts to listen at `path`; `changed` is told the number and hint of each thread that was
-    /// hinted.
-    pub fn start(
-        path: &Path,
-        hints: HintMap,
-        changed: impl Fn(u32, Hint) -> Result<(), Errno> + Send + Sync + 'static,
-    ) -> Result<Self, ServerError> {
+    /// Starts to listen at `path`.
+    pub fn start(path: &Path, hints: HintMap) -> Result<Self, ServerError> {
         let socket = listen_at(path)?;
-        let shared = Shared { hints, changed: Box::new(changed), connections: Mutex::default() };
-        let shared = Arc::new(shared);
-        std::thread::spawn(move || serve(&socket, &shared));
-        Ok(Self { path: path.to_path_buf() })
+        let (hints, users, beats) = (Arc::new(hints), Arc::default(), Arc::default());
+        let server = Self { path: path.to_path_buf(), beats: Arc::clone(&beats) };
+        thread::Builder::new()
+            .name("hints".into())
+            .spawn(move || serve(&socket, &hints, &users, &beats))
+            .map_err(|error| listening_failed(path, error))?;
+        Ok(server)
+    }
+
+    /// Grows once a second at the least while callers are heard.
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
     }
 }
 
@@ -79,14 +80,12 @@ impl Drop for HintServer {
 }
 
 fn listen_at(path: &Path) -> Result<OwnedFd, ServerError> {
-    let name = || path.display().to_string();
-    let failed = |error: io::Error| ServerError::Listen { path: name(), error };
     if somebody_listens(path) {
-        return Err(ServerError::Taken { path: name() });
+        return Err(ServerError::Taken { path: path.display().to_string() });
     }
     let open = || -> io::Result<OwnedFd> {
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
+            DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         }
         remove_left_socket(path)?;
         let socket = new_socket()?;
@@ -95,7 +94,11 @@ fn listen_at(path: &Path) -> Result<OwnedFd, ServerError> {
         listen(&socket, 64)?;
         Ok(socket)
     };
-    open().map_err(failed)
+    open().map_err(|error| listening_failed(path, error))
+}
+
+fn listening_failed(path: &Path, error: io::Error) -> ServerError {
+    ServerError::Listen { path: path.display().to_string(), error }
 }
 
 fn new_socket() -> rustix::io::Result<OwnedFd> {
@@ -108,72 +111,97 @@ fn somebody_listens(path: &Path) -> bool {
     address.and_then(|address| connect(&new_socket()?, &address)).is_ok()
 }
 
-fn serve(socket: &OwnedFd, shared: &Arc<Shared>) {
+fn serve(socket: &OwnedFd, hints: &Arc<HintMap>, users: &Arc<Users>, beats: &AtomicU64) {
     loop {
-        let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
-            Ok(connection) => connection,
-            // The caller gave up, or there are no descriptors left for now.
-            Err(_) => {
-                std::thread::sleep(Duration::from_millis(10));
-                continue;
-            }
-        };
-        let Ok(caller) = Caller::of(connection.as_fd()) else { continue };
-        if shared.enter(caller.uid()) {
-            let shared = Arc::clone(shared);
-            std::thread::spawn(move || {
-                let _ = converse(&connection, &caller, &shared);
-                shared.leave(caller.uid());
-            });
+        beats.fetch_add(1, Ordering::Relaxed);
+        let mut polled = [PollFd::new(socket, PollFlags::IN)];
+        if poll(&mut polled, Some(&BEAT)) == Ok(0) {
+            continue;
+        }
+        // The caller gave up, or there are no descriptors or threads left for now.
+        if accept(socket, hints, users).is_err() {
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-impl Shared {
-    /// False where the user has too many connections.
-    fn enter(&self, uid: u32) -> bool {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = connections.entry(uid).or_default();
-        let room = *count < CONNECTIONS_PER_USER;
-        *count += u32::from(room);
-        room
-    }
-
-    fn leave(&self, uid: u32) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = connections.get_mut(&uid) {
-            *count -= 1;
-        }
-        connections.retain(|_, count| *count > 0);
-    }
+/// Gives a caller a thread, or turns it away.
+fn accept(socket: &OwnedFd, hints: &Arc<HintMap>, users: &Arc<Users>) -> io::Result<()> {
+    let connection = accept_with(socket, SocketFlags::CLOEXEC)?;
+    let uid = socket_peercred(&connection)?.uid.as_raw();
+    let Some(seat) = users.admit(uid) else { return Ok(()) };
+    let hints = Arc::clone(hints);
+    let converse = move || drop(converse(&connection, &seat, &hints));
+    thread::Builder::new().name("hint".into()).stack_size(STACK).spawn(converse).map(drop)
 }
 
 /// Answers until the caller leaves, or is silent for too long.
-fn converse(connection: &OwnedFd, caller: &Caller, shared: &Shared) -> rustix::io::Result<()> {
+fn converse(connection: &OwnedFd, seat: &Seat, hints: &HintMap) -> io::Result<()> {
     set_socket_timeout(connection, Timeout::Recv, Some(SILENCE))?;
     set_socket_timeout(connection, Timeout::Send, Some(SILENCE))?;
-    let mut say = |answer: Answer| {
-        send(connection, answer.to_string().as_bytes(), SendFlags::NOSIGNAL).map(drop)
-    };
+    let caller = seat.serve(|| Caller::of(connection.as_fd()))?;
+    let conversation = Conversation { connection, caller, hints };
     while let Some((text, thread)) = receive(connection)? {
-        let thread = || thread.as_ref().map(AsFd::as_fd).ok_or(Errno::BADF);
-        match text.parse() {
-            Err(error) => say(refusal(Errno::INVAL, &error.to_string()))?,
-            Ok(Request::Set(hint, inheritance)) => {
-                say(answer(
-                    thread().and_then(|thread| shared.set(caller, thread, hint, inheritance)),
-                ))?;
-            }
-            Ok(Request::Get) => {
-                say(answer(thread().and_then(|thread| shared.get(caller, thread))))?;
-            }
-            Ok(Request::Show) => {
-                shared.show(caller, &mut say)?;
-                say(Answer::Ok)?;
-            }
-        }
+        seat.serve(|| conversation.respond(&text, thread.as_ref().map(AsFd::as_fd)))?;
     }
     Ok(())
+}
+
+/// What a request is answered from.
+struct Conversation<'a> {
+    connection: &'a OwnedFd,
+    caller: Caller,
+    hints: &'a HintMap,
+}
+
+impl Conversation<'_> {
+    fn respond(&self, text: &str, thread: Option<BorrowedFd<'_>>) -> rustix::io::Result<()> {
+        let thread = thread.ok_or(Errno::BADF);
+        match text.parse() {
+            Err(error) => self.say(refusal(Errno::INVAL, &error.to_string())),
+            Ok(Request::Set(hint, inheritance)) => {
+                self.say(answer(thread.and_then(|thread| self.set(thread, hint, inheritance))))
+            }
+            Ok(Request::Get) => self.say(answer(thread.and_then(|thread| self.get(thread)))),
+            Ok(Request::Show) => self.show(),
+        }
+    }
+
+    fn say(&self, answer: Answer) -> rustix::io::Result<()> {
+        send(self.connection, answer.to_string().as_bytes(), SendFlags::NOSIGNAL).map(drop)
+    }
+
+    fn set(
+        &self,
+        thread: BorrowedFd<'_>,
+        hint: Hint,
+        inheritance: Inheritance,
+    ) -> Result<Answer, Errno> {
+        let tid = self.caller.may_hint(thread)?;
+        self.hints.set(thread, tid, hint, inheritance)?;
+        Ok(Answer::Ok)
+    }
+
+    fn get(&self, thread: BorrowedFd<'_>) -> Result<Answer, Errno> {
+        let tid = self.caller.may_hint(thread)?;
+        let (hint, inheritance) = self.hints.get(thread)?.unwrap_or_default();
+        Ok(Answer::Hint(Hinted { tid, hint, inheritance }))
+    }
+
+    /// The threads that have a hint and that the caller may hint.
+    fn show(&self) -> rustix::io::Result<()> {
+        for tid in all_threads() {
+            let Ok(thread) = thread_pidfd(tid) else { continue };
+            let Ok(Some((hint, inheritance))) = self.hints.get(thread.as_fd()) else { continue };
+            if hint == Hint::NONE {
+                continue;
+            }
+            if let Ok(tid) = self.caller.may_hint(thread.as_fd()) {
+                self.say(Answer::Hint(Hinted { tid, hint, inheritance }))?;
+            }
+        }
+        self.say(Answer::Ok)
+    }
 }
 
 fn answer(done: Result<Answer, Errno>) -> Answer {
@@ -193,54 +221,6 @@ fn refusal(errno: Errno, text: &str) -> Answer {
     let room = MESSAGE_MAX - "error -2147483648 ".len();
     let text: String = text.chars().filter(char::is_ascii).take(room).collect();
     Answer::Error(errno.raw_os_error(), text)
-}
-
-impl Shared {
-    fn set(
-        &self,
-        caller: &Caller,
-        thread: BorrowedFd<'_>,
-        hint: Hint,
-        inheritance: Inheritance,
-    ) -> Result<Answer, Errno> {
-        let tid = caller.may_hint(thread)?;
-        self.hints.set(thread, hint, inheritance).map_err(|error| errno(&error))?;
-        (self.changed)(tid, hint)?;
-        Ok(Answer::Ok)
-    }
-
-    fn get(&self, caller: &Caller, thread: BorrowedFd<'_>) -> Result<Answer, Errno> {
-        let tid = caller.may_hint(thread)?;
-        let kept = self.hints.get(thread).map_err(|error| errno(&error))?;
-        let (hint, inheritance) = kept.unwrap_or_default();
-        Ok(Answer::Hint(Hinted { tid, hint, inheritance }))
-    }
-
-    /// The threads that have a hint and that the caller may hint.
-    fn show(
-        &self,
-        caller: &Caller,
-        say: &mut impl FnMut(Answer) -> rustix::io::Result<()>,
-    ) -> rustix::io::Result<()> {
-        for tid in all_threads() {
-            let Ok(thread) = thread_pidfd(tid) else { continue };
-            let Ok(Some((hint, inheritance))) = self.hints.get(thread.as_fd()) else { continue };
-            if hint == Hint::NONE {
-                continue;
-            }
-            if let Ok(tid) = caller.may_hint(thread.as_fd()) {
-                say(Answer::Hint(Hinted { tid, hint, inheritance }))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn errno(error: &libbpf_rs::Error) -> Errno {
-    match error.kind() {
-        libbpf_rs::ErrorKind::NotFound => Errno::SRCH,
-        _ => Errno::IO,
-    }
 }
 
 fn all_threads() -> Vec<i32> {
