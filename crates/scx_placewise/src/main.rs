@@ -21,9 +21,10 @@ use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
 use scx_placewise::hint::{HintMap, HintServer};
 use scx_placewise::pins::Pins;
-use scx_placewise::report::{self, MetricsAddress, MetricsServer, serve_scx_stats};
+use scx_placewise::report::{self, MetricsFile, serve_scx_stats};
 use scx_placewise::scheduler::{self, LONGEST_TIMEOUT_MS, Options, Scheduler, SchedulerError};
 use scx_stats::prelude::StatsServer;
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const EXIT_BAD_INPUT: u8 = 2;
@@ -34,6 +35,9 @@ const SCX_STATS: &str = "/var/run/scx/root/stats";
 
 /// How often the kernel is asked whether the scheduler still runs.
 const WATCH: Duration = Duration::from_millis(100);
+
+/// How often the metrics are written: Prometheus asks no more often unless told to.
+const METRICS: Duration = Duration::from_secs(15);
 
 /// How long a machine may take to be describable again after hotplug.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -46,7 +50,7 @@ Examples:
   scx_placewise --only-hinted                    only the tasks that `placewise hint` hints
   scx_placewise --timeout-ms 5000                thrown out when a task waits five seconds
   scx_placewise --stats 1s --format json         for programs
-  scx_placewise --metrics 127.0.0.1:9123         for Prometheus
+  scx_placewise --metrics /run/placewise.prom    for Prometheus' node_exporter
   scx_placewise --verify                         nothing is scheduled
 
 It takes root and a kernel with sched_ext, and stays loaded until Ctrl-C. `placewise list` has the
@@ -87,9 +91,9 @@ struct Cli {
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "stats")]
     format: Format,
 
-    /// Answer Prometheus at a Unix socket or a loopback port, such as 127.0.0.1:9123
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<MetricsAddress>,
+    /// Write the figures for the textfile collector of Prometheus' node_exporter, four times a minute
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
 
     /// Where to listen for `placewise hint`
     #[arg(long, value_name = "PATH", default_value = placewise_hint::SOCKET)]
@@ -187,7 +191,8 @@ fn schedule(cli: &Cli, kernel: &str, policy: &Policy) -> anyhow::Result<Option<E
     loop {
         services.figures.follow(scheduler.figures());
         say(format_args!("{} on {kernel}: loaded; Ctrl-C unloads it", policy.name));
-        let Some(exit) = watch(cli, &scheduler, &services.figures, &stop)? else {
+        tell_systemd(NotifyState::Ready);
+        let Some(exit) = watch(cli, &scheduler, &services, &stop)? else {
             return Ok(None);
         };
         if !exit.wants_restart() {
@@ -216,20 +221,48 @@ fn load_anew(policy: &Policy, options: Options, pins: &Pins) -> anyhow::Result<S
 /// Who asks from outside: they stay while the scheduler is loaded anew.
 struct Services {
     figures: Source,
-    _metrics: Option<MetricsServer>,
-    _hints: HintServer,
+    metrics: Option<MetricsFile>,
+    hints: HintServer,
     _scx_stats: StatsServer<(), ()>,
 }
 
 impl Services {
     fn start(cli: &Cli, pins: &Pins) -> anyhow::Result<Self> {
         let figures = Source::default();
-        let metrics = |address| MetricsServer::start(address, &figures);
-        let _metrics = cli.metrics.as_ref().map(metrics).transpose()?;
+        let metrics = cli.metrics.as_deref().map(MetricsFile::create).transpose()?;
         let _scx_stats = serve_scx_stats(SCX_STATS.as_ref(), &figures)?;
         let hints = HintMap::new(pins.map("hints")?, cli.only_hinted);
-        let _hints = HintServer::start(&cli.hint_socket, hints)?;
-        Ok(Self { figures, _metrics, _hints, _scx_stats })
+        let hints = HintServer::start(&cli.hint_socket, hints)?;
+        Ok(Self { figures, metrics, hints, _scx_stats })
+    }
+
+    fn write_metrics(&self) {
+        if let Some(metrics) = &self.metrics
+            && let Err(error) = metrics.write(&self.figures.read())
+        {
+            say(format_args!("scx_placewise: {error:#}"));
+        }
+    }
+}
+
+/// What is done from time to time.
+struct Due {
+    interval: Duration,
+    last: Option<Instant>,
+}
+
+impl Due {
+    fn every(interval: Duration) -> Self {
+        Self { interval, last: None }
+    }
+
+    /// True at first, and each time that the interval is over.
+    fn now(&mut self) -> bool {
+        let due = self.last.is_none_or(|last| last.elapsed() >= self.interval);
+        if due {
+            self.last = Some(Instant::now());
+        }
+        due
     }
 }
 
@@ -237,24 +270,40 @@ impl Services {
 fn watch(
     cli: &Cli,
     scheduler: &Scheduler,
-    figures: &Source,
+    services: &Services,
     stop: &AtomicBool,
 ) -> anyhow::Result<Option<Exit>> {
-    let mut shown = cli.stats.map(|interval| (interval, Instant::now(), figures.read()));
+    let mut stats = cli.stats.map(Due::every);
+    let mut metrics = Due::every(METRICS);
+    let mut watchdog = sd_notify::watchdog_enabled().map(|timeout| Due::every(timeout / 4));
+    let (mut before, mut beats) = (None, None);
     while !stop.load(Ordering::Relaxed) {
         if let Some(exit) = scheduler.exited() {
             return Ok(Some(exit));
         }
-        if let Some((interval, last, before)) = &mut shown
-            && last.elapsed() >= *interval
-        {
-            let now = figures.read();
-            show(cli.format, &now.since(before))?;
-            (*last, *before) = (Instant::now(), now);
+        if stats.as_mut().is_some_and(Due::now) {
+            let now = services.figures.read();
+            if let Some(before) = before.replace(now.clone()) {
+                show(cli.format, &now.since(&before))?;
+            }
+        }
+        if metrics.now() {
+            services.write_metrics();
+        }
+        if watchdog.as_mut().is_some_and(Due::now) {
+            let now = services.hints.beats();
+            if beats.replace(now) != Some(now) {
+                tell_systemd(NotifyState::Watchdog);
+            }
         }
         std::thread::sleep(WATCH);
     }
     Ok(None)
+}
+
+/// Where it has not started us, nobody is told.
+fn tell_systemd(state: NotifyState<'_>) {
+    let _ = sd_notify::notify(&[state]);
 }
 
 fn show(format: Format, figures: &Figures) -> anyhow::Result<()> {

@@ -1,178 +1,143 @@
-//! For Prometheus: OpenMetrics text over HTTP, at a Unix socket or a port of this host alone.
+//! For Prometheus: the figures in a file, as the textfile collector of node_exporter reads them.
+//!
+//! A file has no port, no callers and no connections that could run out. It is there whole or not
+//! at all, and goes with the scheduler. What a loader that was killed has left tells by its age.
 
-use std::error::Error;
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::fmt::Write as _;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::registry::Registry;
-use tiny_http::{Header, Response, Server};
+use anyhow::Context;
 
-use crate::figures::{Figures, Placed, Source};
-use crate::socket::remove_left_socket;
+use crate::figures::{Figures, Placed};
 
-const OPEN_METRICS: &str =
-    "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Where Prometheus asks: an absolute path, or an address of this host alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MetricsAddress {
-    Socket(PathBuf),
-    Loopback(SocketAddr),
+/// The file, until it is dropped.
+pub struct MetricsFile {
+    path: PathBuf,
 }
 
-impl FromStr for MetricsAddress {
-    type Err = String;
+impl MetricsFile {
+    /// Refuses a place that cannot be written, or is something else than a file.
+    pub fn create(path: &Path) -> anyhow::Result<Self> {
+        let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
+        anyhow::ensure!(!is_other, "{}: is no regular file; name a file to write", path.display());
+        let file = Self { path: path.to_owned() };
+        file.write(&Figures::default())?;
+        Ok(file)
+    }
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with('/') {
-            return Ok(Self::Socket(text.into()));
-        }
-        match text.parse::<SocketAddr>() {
-            Ok(address) if address.ip().is_loopback() => Ok(Self::Loopback(address)),
-            Ok(address) => {
-                Err(format!("{} is not this host alone; expected 127.0.0.1:PORT", address.ip()))
-            }
-            Err(_) => Err("expected an absolute path or 127.0.0.1:PORT".into()),
-        }
+    /// Puts the figures in place of those that were there.
+    pub fn write(&self, figures: &Figures) -> anyhow::Result<()> {
+        let new = beside(&self.path);
+        let written = replace(&new, text(figures).as_bytes(), &self.path);
+        written.with_context(|| {
+            let _ = fs::remove_file(&new);
+            format!("{}: cannot be written", self.path.display())
+        })
     }
 }
 
-impl fmt::Display for MetricsAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Socket(path) => path.display().fmt(f),
-            Self::Loopback(address) => address.fmt(f),
-        }
-    }
-}
-
-/// Answers until it is dropped, then takes its socket away.
-pub struct MetricsServer {
-    socket: Option<PathBuf>,
-}
-
-impl MetricsServer {
-    /// Answers every request with the figures.
-    pub fn start(address: &MetricsAddress, source: &Source) -> anyhow::Result<Self> {
-        let server = listen(address);
-        let server = server.map_err(|error| anyhow!("{address}: cannot listen: {error}"))?;
-        let source = source.clone();
-        std::thread::spawn(move || serve(&server, &source));
-        let socket = match address {
-            MetricsAddress::Socket(path) => Some(path.clone()),
-            MetricsAddress::Loopback(_) => None,
-        };
-        Ok(Self { socket })
-    }
-}
-
-impl Drop for MetricsServer {
+impl Drop for MetricsFile {
     fn drop(&mut self) {
-        if let Some(path) = &self.socket {
-            let _ = std::fs::remove_file(path);
-        }
+        let _ = fs::remove_file(&self.path);
     }
 }
 
-fn listen(address: &MetricsAddress) -> Result<Server, Box<dyn Error + Send + Sync>> {
-    match address {
-        MetricsAddress::Socket(path) => {
-            remove_left_socket(path)?;
-            Server::http_unix(path)
-        }
-        MetricsAddress::Loopback(address) => Server::http(address),
+/// The collector reads names that end with `.prom`, so not this one.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Where others may write too, nobody else's file is opened: it is a new one, or none.
+fn replace(new: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
+    match fs::remove_file(new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
+    let mut file = File::create_new(new)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(bytes)?;
+    fs::rename(new, path)
 }
 
-fn serve(server: &Server, source: &Source) {
-    let format = Header::from_str(OPEN_METRICS).expect("a header");
-    for request in server.incoming_requests() {
-        let text = open_metrics(source.read());
-        let status = if text.is_ok() { 200 } else { 500 };
-        let response = Response::from_string(text.unwrap_or_default());
-        let _ = request.respond(response.with_header(format.clone()).with_status_code(status));
-    }
-}
-
-fn open_metrics(figures: Figures) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(figures));
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry)?;
-    Ok(text)
-}
-
-impl Collector for Figures {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let placed = self.placed.iter().flat_map(|(kind, placed)| {
-            placed.by_distance().map(|(distance, count)| {
-                ([("kind", kind.clone()), ("distance", distance.into())], count)
-            })
-        });
-        counters(
-            &mut encoder,
-            "placewise_placements",
-            "Placements by distance from the previous CPU",
-            placed,
-        )?;
-        let by_kind = |count: fn(&Placed) -> u64| {
-            self.placed.iter().map(move |(kind, placed)| ([("kind", kind.clone())], count(placed)))
-        };
-        counters(
-            &mut encoder,
-            "placewise_placements_on_idle",
+/// In Prometheus' text format. Values of labels are words that need no quoting.
+fn text(figures: &Figures) -> String {
+    let Figures { placed, balanced } = figures;
+    let by_distance = placed.iter().flat_map(|(kind, placed)| {
+        let distances = placed.by_distance().into_iter();
+        distances.map(move |(to, count)| (format!("kind=\"{kind}\",distance=\"{to}\""), count))
+    });
+    let by_kind = |count: fn(&Placed) -> u64| {
+        placed.iter().map(move |(kind, placed)| (format!("kind=\"{kind}\""), count(placed)))
+    };
+    let by_level = balanced.iter().flat_map(|(level, moved)| {
+        let of = format!("level=\"{level}\",domain=\"{}\"", moved.domain);
+        let causes = moved.by_cause().into_iter();
+        causes.map(move |(cause, count)| (format!("{of},cause=\"{cause}\""), count))
+    });
+    [
+        counter("placements", "Placements by distance from the previous CPU", by_distance),
+        counter(
+            "placements_on_idle",
             "Placements on a CPU that was idle",
             by_kind(|placed| placed.on_idle),
-        )?;
-        counters(
-            &mut encoder,
-            "placewise_placements_hinted",
+        ),
+        counter(
+            "placements_hinted",
             "Placements of tasks with a hint for them",
             by_kind(|placed| placed.hinted),
-        )?;
-        let balanced = self.balanced.iter().flat_map(|(level, moved)| {
-            moved.by_cause().map(|(cause, count)| {
-                let level = ("level", level.to_string());
-                ([level, ("domain", moved.domain.clone()), ("cause", cause.into())], count)
-            })
-        });
-        counters(&mut encoder, "placewise_balanced_tasks", "Tasks that balancing moved", balanced)
-    }
+        ),
+        counter("balanced_tasks", "Tasks that balancing moved", by_level),
+    ]
+    .concat()
 }
 
-fn counters<const N: usize>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: impl Iterator<Item = ([(&'static str, String); N], u64)>,
-) -> fmt::Result {
-    let kind = ConstCounter::new(0u64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for (labels, value) in values {
-        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+fn counter(name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) -> String {
+    let name = format!("placewise_{name}_total");
+    let mut text = format!("# HELP {name} {help}\n# TYPE {name} counter\n");
+    for (labels, count) in samples {
+        let _ = writeln!(text, "{name}{{{labels}}} {count}"); // a String takes all
     }
-    Ok(())
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::fs;
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::report::tests::figures;
 
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let name = format!("placewise-metrics-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
     fn prometheus_reads_every_figure() {
-        let text = open_metrics(figures()).unwrap();
+        let text = text(&figures());
         for line in [
             "placewise_placements_total{kind=\"wakeup\",distance=\"llc\"} 3",
             "placewise_placements_on_idle_total{kind=\"wakeup\"} 9",
@@ -184,10 +149,9 @@ mod tests {
 
     #[test]
     fn every_sample_has_one_line_below_its_help_and_type() {
-        let text = open_metrics(figures()).unwrap();
-        let body = text.strip_suffix("# EOF\n").expect("OpenMetrics ends so");
+        let text = text(&figures());
         let (mut helped, mut family, mut series) = (None, None, BTreeSet::new());
-        for line in body.lines() {
+        for line in text.lines() {
             match line.split(' ').collect::<Vec<_>>()[..] {
                 ["#", "HELP", name, _, ..] => helped = Some(name),
                 ["#", "TYPE", name, "counter"] => {
@@ -195,8 +159,7 @@ mod tests {
                     family = Some(name);
                 }
                 [sample, count] => {
-                    let name = sample.split('{').next().unwrap().strip_suffix("_total");
-                    assert!(name.is_some() && name == family, "{line}");
+                    assert_eq!(sample.split('{').next(), family);
                     assert!(series.insert(sample), "{line} stands there twice");
                     assert!(count.parse::<u64>().is_ok(), "{line}");
                 }
@@ -207,35 +170,38 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_answers_and_goes_and_no_other_file_is_taken_away() {
-        let name = format!("placewise-metrics-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let address = MetricsAddress::Socket(path.clone());
-        fs::write(&path, "of somebody else").unwrap();
-        assert!(MetricsServer::start(&address, &Source::default()).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "of somebody else");
-        fs::remove_file(&path).unwrap();
-
-        let source = Source::default();
-        let server = MetricsServer::start(&address, &source).unwrap();
-        source.follow(figures);
-        let mut stream = UnixStream::connect(&path).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.") && answer.contains(OPEN_METRICS), "{answer}");
-        assert!(answer.ends_with(&open_metrics(figures()).unwrap()), "{answer}");
-        drop(server);
-        assert!(!path.exists());
+    fn the_file_is_whole_for_all_to_read_and_goes_in_the_end() {
+        let directory = Directory::new("whole");
+        let path = directory.0.join("placewise.prom");
+        let file = MetricsFile::create(&path).unwrap();
+        file.write(&figures()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text(&figures()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(directory.names(), ["placewise.prom"]);
+        drop(file);
+        assert!(directory.names().is_empty());
     }
 
     #[test]
-    fn metrics_stay_on_this_host() {
-        assert!("127.0.0.1:9123".parse::<MetricsAddress>().is_ok());
-        assert!("[::1]:9123".parse::<MetricsAddress>().is_ok());
-        assert!("/run/placewise/metrics.sock".parse::<MetricsAddress>().is_ok());
-        for refused in ["0.0.0.0:9123", "192.0.2.1:9123", "metrics.sock", "9123", ""] {
-            assert!(refused.parse::<MetricsAddress>().is_err(), "{refused}");
+    fn nobody_elses_file_is_written_through_a_link() {
+        let directory = Directory::new("link");
+        let (others, path) = (directory.0.join("others"), directory.0.join("placewise.prom"));
+        fs::write(&others, "of somebody else").unwrap();
+        symlink(&others, beside(&path)).unwrap();
+        let file = MetricsFile::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        symlink(&others, &path).unwrap();
+        file.write(&figures()).unwrap();
+        assert_eq!(fs::read_to_string(&others).unwrap(), "of somebody else");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text(&figures()));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_refused() {
+        let directory = Directory::new("refused");
+        for place in [directory.0.clone(), directory.0.join("missing/placewise.prom")] {
+            let refused = MetricsFile::create(&place).err().unwrap();
+            assert!(format!("{refused:#}").starts_with(place.to_str().unwrap()), "{refused:#}");
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use scx_stats::prelude::*;
 
 use crate::figures::{Balanced, Figures, Placed, Source};
@@ -26,12 +28,17 @@ pub fn serve_scx_stats(path: &Path, source: &Source) -> anyhow::Result<StatsServ
         .add_meta(Placed::meta())
         .add_meta(Balanced::meta())
         .add_ops("top", StatsOps { open, close: None });
-    StatsServer::new(data).set_path(path).launch().context("cannot serve scx_stats")
+    // Its clients are root's, whatever umask we were started with.
+    let umask = umask(Mode::RWXG | Mode::RWXO);
+    let launched = StatsServer::new(data).set_path(path).launch();
+    rustix::process::umask(umask);
+    launched.context("cannot serve scx_stats")
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,6 +96,16 @@ mod tests {
             assert_eq!(added["balanced"]["1"]["domain"], "MC");
             assert_eq!(added["balanced"]["1"]["newly_idle"], 0);
         }
+        let _ = std::fs::remove_file(path);
+    }
+
+    #[test]
+    fn nobody_but_root_may_connect() {
+        let before = umask(Mode::empty());
+        let (path, _server) = serve("private", &Source::default());
+        umask(before);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
         let _ = std::fs::remove_file(path);
     }
 
