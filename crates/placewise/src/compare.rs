@@ -15,7 +15,7 @@ use placewise_machine::Machine;
 use crate::comparison::{self, Comparison, Series};
 use crate::input::InputError;
 use crate::load_balance;
-use crate::output_file::OutputFile;
+use crate::output_file::{self, OutputFile};
 use crate::parallel;
 use crate::report::{self, Format};
 use placewise_machine::TraceTopology;
@@ -95,15 +95,16 @@ pub struct CompareArgs {
 
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let plan = Plan::new(args)?;
-    let mut trace = args.trace.as_deref().map(OutputFile::create).transpose()?;
+    let create = |path| OutputFile::create(path, output_file::FOR_ALL);
+    let mut trace = args.trace.as_deref().map(create).transpose()?;
     let outcomes = plan.simulate_all(args, trace.as_mut())?;
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
     let comparison = plan.comparison(args, &outcomes);
     let text = report::render(&comparison, args.format)?;
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    // Without one of them, the other is as good as ever.
+    let traced = trace.map_or(Ok(()), OutputFile::finish);
+    let printed = io::stdout().write_all(text.as_bytes());
+    traced?;
+    Ok(printed?)
 }
 
 /// The checked input: nothing is simulated before all of it is known to be good.
@@ -184,9 +185,8 @@ impl Plan {
         let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
         let outcome = simulate(&scenario, sink)
             .with_context(|| format!("{case} under {}, run {}", policy.name, cell.run + 1))?;
-        if let Some(writer) = writer {
-            writer.finish().context("cannot write the trace")?;
-        }
+        // What cannot be written costs the trace, whose file keeps the error, not the figures.
+        let _ = writer.map(FtraceWriter::finish);
         Ok(outcome)
     }
 

@@ -6,6 +6,7 @@
 
 mod audit;
 mod bench;
+mod cleaner;
 mod compare;
 mod comparison;
 mod hint;

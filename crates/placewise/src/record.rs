@@ -30,7 +30,7 @@ use placewise_trace::Header;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::output_file::OutputFile;
+use crate::output_file::{self, OutputFile};
 use command::RunningCommand;
 use instance::{Statistics, TraceInstance, TracePipe};
 
@@ -81,7 +81,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
-    let output = OutputFile::create(&args.output)?;
+    // As open as tracefs is: there are all users' tasks in it.
+    let output = OutputFile::create(&args.output, output_file::FOR_OWNER)?;
     let stop = stop_at_signals().context("cannot handle signals")?;
     let mut recording = Recording::prepare(args, output)?;
     let command = recording.run(args, &stop)?;

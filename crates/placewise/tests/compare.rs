@@ -2,6 +2,7 @@
 //! its layout. Figures are blanked: what they are is the simulator's business.
 
 use std::path::Path;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -79,6 +80,58 @@ fn decisions_need_a_trace() {
     let output = command.args(QUICK).arg("--trace-decisions").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--trace <FILE>"));
+}
+
+/// The trace takes more than 8 KB.
+#[test]
+fn a_full_disk_costs_the_trace_and_not_the_table() {
+    let mount = "mount -t tmpfs -o size=8k tmpfs . && cd \"$PWD\" && exec \"$@\"";
+    let on_small_disk = |words: &[&str]| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", mount, "sh"]).args(words);
+        command.current_dir(directory.path()).output()
+    };
+    if !on_small_disk(&["true"]).is_ok_and(|output| output.status.success()) {
+        return println!("skipped: needs root and unshare");
+    }
+    let script = "\"$@\" --trace trace.txt; status=$?; ls -A >&2; exit $status";
+    let program = env!("CARGO_BIN_EXE_placewise");
+    let words = [&["sh", "-c", script, "sh", program][..], &QUICK].concat();
+    let output = on_small_disk(&words).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), quick(&[]));
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("placewise: cannot write trace.txt: "), "{stderr}");
+}
+
+/// Whether `pid` has a file of the directory open, named or not.
+fn has_file_in(pid: u32, directory: &Path) -> bool {
+    let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let mut files = files.flatten().filter_map(|file| file.path().read_link().ok());
+    files.any(|file| file.starts_with(directory))
+}
+
+#[test]
+fn nothing_is_left_of_a_comparison_that_is_killed() {
+    for signal in ["-INT", "-TERM", "-HUP", "-QUIT", "-KILL"] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_placewise")]);
+        let long = QUICK.iter().filter(|arg| **arg != "--runs=3");
+        command.args(long).args(["--runs=10000", "--trace", "trace.txt"]);
+        let mut child = command.current_dir(directory).spawn().unwrap();
+        while !has_file_in(child.id(), directory) {
+            assert_eq!(child.try_wait().unwrap(), None, "ended before it could be killed");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let kill = ["kill", signal, &child.id().to_string()].join(" ");
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), None, "{signal}");
+        assert_eq!(directory.read_dir().unwrap().count(), 0, "{signal}");
+    }
 }
 
 #[test]
