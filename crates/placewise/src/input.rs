@@ -1,4 +1,4 @@
-//! Which errors are the input's fault, and so end with exit status 2.
+//! The exit status of an error: 2 where the input is at fault, that of a command that failed, else 1.
 //!
 //! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them,
 //! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator, threads that do
@@ -12,6 +12,8 @@ use placewise_policy::PolicyError;
 use placewise_sim::SimError;
 use placewise_workload::WorkloadError;
 
+use crate::record::CommandFailed;
+
 pub const EXIT_BAD_INPUT: u8 = 2;
 const EXIT_FAILURE: u8 = 1;
 
@@ -21,6 +23,9 @@ const EXIT_FAILURE: u8 = 1;
 pub struct InputError(pub String);
 
 pub fn exit_status(error: &anyhow::Error) -> u8 {
+    if let Some(command) = error.downcast_ref::<CommandFailed>() {
+        return command.exit_status();
+    }
     if error.chain().any(is_bad_input) { EXIT_BAD_INPUT } else { EXIT_FAILURE }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One file per verb. This one reads the command line, calls the verb and turns what went wrong
 //! into one line and an exit status: 2 where the input is at fault, 1 where Placewise or the
-//! system is.
+//! system is, and that of the command where `record` ran one that failed.
 
 mod audit;
 mod bench;
@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
 Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
-1 when something else went wrong, such as a full disk.";
+1 when something else went wrong, such as a full disk. `record` passes on that of its command.";
 
 /// Simulate Linux task placement: compare policies on machines you do not own
 #[derive(Parser)]

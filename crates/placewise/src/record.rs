@@ -26,22 +26,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::unistd::User;
 use placewise_trace::Header;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::output_file::{self, OutputFile};
+pub use command::CommandFailed;
 use command::RunningCommand;
-use instance::{Statistics, TraceInstance, TracePipe};
+use instance::{Statistics, TraceInstance};
 
 const EXAMPLE: &str = "\
 Examples:
   placewise record -- hackbench -g 4
+  sudo placewise record --user \"$USER\" -- make test
   placewise record --duration 10s -o web.txt.zst
 
 Needs root and tracefs. The trace can be given to `placewise audit`.
-Exit status: 0 when the trace is written, even if COMMAND failed; 2 when the input is at fault,
-1 when something else went wrong, such as missing rights.";
+Exit status: that of COMMAND if it ends by itself, 128 + N if signal N kills it; the trace is kept,
+and if COMMAND failed a line says so. Otherwise 0 on success, 2 when the input is at fault, 1 when
+something else went wrong, such as missing rights; then there is no trace.";
 
 /// How long the recorder sleeps when it has read everything.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -67,6 +71,10 @@ pub struct RecordArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(4..))]
     buffer_size: u32,
 
+    /// Run COMMAND as this user and not as root: its groups, HOME, USER and LOGNAME
+    #[arg(long, value_name = "NAME", requires = "command", value_parser = user)]
+    user: Option<User>,
+
     /// Program to start once recording is on, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -80,6 +88,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn user(name: &str) -> Result<User, String> {
+    let user = User::from_name(name).map_err(|error| error.desc().to_owned())?;
+    user.ok_or_else(|| "there is no such user".into())
+}
+
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     // As open as tracefs is: there are all users' tasks in it.
     let output = OutputFile::create(&args.output, output_file::FOR_OWNER)?;
@@ -87,26 +100,21 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let mut recording = Recording::prepare(args, output)?;
     let command = recording.run(args, &stop)?;
     let summary = recording.finish(args)?;
-    if let Some(problem) = command.and_then(RunningCommand::finish) {
-        eprintln!("placewise: {problem}; the trace is kept");
-    }
     eprintln!("{summary}");
-    Ok(())
+    Ok(command.map_or(Ok(()), |command| command.result())?)
 }
 
-/// Ctrl-C, kill and a closed terminal end the recording, not the recorder.
+/// Ctrl-C, Ctrl-\\, kill and a closed terminal end the recording, not the recorder.
 fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
 }
 
-/// From the first line of the file to the last. Fields are dropped in this order: an instance
-/// cannot be removed while its pipe is open.
+/// From the first line of the file to the last.
 struct Recording {
-    pipe: TracePipe,
     instance: TraceInstance,
     out: zstd::Encoder<'static, OutputFile>,
     duration: Duration,
@@ -122,10 +130,11 @@ impl Recording {
         };
         let mut out = zstd::Encoder::new(output, COMPRESSION_LEVEL).context("cannot compress")?;
         write!(out, "{header}{}", instance.column_header()?).with_context(|| writing(args))?;
-        Ok(Self { pipe: instance.pipe()?, instance, out, duration: Duration::ZERO })
+        Ok(Self { instance, out, duration: Duration::ZERO })
     }
 
-    /// Records until one of the reasons to stop.
+    /// Records until one of the reasons to stop. The command is returned if it ended by itself: what
+    /// ends us may end it as well, as Ctrl-C does, and that is no failure of it.
     fn run(
         &mut self,
         args: &RecordArgs,
@@ -134,32 +143,32 @@ impl Recording {
         let mut progress = Progress::new(args);
         self.instance.start()?;
         let start = Instant::now();
-        let mut command = RunningCommand::start(&args.command)?;
+        let mut command = RunningCommand::start(&args.command, args.user.as_ref())?;
         let limit = args.duration.unwrap_or(Duration::MAX);
-        loop {
+        let is_told = loop {
             let emptied = self.read(READ_AT_ONCE).with_context(|| writing(args))?;
             let ended = command.as_mut().is_some_and(RunningCommand::has_ended);
-            if ended || stop.load(Ordering::Relaxed) || start.elapsed() >= limit {
-                break;
+            let is_told = stop.load(Ordering::Relaxed) || start.elapsed() >= limit;
+            if ended || is_told {
+                break is_told;
             }
             progress.show(&self.instance, start)?;
             if emptied {
                 let left = limit.saturating_sub(start.elapsed());
                 sleep(PAUSE.min(left), command.as_ref().and_then(RunningCommand::end));
             }
-        }
+        };
         self.instance.stop()?;
         self.duration = start.elapsed();
         progress.bar.finish_and_clear();
-        command.iter_mut().for_each(RunningCommand::terminate);
-        Ok(command)
+        Ok(command.filter(|_| !is_told))
     }
 
     /// Moves text from the kernel to the file; true when there was no more.
     fn read(&mut self, at_most: u64) -> io::Result<bool> {
         let mut moved = 0;
         while moved < at_most {
-            let text = self.pipe.read()?;
+            let text = self.instance.pipe.read()?;
             if text.is_empty() {
                 return Ok(true);
             }

@@ -2,6 +2,7 @@
 //! they mount for themselves alone; elsewhere they say why they are skipped.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,13 +14,20 @@ use tempfile::TempDir;
 
 const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
 const TRACEFS: &str = "/sys/kernel/tracing";
+/// With an end of its own, should a test fail before.
+const UNTIL_TOLD: [&str; 2] = ["--duration", "1min"];
 /// Starts ten children, and is woken by the end of each.
 const LOAD: [&str; 3] =
     ["sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9; do /bin/true; sleep 0.01; done"];
 
 /// A shell in a mount namespace of its own, with tracefs mounted, that becomes `words`.
 fn with_tracefs(words: &[&str]) -> Command {
-    let mount = format!("mount -t tracefs tracefs {TRACEFS} 2>/dev/null; exec \"$@\"");
+    with_mounts("", words)
+}
+
+/// The same after a script that mounts more.
+fn with_mounts(script: &str, words: &[&str]) -> Command {
+    let mount = format!("mount -t tracefs tracefs {TRACEFS} 2>/dev/null; {script} exec \"$@\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &mount, "sh"]).args(words);
     command
@@ -51,15 +59,22 @@ fn record(directory: &TempDir, args: &[&str]) -> Command {
 struct Ended {
     pid: u32,
     code: Option<i32>,
+    stdout: String,
     stderr: String,
 }
 
 fn run(mut command: Command) -> Ended {
-    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    Ended { pid, code: output.status.code(), stderr }
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    Ended { pid, code: output.status.code(), stdout, stderr }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = directory.read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// What `placewise audit` reads: the header with the footer, the losses, and the events.
@@ -94,6 +109,16 @@ fn instance_of(pid: u32) -> String {
     format!("{TRACEFS}/instances/placewise-{pid}")
 }
 
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited for long: {what}");
+}
+
 fn has_instance(pid: u32) -> bool {
     with_tracefs(&["test", "-e", &instance_of(pid)]).status().unwrap().success()
 }
@@ -102,26 +127,19 @@ fn has_instance(pid: u32) -> bool {
 fn wait_for_events(child: &Child) {
     let stats = format!("{}/per_cpu/cpu*/stats", instance_of(child.id()));
     let check = format!("grep -h 'read events' {stats} 2>/dev/null | grep -qv ': 0$'");
-    for _ in 0..600 {
-        if with_tracefs(&["sh", "-c", &check]).status().unwrap().success() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{} has read no events", child.id());
+    let has_read = || with_tracefs(&["sh", "-c", &check]).status().unwrap().success();
+    wait_until("the recorder's first events", has_read);
 }
 
-fn signal(child: &Child, signal: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+fn signal(signal: &str, target: &str) {
+    assert!(Command::new("kill").args([signal, "--", target]).status().unwrap().success());
 }
 
 #[test]
 fn without_rights_one_line_says_what_is_needed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("trace.zst");
-    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
-        .unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let mut command = Command::new(PLACEWISE);
     command.args(["record", "--output"]).arg(&file);
     if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
@@ -145,6 +163,8 @@ fn wrong_arguments_are_the_inputs_fault() {
         (&["--duration", "0s"], "expected more than nothing"),
         (&["--buffer-size", "0"], "0 is not in 4.."),
         (&["--output", "/nonexistent/trace.zst"], "no such directory"),
+        (&["--user", "no such name", "--", "true"], "there is no such user"),
+        (&["--user", "root"], "<COMMAND>..."),
     ] {
         let output = Command::new(PLACEWISE).arg("record").args(args).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -158,7 +178,7 @@ fn wrong_arguments_are_the_inputs_fault() {
 fn a_command_is_recorded_on_the_machine_it_ran_on() {
     needs_tracefs!();
     let directory = tempfile::tempdir().unwrap();
-    let Ended { pid, code, stderr } = run(record(&directory, &[&["--"][..], &LOAD].concat()));
+    let Ended { pid, code, stderr, .. } = run(record(&directory, &[&["--"][..], &LOAD].concat()));
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.ends_with("next: placewise audit trace.zst\n"), "{stderr}");
 
@@ -179,13 +199,42 @@ fn a_command_is_recorded_on_the_machine_it_ran_on() {
 }
 
 #[test]
-fn a_failing_command_leaves_a_trace_and_a_line() {
+fn the_status_of_a_command_is_passed_on() {
+    needs_tracefs!();
+    for (script, code, how) in [
+        ("exit 3", 3, "exit status: 3"),
+        ("kill -KILL $$", 137, "signal: 9 (SIGKILL)"),
+        ("kill -INT $$", 130, "signal: 2 (SIGINT)"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let ended = run(record(&directory, &["--", "sh", "-c", script]));
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        let line = format!("placewise: command `sh` failed: {how}; the trace is kept");
+        assert_eq!(ended.stderr.lines().last(), Some(&*line));
+        assert!(Trace::read(&directory).has("Exit"));
+    }
+}
+
+#[test]
+fn a_command_runs_as_the_user_that_is_named() {
     needs_tracefs!();
     let directory = tempfile::tempdir().unwrap();
-    let Ended { code, stderr, .. } = run(record(&directory, &["--", "sh", "-c", "exit 3"]));
-    assert_eq!(code, Some(0), "{stderr}");
-    let line = "placewise: command `sh` failed: exit status: 3; the trace is kept";
-    assert_eq!(stderr.lines().next(), Some(line));
+    let accounts = [
+        ("passwd", "root:x:0:0::/root:/bin/sh\nada:x:4711:4712::/home/of/ada:/bin/sh\n"),
+        ("group", "root:x:0:\nada:x:4712:\nengines:x:4713:ada\n"),
+    ];
+    for (name, text) in accounts {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mount =
+        "for file in passwd group; do mount --bind $file /etc/$file; done; rm passwd group;";
+    let script = "id -u; id -g; id -G; echo $HOME $USER $LOGNAME";
+    let words = ["record", "--user", "ada", "--output", "trace.zst", "--", "sh", "-c", script];
+    let mut command = with_mounts(mount, &[&[PLACEWISE][..], &words].concat());
+    command.current_dir(directory.path());
+    let Ended { stdout, stderr, .. } = run(command);
+    let identity = "4711\n4712\n4712 4713\n/home/of/ada ada ada\n";
+    assert_eq!(stdout, identity, "{stderr}");
     assert!(Trace::read(&directory).has("Exit"));
 }
 
@@ -193,7 +242,7 @@ fn a_failing_command_leaves_a_trace_and_a_line() {
 fn a_command_that_cannot_be_started_leaves_nothing() {
     needs_tracefs!();
     let directory = tempfile::tempdir().unwrap();
-    let Ended { pid, code, stderr } = run(record(&directory, &["--", "./nothing"]));
+    let Ended { pid, code, stderr, .. } = run(record(&directory, &["--", "./nothing"]));
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("command `./nothing`: cannot be started"), "{stderr}");
     assert_eq!(directory.path().read_dir().unwrap().count(), 0);
@@ -203,17 +252,33 @@ fn a_command_that_cannot_be_started_leaves_nothing() {
 #[test]
 fn ctrl_c_ends_a_recording_with_a_whole_trace() {
     needs_tracefs!();
-    for interrupt in ["-INT", "-TERM"] {
+    for interrupt in ["-INT", "-TERM", "-HUP", "-QUIT"] {
         let directory = tempfile::tempdir().unwrap();
-        let mut child = record(&directory, &[]).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = record(&directory, &UNTIL_TOLD).stderr(Stdio::null()).spawn().unwrap();
         wait_for_events(&child);
-        signal(&child, interrupt);
+        signal(interrupt, &child.id().to_string());
         assert!(child.wait().unwrap().success(), "{interrupt}");
         let trace = Trace::read(&directory);
         assert!(trace.header.overrun.is_some(), "the footer is missing");
         assert!(trace.has("Switch"));
+        assert_eq!(names(directory.path()), ["trace.zst"]);
         assert!(!has_instance(child.id()));
     }
+}
+
+/// As the terminal does it: to the recorder and the command.
+#[test]
+fn a_command_that_ctrl_c_ends_has_not_failed() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = record(&directory, &["--duration", "1min", "--", "sleep", "1000"]);
+    let child = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_events(&child);
+    signal("-INT", &format!("-{}", child.id()));
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("failed"), "{stderr}");
 }
 
 #[test]
@@ -244,14 +309,81 @@ fn what_small_buffers_lose_is_counted() {
 }
 
 #[test]
-fn the_instance_of_a_killed_recorder_goes_with_the_next() {
+fn nothing_is_left_of_a_recorder_that_is_killed() {
     needs_tracefs!();
     let directory = tempfile::tempdir().unwrap();
-    let mut child = record(&directory, &[]).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = record(&directory, &UNTIL_TOLD);
+    let mut child = command.process_group(0).stderr(Stdio::null()).spawn().unwrap();
     wait_for_events(&child);
-    signal(&child, "-KILL");
+    signal("-KILL", &format!("-{}", child.id()));
     child.wait().unwrap();
-    assert!(!directory.path().join("trace.zst").exists(), "half a trace");
+    assert_eq!(names(directory.path()), [""; 0]);
+    wait_until("the instance to go", || !has_instance(child.id()));
+}
+
+/// One that was killed with all around it, and whose pid somebody else has now.
+#[test]
+fn an_instance_that_nobody_reads_goes_with_the_next_recording() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let mut reader = record(&directory, &UNTIL_TOLD).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_events(&reader);
+    let stale = instance_of(1);
+    let script = format!("mkdir -p {stale}; echo 1 > {stale}/events/sched/enable;");
+    let mut command = with_mounts(&script, &[PLACEWISE, "record", "--", "true"]);
+    command.current_dir(directory.path());
+    assert_eq!(run(command).code, Some(0));
+    assert!(!has_instance(1));
+    assert!(has_instance(reader.id()));
+    signal("-INT", &reader.id().to_string());
+    assert!(reader.wait().unwrap().success());
+}
+
+#[test]
+fn a_full_disk_ends_a_recording() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let mount = "mkdir full; mount -t tmpfs -o size=8k tmpfs full; cd full;";
+    let load = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done";
+    let script = "\"$0\" record -- sh -c \"$1\"; status=$?; ls -A; exit $status";
+    let mut command = with_mounts(mount, &["sh", "-c", script, PLACEWISE, load]);
+    command.current_dir(directory.path());
+    let Ended { code, stdout, stderr, .. } = run(command);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(stdout, "", "files are left");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("cannot write placewise-trace.txt.zst: No space left"), "{stderr}");
+}
+
+fn mode(file: &Path) -> u32 {
+    file.metadata().unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_trace_is_its_owners_unless_it_replaces_one() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("trace.zst");
     assert_eq!(run(record(&directory, &["--", "true"])).code, Some(0));
-    assert!(!has_instance(child.id()));
+    assert_eq!(mode(&file), 0o600);
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    assert_eq!(run(record(&directory, &["--", "true"])).code, Some(0));
+    assert_eq!(mode(&file), 0o640);
+}
+
+#[test]
+fn a_trace_does_not_go_through_a_link() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+    let [link, target] = ["trace.zst", "target"].map(|name| directory.path().join(name));
+    symlink(&target, &link).unwrap();
+    let output = Command::new(PLACEWISE)
+        .args(["record", "--duration=1ms", "-o"])
+        .arg(&link)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("is not a regular file (a link is not followed)"), "{stderr}");
+    assert_eq!(names(directory.path()), ["trace.zst"]);
 }

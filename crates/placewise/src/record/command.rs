@@ -1,12 +1,16 @@
-//! The program that is run for a recording, as a child without a shell in between.
+//! The program that is run for a recording, as a child without a shell in between, and what its end
+//! means for the recorder's exit status.
 //!
 //! Limit: what it has started itself is not ended with it.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use nix::unistd::{User, getgrouplist, setgid, setgroups, setuid};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::input::InputError;
@@ -21,21 +25,38 @@ pub struct RunningCommand {
     /// Readable once the program has ended; None before v5.3.
     end: Option<OwnedFd>,
     status: Option<ExitStatus>,
-    /// Its end was our doing.
-    terminated: bool,
+}
+
+/// Of a program that ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("command `{name}` failed: {status}; the trace is kept")]
+pub struct CommandFailed {
+    name: String,
+    status: ExitStatus,
+}
+
+impl CommandFailed {
+    /// As shells give it.
+    pub fn exit_status(&self) -> u8 {
+        let of_signal = || 128 + self.status.signal().unwrap_or(0);
+        self.status.code().unwrap_or_else(of_signal) as u8
+    }
 }
 
 impl RunningCommand {
     /// None where there is no command.
-    pub fn start(words: &[OsString]) -> Result<Option<Self>, InputError> {
+    pub fn start(words: &[OsString], user: Option<&User>) -> Result<Option<Self>, InputError> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
-        let child = Command::new(program).args(arguments).spawn().map_err(|error| {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let changed = user.map_or(Ok(()), |user| change_user(&mut command, user));
+        let child = changed.and_then(|()| command.spawn()).map_err(|error| {
             InputError(format!("command `{name}`: cannot be started: {}", error.kind()))
         })?;
         let pid = Pid::from_child(&child);
         let end = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Ok(Some(Self { name, child, end, status: None, terminated: false }))
+        Ok(Some(Self { name, child, end, status: None }))
     }
 
     pub fn end(&self) -> Option<BorrowedFd<'_>> {
@@ -49,36 +70,44 @@ impl RunningCommand {
         self.status.is_some()
     }
 
-    /// Asks the program to end if it still runs.
-    pub fn terminate(&mut self) {
-        if !self.has_ended() {
-            self.terminated = true;
-            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        }
-    }
-
-    /// What the program died of, if not of us.
-    pub fn finish(mut self) -> Option<String> {
-        self.end_it();
-        let status = self.status.filter(|status| !self.terminated && !status.success())?;
-        Some(format!("command `{}` failed: {status}", self.name))
-    }
-
-    fn end_it(&mut self) {
-        self.terminate();
-        let asked = Instant::now();
-        while !self.has_ended() && asked.elapsed() < GRACE {
-            super::sleep(Duration::from_millis(20), self.end());
-        }
-        if !self.has_ended() {
-            let _ = self.child.kill();
-            self.status = self.child.wait().ok();
+    /// Fails if the program did.
+    pub fn result(&self) -> Result<(), CommandFailed> {
+        match self.status {
+            Some(status) if !status.success() => {
+                Err(CommandFailed { name: self.name.clone(), status })
+            }
+            _ => Ok(()),
         }
     }
 }
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        self.end_it();
+        if !self.has_ended() {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        }
+        let asked = Instant::now();
+        while !self.has_ended() && asked.elapsed() < GRACE {
+            super::sleep(Duration::from_millis(20), self.end());
+        }
+        if !self.has_ended() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
+}
+
+/// As a login does, but for the rest of the environment.
+fn change_user(command: &mut Command, user: &User) -> io::Result<()> {
+    command.env("HOME", &user.dir).env("USER", &user.name).env("LOGNAME", &user.name);
+    let (uid, gid) = (user.uid, user.gid);
+    let groups = getgrouplist(&CString::new(user.name.as_str())?, gid)?;
+    let drop_rights = move || {
+        setgroups(&groups)?;
+        setgid(gid)?;
+        Ok(setuid(uid)?)
+    };
+    // SAFETY: the closure runs after fork, and does nothing but system calls.
+    unsafe { command.pre_exec(drop_rights) };
+    Ok(())
 }

@@ -1,7 +1,8 @@
 //! A tracefs instance: ring buffers of its own, with the scheduler's placement tracepoints on.
 //!
-//! It is named after the recorder's process and goes when the recorder does. Only SIGKILL leaves
-//! one behind; the next recording removes it.
+//! It is named after the recorder's process and goes when the recorder does, however that ends: see
+//! [`Cleaner`]. What should be left behind even so, the next recording removes. The kernel itself
+//! tells it from an instance that is recorded from, which cannot be removed: its pipe is open.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
+
+use crate::cleaner::Cleaner;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const PREFIX: &str = "placewise-";
@@ -28,8 +31,15 @@ const EVENTS: [&str; 8] = [
 /// The same on all CPUs, unlike the default `local`, and what programs read as CLOCK_MONOTONIC.
 pub const CLOCK: &str = "mono";
 
+/// The kernel may take a moment to close the pipe of a recorder that was killed.
+const REMOVE: &str =
+    r#"echo 0 >"$1/tracing_on"; for try in 1 2 3 4 5; do rmdir "$1" && break; sleep 1; done"#;
+
+/// Fields are dropped in this order: an instance cannot be removed while its pipe is open.
 pub struct TraceInstance {
     dir: PathBuf,
+    pub pipe: TracePipe,
+    _cleaner: Cleaner,
 }
 
 /// What came of the events so far.
@@ -44,12 +54,8 @@ pub struct Statistics {
 impl TraceInstance {
     /// Makes an instance in which tracing is still off.
     pub fn create(buffer_size_kb: u32) -> anyhow::Result<Self> {
-        let instances = Path::new(TRACEFS).join("instances");
         check_access()?;
-        remove_stale(&instances);
-        let dir = instances.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        let instance = Self { dir };
+        let instance = Self::open()?;
         instance.stop()?;
         instance.write("buffer_size_kb", &buffer_size_kb.to_string()).with_context(|| {
             format!("no {buffer_size_kb} KB for each CPU; try a smaller --buffer-size")
@@ -59,6 +65,23 @@ impl TraceInstance {
             instance.write(&format!("events/sched/{event}/enable"), "1")?;
         }
         Ok(instance)
+    }
+
+    /// Locks out other recorders, who would take for stale what is not open yet.
+    fn open() -> anyhow::Result<Self> {
+        let instances = Path::new(TRACEFS).join("instances");
+        let dir = instances.join(format!("{PREFIX}{}", std::process::id()));
+        let create = || {
+            let lock = File::open(&instances)?;
+            lock.lock()?;
+            remove_stale(&instances);
+            fs::create_dir(&dir)?;
+            let cleaner = Cleaner::start(REMOVE, &dir)?;
+            Ok::<_, io::Error>((TracePipe::open(&dir)?, cleaner))
+        };
+        let (pipe, _cleaner) =
+            create().with_context(|| format!("cannot create {}", dir.display()))?;
+        Ok(Self { dir, pipe, _cleaner })
     }
 
     pub fn start(&self) -> anyhow::Result<()> {
@@ -72,14 +95,6 @@ impl TraceInstance {
     /// The comment lines that explain the columns, which `trace_pipe` does not have.
     pub fn column_header(&self) -> anyhow::Result<String> {
         self.read("trace")
-    }
-
-    pub fn pipe(&self) -> anyhow::Result<TracePipe> {
-        let path = self.dir.join("trace_pipe");
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let file = options.open(&path).with_context(|| path.display().to_string())?;
-        Ok(TracePipe { file, buffer: vec![0; 1 << 16] })
     }
 
     pub fn statistics(&self) -> anyhow::Result<Statistics> {
@@ -106,13 +121,6 @@ impl TraceInstance {
     }
 }
 
-impl Drop for TraceInstance {
-    fn drop(&mut self) {
-        // Without rights to remove it there were none to create it.
-        let _ = fs::remove_dir(&self.dir);
-    }
-}
-
 impl Statistics {
     /// Adds the `stats` file of a CPU.
     fn add(&mut self, cpu: usize, stats: &str) {
@@ -136,6 +144,13 @@ pub struct TracePipe {
 }
 
 impl TracePipe {
+    fn open(instance: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let file = options.open(instance.join("trace_pipe"))?;
+        Ok(Self { file, buffer: vec![0; 1 << 16] })
+    }
+
     /// The next events; nothing if there are none now.
     pub fn read(&mut self) -> io::Result<&[u8]> {
         loop {
@@ -166,20 +181,16 @@ fn check_access() -> anyhow::Result<()> {
     }
 }
 
-/// Instances of recorders that were killed. One that is in use cannot be removed anyway.
+/// Tries all there are: the kernel keeps those in use.
 fn remove_stale(instances: &Path) {
     let Ok(entries) = fs::read_dir(instances) else { return };
+    let is_ours =
+        |name: &str| name.strip_prefix(PREFIX).is_some_and(|pid| pid.parse::<u32>().is_ok());
     for entry in entries.flatten() {
-        if is_stale(&entry.file_name().to_string_lossy()) {
+        if is_ours(&entry.file_name().to_string_lossy()) {
             let _ = fs::remove_dir(entry.path());
         }
     }
-}
-
-fn is_stale(name: &str) -> bool {
-    let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
-    let is_ours = |pid| pid == std::process::id();
-    pid.is_some_and(|pid| is_ours(pid) || !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 #[cfg(test)]
@@ -203,15 +214,5 @@ read events: 40
         statistics.add(3, STATS);
         statistics.add(4, "overrun: 0\nread events: 2\n");
         assert_eq!(statistics, Statistics { events: 42, lost: BTreeMap::from([(3, 10)]) });
-    }
-
-    #[test]
-    fn only_instances_of_dead_recorders_are_stale() {
-        assert!(!is_stale("placewise-1"));
-        assert!(is_stale("placewise-4294967295"));
-        assert!(is_stale(&format!("placewise-{}", std::process::id())));
-        for other in ["mine", "placewise", "placewise-", "placewise-x"] {
-            assert!(!is_stale(other), "{other}");
-        }
     }
 }
