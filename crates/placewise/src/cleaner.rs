@@ -20,7 +20,8 @@ impl Cleaner {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &script, "placewise-cleaner"]).arg(path).process_group(0);
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        shell.spawn().map(Self)
+        let named = |error| io::Error::other(format!("/bin/sh cannot be started: {error}"));
+        shell.spawn().map(Self).map_err(named)
     }
 }
 
