@@ -4,8 +4,10 @@
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,8 +15,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use placewise_hint::{Client, thread_pidfd};
+use rand::prelude::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketType, connect, send, socket_with,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, send, sendmsg, socket_with,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_thread_res_uid};
@@ -191,7 +197,7 @@ fn starved_server() {
         give_up_root();
     }
     let _server = HintServer::start(&socket, map).unwrap();
-    fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
     match &scarce[..] {
         "threads" => few(Resource::Nproc, 4),
         _ => few(Resource::Nofile, fs::File::open("/dev/null").unwrap().as_raw_fd() as u64 + 6),
@@ -217,7 +223,7 @@ impl Server {
     fn short_of(scarce: &str, lab: &Lab) -> Self {
         let directory = lab.directory.join(scarce);
         fs::create_dir(&directory).unwrap();
-        std::os::unix::fs::chown(&directory, Some(SERVER), None).unwrap();
+        chown(&directory, Some(SERVER), None).unwrap();
         let socket = directory.join("hint.sock");
         let mut command = myself("attacks::starved_server");
         command.env("PLACEWISE_TEST_SOCKET", &socket).env("PLACEWISE_TEST_SCARCE", scarce);
@@ -276,21 +282,28 @@ fn a_server_without_descriptors_serves_again_when_there_are_some() {
     is_starved_and_serves_on("descriptors");
 }
 
-/// Asks without reading an answer, until the server takes no more of it.
-fn deaf_caller(path: &Path) -> std::os::fd::OwnedFd {
-    let kind = SocketType::SEQPACKET;
-    let flags = rustix::net::SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, kind, flags, None).unwrap();
+const AT_ONCE: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
+
+fn caller(path: &Path) -> OwnedFd {
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .unwrap();
     connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-    let full = || send(&socket, b"get", SendFlags::NOSIGNAL).is_err();
+    socket
+}
+
+/// Asks without reading an answer, until the server takes no more of it.
+fn deaf_caller(path: &Path) -> OwnedFd {
+    let caller = caller(path);
+    let full = || send(&caller, b"get", AT_ONCE).is_err();
     await_some("end of what a deaf caller may ask", || {
-        (full() && {
+        let is_full = full() && {
             sleep(Duration::from_millis(50));
             full()
-        })
-        .then_some(())
+        };
+        is_full.then_some(())
     });
-    socket
+    caller
 }
 
 #[test]
@@ -299,4 +312,46 @@ fn a_caller_that_does_not_listen_holds_up_nobody_else() {
     let _deaf = deaf_caller(&lab.socket);
     let task = Sleeper::of(0);
     lab.client().get(task.pidfd().as_fd()).unwrap();
+}
+
+const WORDS: [&str; 9] = [
+    "set",
+    "get",
+    "show",
+    "none",
+    "fork_spread",
+    "wake_hold+wake_affine",
+    "children",
+    "self",
+    "\0",
+];
+
+/// Words of the protocol beside each other, with descriptors that no request has.
+#[test]
+fn whatever_is_said_the_server_serves_on() {
+    let Some(lab) = Lab::new("noise") else { return };
+    let task = Sleeper::of(0);
+    let (thread, file) = (task.pidfd(), fs::File::open("/dev/null").unwrap());
+    let mut rng = Pcg64::seed_from_u64(7);
+    let end = Instant::now() + seconds();
+    while Instant::now() < end {
+        let caller = caller(&lab.socket);
+        for _ in 0..rng.random_range(1..8) {
+            let words: Vec<&str> =
+                (0..rng.random_range(0..5)).map(|_| *WORDS.choose(&mut rng).unwrap()).collect();
+            let text = words.join(" ").repeat(rng.random_range(1..4));
+            let descriptors: Vec<_> = (0..rng.random_range(0..3))
+                .map(|_| if rng.random() { thread.as_fd() } else { file.as_fd() })
+                .collect();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !descriptors.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(&descriptors));
+            }
+            // Where the server has ended the connection, there is nothing to be said.
+            let bytes = [IoSlice::new(text.as_bytes())];
+            let _ = sendmsg(&caller, &bytes, &mut control, AT_ONCE);
+        }
+    }
+    await_some("answer afterwards", || lab.client().get(thread.as_fd()).ok());
 }
