@@ -7,6 +7,7 @@ package_of() {
 	case $1 in
 	busybox) echo busybox-static ;;
 	cc) echo "gcc libc6-dev" ;;
+	chrt) echo util-linux ;;
 	hackbench) echo rt-tests ;;
 	libelf.h) echo libelf-dev ;;
 	qemu-system-x86_64) echo qemu-system-x86 ;;
