@@ -5,7 +5,6 @@
 //! there is an effect.
 
 use serde::Serialize;
-use statrs::statistics::{Data, OrderStatistics, RankTieBreaker};
 
 use crate::comparison::nine_digits;
 
@@ -74,15 +73,24 @@ fn share(part: usize, whole: usize) -> Option<f64> {
 
 /// `None` for fewer than two pairs, and where one side never changes.
 fn spearman(pairs: &[Pair]) -> Option<f64> {
-    let published = ranks(pairs.iter().map(|pair| pair.published).collect());
-    let predicted = ranks(pairs.iter().map(|pair| pair.predicted).collect());
+    let published = ranks(pairs.iter().map(|pair| pair.published));
+    let predicted = ranks(pairs.iter().map(|pair| pair.predicted));
     let correlation = pearson(&published, &predicted);
     correlation.is_finite().then_some(correlation)
 }
 
 /// Ties share the mean of their ranks.
-fn ranks(values: Vec<f64>) -> Vec<f64> {
-    Data::new(values).ranks(RankTieBreaker::Average)
+fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut ordered: Vec<(usize, f64)> = values.enumerate().collect();
+    ordered.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let mut ranks = vec![0.0; ordered.len()];
+    let mut below = 0;
+    for tied in ordered.chunk_by(|(_, one), (_, other)| one == other) {
+        let rank = below as f64 + (tied.len() + 1) as f64 / 2.0;
+        tied.iter().for_each(|(place, _)| ranks[*place] = rank);
+        below += tied.len();
+    }
+    ranks
 }
 
 fn pearson(x: &[f64], y: &[f64]) -> f64 {
