@@ -234,7 +234,6 @@ impl Engine<'_> {
         }
     }
 
-    /// The figures of a part are called after it.
     fn figures_of_parts(&self, begin: &Snapshot, end: &Snapshot, lock_share: f64) -> Vec<Figure> {
         let mut figures = Vec::new();
         let parts = self.measurement.parts(self.workload);
@@ -246,12 +245,11 @@ impl Engine<'_> {
                 now: end.time,
                 lock_share,
             };
-            for mut figure in metrics.iter().filter_map(|metric| window.figure(metric)) {
-                if !name.is_empty() {
-                    figure.metric = format!("{name}: {}", figure.metric);
-                }
-                figures.push(figure);
-            }
+            figures.extend(metrics.iter().filter_map(|metric| {
+                let (value, better) = window.value(metric)?;
+                let (metric, unit) = (metric.name_in(name), metric.unit());
+                Some(Figure { metric, value, unit, better: Some(better) })
+            }));
         }
         figures
     }
@@ -269,35 +267,27 @@ struct PartWindow<'a> {
 
 impl PartWindow<'_> {
     /// None where the run has nothing to say: no sample, no unit of work.
-    fn figure(&self, metric: &Metric) -> Option<Figure> {
+    fn value(&self, metric: &Metric) -> Option<(f64, Better)> {
         let PartWindow { part, seconds, done, now, lock_share } = *self;
-        let figure = |metric: &str, value, unit, better| {
-            Some(Figure { metric: metric.into(), value, unit, better: Some(better) })
-        };
         match *metric {
             Metric::Time { units } if part.units >= units => {
-                figure("time", part.since_start(now) as f64 / 1e9, "s", Better::Lower)
+                Some((part.since_start(now) as f64 / 1e9, Better::Lower))
             }
             Metric::Time { units } if done > 0.0 => {
-                figure("time", units as f64 * seconds / done, "s", Better::Lower)
+                Some((units as f64 * seconds / done, Better::Lower))
             }
-            Metric::Throughput { unit, scale } if seconds > 0.0 => {
-                figure("throughput", done / seconds * scale, unit, Better::Higher)
+            Metric::Throughput { scale, .. } if seconds > 0.0 => {
+                Some((done / seconds * scale, Better::Higher))
             }
             Metric::WakeupLatency { quantile } if !part.latencies.is_empty() => {
-                let name = match quantile {
-                    0.5 => "p50_wakeup_latency",
-                    0.99 => "p99_wakeup_latency",
-                    _ => "p999_wakeup_latency",
-                };
-                let value = part.latencies.value_at_quantile(quantile) as f64 / 1e3;
-                figure(name, value, "us", Better::Lower)
+                let latency = part.latencies.value_at_quantile(quantile);
+                Some((latency as f64 / 1e3, Better::Lower))
             }
-            Metric::BestRate { name, section, bytes } => {
+            Metric::BestRate { section, bytes, .. } => {
                 let shortest = part.shortest_section(section)?;
-                figure(name, bytes as f64 * 1e3 / shortest as f64, "MB/s", Better::Higher)
+                Some((bytes as f64 * 1e3 / shortest as f64, Better::Higher))
             }
-            Metric::RunQueueLockShare => figure("rq_lock_share", lock_share, "%", Better::Lower),
+            Metric::RunQueueLockShare => Some((lock_share, Better::Lower)),
             _ => None,
         }
     }

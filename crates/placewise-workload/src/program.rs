@@ -391,6 +391,33 @@ impl Cgroup {
     }
 }
 
+impl Metric {
+    /// What reports call the figure; that of a part is called after the part.
+    pub fn name_in(&self, part: &str) -> String {
+        let name = match *self {
+            Self::Time { .. } => "time",
+            Self::Throughput { .. } => "throughput",
+            Self::BestRate { name, .. } => name,
+            Self::WakeupLatency { quantile: 0.5 } => "p50_wakeup_latency",
+            Self::WakeupLatency { quantile: 0.99 } => "p99_wakeup_latency",
+            Self::WakeupLatency { .. } => "p999_wakeup_latency",
+            Self::RunQueueLockShare => "rq_lock_share",
+        };
+        if part.is_empty() { name.to_owned() } else { format!("{part}: {name}") }
+    }
+
+    /// What reports give the figure in.
+    pub fn unit(&self) -> &'static str {
+        match *self {
+            Self::Time { .. } => "s",
+            Self::Throughput { unit, .. } => unit,
+            Self::BestRate { .. } => "MB/s",
+            Self::WakeupLatency { .. } => "us",
+            Self::RunQueueLockShare => "%",
+        }
+    }
+}
+
 impl Workload {
     /// A workload without objects and metrics.
     pub fn new(name: impl Into<String>, programs: Vec<Program>, window: Window) -> Self {
@@ -411,5 +438,13 @@ impl Workload {
             metrics: Vec::new(),
             parts: Vec::new(),
         }
+    }
+
+    /// What the figure of this name is given in; `None` if the workload reports no such figure.
+    pub fn unit_of(&self, figure: &str) -> Option<&'static str> {
+        let of_parts = self.parts.iter().map(|part| (part.name.as_str(), &part.metrics));
+        let all = std::iter::once(("", &self.metrics)).chain(of_parts);
+        let mut metrics = all.flat_map(|(part, metrics)| metrics.iter().map(move |it| (part, it)));
+        metrics.find(|(part, metric)| metric.name_in(part) == figure).map(|(_, it)| it.unit())
     }
 }

@@ -1,6 +1,7 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
-//! A study is a file of published figures (`reproduce/study.rs`). Its rows are predicted
+//! A study is a file of published figures (`reproduce/study.rs`) in units that can be converted
+//! (`reproduce/unit.rs`). Its rows are predicted
 //! (`reproduce/predict.rs`), summed up (`reproduce/summary.rs`) and printed
 //! (`reproduce/report.rs`).
 
@@ -8,6 +9,7 @@ mod predict;
 mod report;
 mod study;
 mod summary;
+mod unit;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

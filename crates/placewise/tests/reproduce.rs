@@ -83,11 +83,50 @@ fn the_summary_judges_the_predicted_change() {
     assert_eq!(report["summary"]["sign_right"], u64::from(predicted < 0.0));
 }
 
+/// A time of 4,310 ms is not compared with one of 4.31.
+#[test]
+fn predictions_are_in_the_unit_of_the_table() {
+    let case = "groups=1;fds=2;warmup_ms=10;window_ms=20";
+    let predicted = |metric: &str, unit: &str| {
+        let row = format!("s,uma-8,v6.0,hackbench,{case},{metric},baseline,2,{unit},,,");
+        json(&[&row])["rows"][0]["predicted"].as_f64().unwrap()
+    };
+    let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+    let seconds = predicted("time", "s");
+    assert!(close(predicted("time", "ms"), 1e3 * seconds));
+    assert!(close(predicted("time", "usec_of_the_author"), 1e6 * seconds));
+    let (percent, ratio) = (predicted("idle_share", "pct"), predicted("idle_share", "ratio"));
+    assert!(close(percent, 100.0 * ratio), "{percent} {ratio}");
+}
+
+/// Rows of one table may have units of their own: a change compares what was measured.
+#[test]
+fn changes_do_not_depend_on_units() {
+    let of = |rows: &[&str]| json(rows)["rows"][1]["predicted_change_pct"].clone();
+    let thousands = SCHEDPIPE[1].replace("110000,ops/s", "110,kop/s");
+    assert_eq!(of(&SCHEDPIPE), of(&[SCHEDPIPE[0], &thousands]));
+}
+
+/// What order the keys of a case are in, and whether a number has leading zeros, is no matter.
+#[test]
+fn one_case_has_one_name() {
+    let row = |case: &str, policy: &str| {
+        format!("s,uma-8,v6.0,hackbench,{case},time,{policy},2,s,lower,,")
+    };
+    let baseline = row("groups=1;fds=2;warmup_ms=10;window_ms=20;run=1", "baseline");
+    let other = row("run=1;window_ms=020;warmup_ms=10;fds=2;groups=1", "short-task");
+    let report = json(&[&baseline, &other]);
+    assert!(report["rows"][1]["predicted_change_pct"].is_number());
+    let again = other.replace("short-task", "baseline");
+    let says = refused(&study(&[&baseline, &again]));
+    assert!(says.contains("study.csv:4:") && says.contains("line 3"), "{says}");
+}
+
 /// A counter that differs between seeds gives a spread.
 #[test]
 fn counters_are_predicted_with_their_spread() {
     let metric = |row: &str| row.replace("throughput", "schedstat_schedule_called");
-    let rows = SCHEDPIPE.map(metric).map(|row| row.replace("higher", ""));
+    let rows = SCHEDPIPE.map(metric).map(|row| row.replace("ops/s,higher", "count,"));
     let rows = [rows[0].as_str(), rows[1].as_str()];
     let text = reproduce(&rows, &["--format", "json", "--runs", "3"]);
     let report: Value = serde_json::from_str(&text).unwrap();
@@ -173,6 +212,80 @@ fn bad_studies_are_refused_with_line_and_field() {
     let says = refused(&direction);
     assert!(says.contains("study.csv:3: better: expected `lower`, `higher`"), "{says}");
     assert!(refused("").contains("study.csv:1: column `series` is missing"));
+}
+
+/// Each is the second row, changed so that it cannot be.
+#[test]
+fn fields_that_cannot_be_are_refused() {
+    for (from, to, says) in [
+        ("ops/s", "furlong", "unit: expected one of s, sec, ms,"),
+        ("ops/s", "", "unit: expected one of s, sec, ms,"),
+        ("ops/s", "ms", "unit: expected ops/s, tps,"),
+        ("ops/s", "MB/s", "for metric `throughput`, found `MB/s`"),
+        ("110000", "-110000", "value: expected a number from 0 on, found `-110000`"),
+        ("110000", "0", "value: expected more than 0 for metric `throughput`"),
+        ("110000", "-0", "value: expected more than 0 for metric `throughput`"),
+        ("110000", "1e-999", "value: expected more than 0 for metric `throughput`"),
+        ("110000", "1e999", "value: expected a number, such as 4.23"),
+        ("110000", "inf", "value: expected a number, such as 4.23"),
+        (",10.00", ",nan", "change_pct: expected a number, such as 4.23"),
+        (",,10.00", ",-1,10.00", "spread_pct: expected a number from 0 on, found `-1`"),
+        (",,10.00", ",\"10.00", "a quotation mark is not closed"),
+        (",,10.00", ",10.00", "has 11 fields; expected 12"),
+        (",,10.00", ",,10.00,", "has 13 fields; expected 12"),
+        ("short-task", "short\rtask", "has a control character"),
+        ("short-task", "\u{1b}[31m", "has a control character"),
+        ("short-task", "baseline", "policy `baseline` has this case and metric in line 3"),
+    ] {
+        let row = SCHEDPIPE[1].replace(from, to);
+        let refusal = refused(&study(&[SCHEDPIPE[0], &row]));
+        assert!(
+            refusal.starts_with("placewise: study.csv:4: ") && refusal.contains(says),
+            "{to}: {refusal}"
+        );
+    }
+}
+
+#[test]
+fn nothing_may_have_been_counted() {
+    let counter = SCHEDPIPE[0].replace("throughput", "migrations_active");
+    let row = counter.replace("100000,ops/s,higher,0.5", "0,count,,0");
+    assert!(json(&[&row])["rows"][0]["predicted"].is_number());
+    let as_time = row.replace("count", "ms");
+    let report = json(&[&as_time]);
+    assert_eq!(
+        report["rows"][0]["not_simulated"],
+        "metric `migrations_active`: is in tasks, not in `ms`"
+    );
+}
+
+#[test]
+fn tables_that_are_none_are_refused() {
+    let twice = study(&SCHEDPIPE).replace("spread_pct", "value");
+    assert!(refused(&twice).contains("study.csv:2: column `value` is there twice"));
+    let further = study(&SCHEDPIPE).replace("change_pct", "change_pct,,").replace("0.5,", "0.5,,,");
+    let further = further.replace("10.00", "10.00,,");
+    assert!(run(&further, &[]).status.success(), "columns without a name are ignored");
+    assert!(refused(&study(&[])).contains("study.csv:2: there is no row below the header"));
+    assert!(refused("\0\0").contains("study.csv:1: has a control character"));
+}
+
+#[test]
+fn files_that_are_no_text_or_too_large_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |bytes: &[u8], length: u64| {
+        let path = directory.path().join("study.csv");
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        let command = command.current_dir(directory.path()).args(["reproduce", "study.csv"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let latin1 = b"# source\n# caf\xe9\n";
+    assert!(refused(latin1, latin1.len() as u64).contains("study.csv:2: is no text"));
+    assert!(refused(b"", 1 << 40).contains("study.csv: is larger than 16 MiB; split it"));
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub mod markdown;
 pub mod number;
 pub mod table;
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table};
 
@@ -75,13 +77,15 @@ fn tables(
 }
 
 /// The rows with the same key together; keys in the order they first come.
-pub fn grouped<'a, T, K: PartialEq>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+pub fn grouped<'a, T, K: Ord>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+    let mut places = BTreeMap::new();
     let mut groups: Vec<Vec<&T>> = Vec::new();
     for row in rows {
-        match groups.iter_mut().find(|group| key(group[0]) == key(row)) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
+        let place = *places.entry(key(row)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
         }
+        groups[place].push(row);
     }
     groups
 }
@@ -152,5 +156,31 @@ fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
 pub fn align_right_from(table: &mut Table, first: usize) {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_in_the_order_they_first_come() {
+        let rows = ["b1", "a1", "b2", "c1", "a2"];
+        let groups = grouped(&rows, |row| &row[..1]);
+        assert_eq!(groups, [vec![&"b1", &"b2"], vec![&"a1", &"a2"], vec![&"c1"]]);
+    }
+
+    /// However many groups there are.
+    #[test]
+    fn each_row_is_looked_at_once() {
+        let rows: Vec<u32> = (0..1_000).collect();
+        let looks = Cell::new(0);
+        let groups = grouped(&rows, |row| {
+            looks.set(looks.get() + 1);
+            row
+        });
+        assert_eq!((groups.len(), looks.get()), (1_000, 1_000));
     }
 }

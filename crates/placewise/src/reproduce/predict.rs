@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 
 use placewise_machine::Machine;
 use placewise_policy::Policy;
-use placewise_sim::{Better, Figure, Outcome, Scenario, SimError, simulate};
+use placewise_sim::{Better, Figure, Scenario, SimError, simulate};
 use placewise_workload as workload;
-use placewise_workload::Case;
 use placewise_workload::program::Workload;
 use serde::Serialize;
 
 use super::study::Published;
+use super::unit::{Quantity, Unit};
 use crate::comparison::{change_pct, direction_name, nine_digits, std_pct};
+use crate::input::InputError;
 use crate::noise::mean;
 use crate::parallel;
 
@@ -24,7 +25,8 @@ use crate::parallel;
 pub struct Row {
     #[serde(flatten)]
     pub published: Published,
-    /// `None` also where the published value is normalised: only changes compare with those.
+    /// In the unit of the published value; `None` also where that is normalised: only changes
+    /// compare with those.
     #[serde(serialize_with = "nine_digits")]
     pub predicted: Option<f64>,
     #[serde(serialize_with = "nine_digits")]
@@ -45,18 +47,43 @@ pub struct Runs {
 pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row>> {
     let mut plan = Plan::default();
     let planned: Vec<Result<usize, String>> = published.iter().map(|row| plan.add(row)).collect();
-    let outcomes = plan.simulate_all(runs)?;
+    for (row, scenario) in published.iter().zip(&planned) {
+        if let Ok(scenario) = scenario {
+            check(row, &plan.scenarios[*scenario].workload)?;
+        }
+    }
+    let figures = plan.simulate_all(runs)?;
     let samples: Vec<Result<Samples, String>> = published
         .iter()
         .zip(planned)
         .map(|(row, scenario)| {
             let scenario = scenario?;
-            Samples::of(row, &plan.scenarios[scenario].workload, &outcomes[scenario])
+            Samples::of(row, &plan.scenarios[scenario].workload, &figures[scenario])
         })
         .collect();
     let baselines = baselines(&published);
     let rows = published.into_iter().zip(&samples).zip(baselines);
     Ok(rows.map(|((row, of_row), at)| predicted(row, of_row, at.map(|at| &samples[at]))).collect())
+}
+
+/// Refuses a unit and a value that a figure of the workload cannot have. (Counters, which are no
+/// such figures, may be zero.)
+fn check(row: &Published, workload: &Workload) -> Result<(), InputError> {
+    let figure = Measured::by(&row.metric).figure;
+    let Some(simulated) = workload.unit_of(&figure).and_then(Unit::parse) else { return Ok(()) };
+    let (metric, quantity) = (&row.metric, simulated.quantity());
+    match &row.unit {
+        Some(unit) if !row.is_normalized() && simulated.in_unit(unit).is_none() => {
+            let (known, found) = (Unit::known(Some(quantity)), unit.written());
+            let problem = format!("expected {known} for metric `{metric}`, found `{found}`");
+            Err(row.wrong("unit", &problem))
+        }
+        _ if row.value == Some(0.0) && quantity != Quantity::Share => {
+            let problem = format!("expected more than 0 for metric `{metric}`, found 0");
+            Err(row.wrong("value", &problem))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// For each row, where the row stands that its change is relative to.
@@ -85,7 +112,7 @@ fn predicted(
     };
     if let Ok(samples) = samples {
         let value = samples.value();
-        row.predicted = Some(value).filter(|_| !row.published.is_normalized());
+        row.predicted = samples.factor.map(|factor| factor * value);
         row.predicted_spread_pct = std_pct(&samples.values);
         if let Some(Ok(baseline)) = baseline {
             // Of a counter without a good direction, more is positive.
@@ -96,13 +123,17 @@ fn predicted(
     row
 }
 
+/// All that a run reports, its own figures first.
+type Figures = Vec<Figure>;
+
 /// Everything about a scenario but the seed, by name.
 type Key = [String; 5];
 
 /// The scenarios there are, each once.
 #[derive(Default)]
 struct Plan {
-    machines: BTreeMap<String, Machine>,
+    /// Or why one cannot be had.
+    machines: BTreeMap<String, Result<Machine, String>>,
     places: BTreeMap<Key, usize>,
     scenarios: Vec<Prepared>,
 }
@@ -116,8 +147,7 @@ struct Prepared {
 impl Plan {
     /// The index of the row's scenario, or why there is none.
     fn add(&mut self, row: &Published) -> Result<usize, String> {
-        let case = without_run(&row.case.parse().map_err(text)?);
-        let case = workload::canonical(&row.workload, &case).map_err(text)?;
+        let case = row.simulated_case().map_err(text)?;
         let key = [&row.machine, &row.kernel, &row.workload, &case.to_string(), &row.policy];
         let key = key.map(String::clone);
         if let Some(place) = self.places.get(&key) {
@@ -125,40 +155,33 @@ impl Plan {
         }
         let workload = workload::build(&row.workload, &case).map_err(text)?;
         let policy = Policy::parse(&row.kernel, &row.policy).map_err(text)?;
-        if !self.machines.contains_key(&row.machine) {
-            let machine = placewise_machine::load(&row.machine).map_err(text)?;
-            self.machines.insert(row.machine.clone(), machine);
-        }
+        let load = || placewise_machine::load(&row.machine).map_err(text);
+        let machine = self.machines.entry(row.machine.clone()).or_insert_with(load);
+        machine.as_ref().map_err(String::clone)?;
         self.scenarios.push(Prepared { machine: row.machine.clone(), policy, workload });
         self.places.insert(key, self.scenarios.len() - 1);
         Ok(self.scenarios.len() - 1)
     }
 
-    /// The outcomes of each scenario, in the order of the seeds.
-    fn simulate_all(&self, runs: &Runs) -> anyhow::Result<Vec<Vec<Result<Outcome, SimError>>>> {
+    /// The figures of each scenario's runs, in the order of the seeds.
+    fn simulate_all(&self, runs: &Runs) -> anyhow::Result<Vec<Vec<Result<Figures, SimError>>>> {
         let seeds = || (0..runs.runs).map(|run| runs.seed + u64::from(run));
         let cells: Vec<(&Prepared, u64)> =
             self.scenarios.iter().flat_map(|one| seeds().map(move |seed| (one, seed))).collect();
         let simulate_cell = |(prepared, seed): &(&Prepared, u64)| {
             let Prepared { machine, policy, workload } = prepared;
-            let machine = &self.machines[machine];
-            simulate(&Scenario { machine, policy, workload, seed: *seed }, None)
+            let machine = self.machines[machine].as_ref().expect("it is loaded");
+            let outcome = simulate(&Scenario { machine, policy, workload, seed: *seed }, None)?;
+            Ok([outcome.figures, outcome.statistics.figures].concat())
         };
-        let mut outcomes = parallel::map(&cells, runs.jobs, simulate_cell)?.into_iter();
-        let of_scenario = |_| outcomes.by_ref().take(runs.runs as usize).collect();
+        let mut figures = parallel::map(&cells, runs.jobs, simulate_cell)?.into_iter();
+        let of_scenario = |_| figures.by_ref().take(runs.runs as usize).collect();
         Ok(self.scenarios.iter().map(of_scenario).collect())
     }
 }
 
 fn text(error: impl std::error::Error) -> String {
     error.to_string()
-}
-
-/// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
-/// simulator are no more like one of them than like another.
-fn without_run(case: &Case) -> Case {
-    let rest = case.iter().filter(|(key, _)| *key != "run");
-    rest.fold(Case::default(), |rest, (key, value)| rest.with(key, value))
 }
 
 /// Which figure of the simulator a published metric is, and what of it over all runs.
@@ -192,17 +215,23 @@ impl Measured {
         });
         let column = metric.strip_prefix("lu_threads_column_");
         let node = column.and_then(|column| column.strip_suffix("_of_4_printed"));
-        summary.unwrap_or_else(|| Self {
-            figure: node.map_or(metric.into(), |node| format!("lu.C.x_on_node_{node}")),
-            over_runs: OverRuns::Mean,
-        })
+        let figure = match (node, metric) {
+            (Some(node), _) => format!("lu.C.x_on_node_{node}"),
+            // Of the rates of many runs; the mean over the seeds stands for it.
+            (None, "hmean") => "throughput".into(),
+            (None, name) => name.into(),
+        };
+        summary.unwrap_or(Self { figure, over_runs: OverRuns::Mean })
     }
 }
 
 /// One figure of every run.
 #[derive(Debug)]
 struct Samples {
+    /// In the simulator's unit.
     values: Vec<f64>,
+    /// What 1 of them is in the unit of the row; `None` where that is normalised.
+    factor: Option<f64>,
     better: Option<Better>,
     over_runs: OverRuns,
 }
@@ -211,16 +240,18 @@ impl Samples {
     fn of(
         row: &Published,
         workload: &Workload,
-        outcomes: &[Result<Outcome, SimError>],
+        runs: &[Result<Figures, SimError>],
     ) -> Result<Self, String> {
         let measured = Measured::by(&row.metric);
-        let mut samples = Self { values: Vec::new(), better: None, over_runs: measured.over_runs };
-        for outcome in outcomes {
-            let outcome = outcome.as_ref().map_err(|error| error.to_string())?;
-            let figure = figure(outcome, &measured.figure)
+        let mut samples =
+            Self { values: Vec::new(), factor: None, better: None, over_runs: measured.over_runs };
+        for figures in runs {
+            let figures = figures.as_ref().map_err(|error| error.to_string())?;
+            let figure = figure(figures, &measured.figure)
                 .ok_or_else(|| format!("metric `{}`: not simulated", row.metric))?;
+            samples.factor = factor(row, figure.unit)?;
             samples.better = figure.better;
-            samples.values.push(figure.value * whole_runs(&row.metric, workload, outcome));
+            samples.values.push(figure.value * whole_runs(&row.metric, workload, figures));
         }
         match samples.values.iter().all(|value| value.is_finite()) {
             true => samples.check_direction(row),
@@ -257,20 +288,28 @@ fn quantile_of(values: &[f64], quantile: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-fn figure<'a>(outcome: &'a Outcome, metric: &str) -> Option<&'a Figure> {
-    let name = match metric {
-        // Of the rates of many runs; the mean over the seeds stands for it.
-        "hmean" => "throughput",
-        name => name,
-    };
-    let figures = outcome.figures.iter().chain(&outcome.statistics.figures);
-    figures.into_iter().find(|figure| figure.metric == name)
+/// What 1 in the simulator's unit is in the row's; `None` where that is normalised.
+fn factor(row: &Published, simulated: &str) -> Result<Option<f64>, String> {
+    match &row.unit {
+        None => Ok(Some(1.0)),
+        Some(_) if row.is_normalized() => Ok(None),
+        Some(unit) => {
+            let factor = Unit::parse(simulated).and_then(|simulated| simulated.in_unit(unit));
+            let (metric, unit) = (&row.metric, unit.written());
+            let problem = || format!("metric `{metric}`: is in {simulated}, not in `{unit}`");
+            factor.map(Some).ok_or_else(problem)
+        }
+    }
+}
+
+fn figure<'a>(figures: &'a [Figure], name: &str) -> Option<&'a Figure> {
+    figures.iter().find(|figure| figure.metric == name)
 }
 
 /// How many times the measured window a published figure spans: counters are given for the whole
 /// run, whose time is itself taken from the rate in the window.
-fn whole_runs(metric: &str, workload: &Workload, outcome: &Outcome) -> f64 {
-    match figure(outcome, "time") {
+fn whole_runs(metric: &str, workload: &Workload, figures: &[Figure]) -> f64 {
+    match figure(figures, "time") {
         Some(time) if metric.starts_with("schedstat_") => {
             let seconds = |ns: u64| ns as f64 / 1e9;
             let window = &workload.window;
@@ -297,7 +336,7 @@ mod tests {
             metric: metric.into(),
             policy: policy.into(),
             value: None,
-            unit: "s".into(),
+            unit: Unit::parse("s"),
             better: None,
             spread_pct: None,
             change_pct: None,
@@ -349,7 +388,8 @@ mod tests {
     }
 
     fn samples(value: f64, better: Better) -> Result<Samples, String> {
-        Ok(Samples { values: vec![value], better: Some(better), over_runs: OverRuns::Mean })
+        let (better, over_runs) = (Some(better), OverRuns::Mean);
+        Ok(Samples { values: vec![value], factor: Some(1.0), better, over_runs })
     }
 
     #[test]
@@ -367,11 +407,28 @@ mod tests {
         }
         let samples = |quantile| Samples {
             values: vec![4.0, 1.0, 2.0, 3.0],
+            factor: None,
             better: None,
             over_runs: OverRuns::Quantile(quantile),
         };
         let values = [0.0, 0.25, 0.5, 1.0].map(|quantile| samples(quantile).value());
         assert_eq!(values, [1.0, 1.75, 2.5, 4.0]);
+    }
+
+    #[test]
+    fn units_and_values_of_the_studies_fit_their_metrics() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+        let mut checked = 0;
+        for file in std::fs::read_dir(directory).unwrap() {
+            let mut plan = Plan::default();
+            for row in super::super::study::read(&file.unwrap().path()).unwrap() {
+                if let Ok(scenario) = plan.add(&row) {
+                    check(&row, &plan.scenarios[scenario].workload).unwrap();
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked > 900, "{checked}");
     }
 
     #[test]
@@ -389,8 +446,9 @@ mod tests {
         let as_it_is = predicted(row.clone(), &other, Some(&baseline));
         assert_eq!((as_it_is.predicted, as_it_is.predicted_change_pct), (Some(3.0), Some(25.0)));
         assert!(samples(3.0, Better::Lower).unwrap().check_direction(&row).is_err());
-        row.unit = "normalized".into();
-        assert!(samples(3.0, Better::Lower).unwrap().check_direction(&row).is_ok());
+        row.unit = Unit::parse("normalized");
+        assert_eq!(factor(&row, "s"), Ok(None));
+        let other = Samples { factor: None, ..other.unwrap() }.check_direction(&row);
         let normalised = predicted(row, &other, Some(&baseline));
         assert_eq!((normalised.predicted, normalised.predicted_change_pct), (None, Some(25.0)));
     }
@@ -401,12 +459,12 @@ mod tests {
         let mut plan = Plan::default();
         plan.add(&row).unwrap();
         let runs = Runs { runs: 1, seed: 1, jobs: Some(1) };
-        let outcomes = plan.simulate_all(&runs).unwrap();
-        let (workload, outcome) = (&plan.scenarios[0].workload, outcomes[0][0].as_ref().unwrap());
-        let time = figure(outcome, "time").unwrap().value;
-        let factor = whole_runs("schedstat_schedule_called", workload, outcome);
+        let figures = plan.simulate_all(&runs).unwrap();
+        let (workload, figures) = (&plan.scenarios[0].workload, figures[0][0].as_ref().unwrap());
+        let time = figure(figures, "time").unwrap().value;
+        let factor = whole_runs("schedstat_schedule_called", workload, figures);
         assert!((factor - time / 0.02).abs() < 1e-9 * factor, "{factor}, {time}");
-        assert_eq!(whole_runs("time", workload, outcome), 1.0);
-        assert_eq!(whole_runs("idle_share", workload, outcome), 1.0);
+        assert_eq!(whole_runs("time", workload, figures), 1.0);
+        assert_eq!(whole_runs("idle_share", workload, figures), 1.0);
     }
 }

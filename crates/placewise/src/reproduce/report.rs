@@ -93,7 +93,7 @@ fn record(row: &Row) -> [String; 16] {
         published.metric.clone(),
         published.policy.clone(),
         plain(published.value),
-        published.unit.clone(),
+        published.unit_written().to_owned(),
         published.better.map(direction_name).unwrap_or_default().to_owned(),
         plain(published.spread_pct),
         plain(published.change_pct),
@@ -166,7 +166,7 @@ fn fill(mut table: Table, rows: &[&&Row]) -> Table {
 }
 
 fn metric(row: &Row) -> String {
-    match row.published.unit.as_str() {
+    match row.published.unit_written() {
         "" => row.published.metric.clone(),
         unit => format!("{} ({unit})", row.published.metric),
     }

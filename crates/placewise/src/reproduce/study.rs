@@ -2,17 +2,27 @@
 //!
 //! Columns are found by their name; further ones are ignored. Lines that are empty or start with
 //! `#` are comments. `value`, `better`, `spread_pct` and `change_pct` may be empty: a row without a
-//! value asks for a prediction. A record ends with its line.
+//! value asks for a prediction, and needs no unit. A record ends with its line.
+//!
+//! What no figure can be is refused here: numbers that are not finite, and below zero. Whether a
+//! row's unit and value fit its metric is for whoever knows the workload to say.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use placewise_sim::Better;
-use serde::Serialize;
+use placewise_workload::{self as workload, Case, WorkloadError};
+use serde::{Serialize, Serializer};
 
+use super::unit::{Quantity, Unit};
 use crate::comparison::{direction, direction_name};
 use crate::input::InputError;
 use crate::report::csv::HEADER;
+
+/// Some hundred thousand rows.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// The policy that others are compared with.
 pub const BASELINE: &str = "baseline";
@@ -26,11 +36,15 @@ pub struct Published {
     pub machine: String,
     pub kernel: String,
     pub workload: String,
+    /// As `placewise compare` prints it, so that one case has one name; as it was written where
+    /// there is no such case.
     pub case: String,
     pub metric: String,
     pub policy: String,
     pub value: Option<f64>,
-    pub unit: String,
+    /// There is one wherever there is a value.
+    #[serde(serialize_with = "as_written")]
+    pub unit: Option<Unit>,
     #[serde(serialize_with = "direction")]
     pub better: Option<Better>,
     pub spread_pct: Option<f64>,
@@ -52,17 +66,62 @@ impl Published {
         identity
     }
 
+    /// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
+    /// simulator are no more like one of them than like another.
+    pub fn simulated_case(&self) -> Result<Case, WorkloadError> {
+        let case: Case = self.case.parse()?;
+        let rest = case.iter().filter(|(key, _)| *key != "run");
+        let rest = rest.fold(Case::default(), |rest, (key, value)| rest.with(key, value));
+        workload::canonical(&self.workload, &rest)
+    }
+
+    fn canonical_case(&self) -> Result<String, WorkloadError> {
+        let case = self.simulated_case()?;
+        Ok(match self.case.parse::<Case>()?.get("run") {
+            Some(run) => case.with("run", run).to_string(),
+            None => case.to_string(),
+        })
+    }
+
     /// The paper gives the value relative to another row's.
     pub fn is_normalized(&self) -> bool {
-        self.unit == "normalized"
+        self.unit.as_ref().is_some_and(|unit| unit.quantity() == Quantity::Relative)
+    }
+
+    /// Empty where there is none.
+    pub fn unit_written(&self) -> &str {
+        self.unit.as_ref().map(Unit::written).unwrap_or_default()
+    }
+
+    /// An error about one of the fields.
+    pub fn wrong(&self, column: &str, problem: &str) -> InputError {
+        InputError(format!("{}:{}: {column}: {problem}", self.file, self.line))
     }
 }
 
+fn as_written<S: Serializer>(unit: &Option<Unit>, serializer: S) -> Result<S::Ok, S::Error> {
+    unit.as_ref().map(Unit::written).unwrap_or_default().serialize(serializer)
+}
+
 pub fn read(path: &Path) -> Result<Vec<Published>, InputError> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| InputError(format!("{name}: cannot be read: {error}")))?;
-    parse(&name.to_string(), &text)
+    let name = path.display().to_string();
+    let refuse = |why: String| InputError(format!("{name}: {why}"));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        let megabytes = LARGEST_FILE >> 20;
+        return Err(refuse(format!("is larger than {megabytes} MiB; split it into several files")));
+    }
+    match str::from_utf8(&bytes) {
+        Ok(text) => parse(&name, text),
+        Err(error) => {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            Err(InputError(format!("{name}:{line}: is no text; expected CSV in UTF-8")))
+        }
+    }
 }
 
 fn parse(file: &str, text: &str) -> Result<Vec<Published>, InputError> {
@@ -74,28 +133,55 @@ fn parse(file: &str, text: &str) -> Result<Vec<Published>, InputError> {
     let rows: Vec<Published> = records
         .map(|(line, text)| Record::new(file, line, text, &columns)?.published())
         .collect::<Result<_, _>>()?;
+    if rows.is_empty() {
+        let problem = "there is no row below the header; expected one for each figure";
+        return Err(InputError(format!("{file}:{line}: {problem}")));
+    }
     check_distinct(&rows)?;
     Ok(rows)
 }
 
-fn columns(file: &str, line: usize, header: &str) -> Result<Vec<String>, InputError> {
-    let columns = split(header);
-    match HEADER.iter().find(|name| !columns.iter().any(|column| column == *name)) {
-        Some(missing) => Err(InputError(format!(
-            "{file}:{line}: column `{missing}` is missing; expected a header with {}",
-            HEADER.join(",")
-        ))),
-        None => Ok(columns),
-    }
+/// Where each column of the schema stands among all of a file.
+struct Columns {
+    places: [usize; HEADER.len()],
+    count: usize,
 }
 
-fn split(line: &str) -> Vec<String> {
+fn columns(file: &str, line: usize, header: &str) -> Result<Columns, InputError> {
+    let wrong = |problem: String| InputError(format!("{file}:{line}: {problem}"));
+    let found = split(header).map_err(wrong)?;
+    let mut places = [0; HEADER.len()];
+    for (place, name) in places.iter_mut().zip(HEADER) {
+        let mut named = found.iter().enumerate().filter(|(_, column)| *column == name);
+        *place = match (named.next(), named.next()) {
+            (Some((at, _)), None) => at,
+            (Some(_), Some(_)) => {
+                return Err(wrong(format!("column `{name}` is there twice; leave one out")));
+            }
+            (None, _) => {
+                let all = HEADER.join(",");
+                let problem = format!("column `{name}` is missing; expected a header with {all}");
+                return Err(wrong(problem));
+            }
+        };
+    }
+    Ok(Columns { places, count: found.len() })
+}
+
+/// The fields of a line, or what is wrong with it.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    if line.chars().any(|c| c.is_control() && c != '\t') {
+        return Err("has a control character; leave it out".to_owned());
+    }
+    if !line.matches('"').count().is_multiple_of(2) {
+        return Err("a quotation mark is not closed; close it in the same line".to_owned());
+    }
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .trim(csv::Trim::All)
         .from_reader(line.as_bytes());
     let record = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    record.iter().map(str::to_owned).collect()
+    Ok(record.iter().map(str::to_owned).collect())
 }
 
 fn check_distinct(rows: &[Published]) -> Result<(), InputError> {
@@ -116,7 +202,7 @@ fn check_distinct(rows: &[Published]) -> Result<(), InputError> {
 struct Record<'a> {
     file: &'a str,
     line: usize,
-    columns: &'a [String],
+    columns: &'a Columns,
     fields: Vec<String>,
 }
 
@@ -125,20 +211,21 @@ impl<'a> Record<'a> {
         file: &'a str,
         line: usize,
         text: &str,
-        columns: &'a [String],
+        columns: &'a Columns,
     ) -> Result<Self, InputError> {
-        let fields = split(text);
-        if fields.len() != columns.len() {
-            let (found, expected) = (fields.len(), columns.len());
-            return Err(InputError(format!(
-                "{file}:{line}: has {found} fields; expected {expected}, one for each column"
-            )));
+        let wrong = |problem: String| InputError(format!("{file}:{line}: {problem}"));
+        let fields = split(text).map_err(wrong)?;
+        if fields.len() != columns.count {
+            let (found, expected) = (fields.len(), columns.count);
+            let problem = format!("has {found} fields; expected {expected}, one for each column");
+            return Err(wrong(problem));
         }
         Ok(Self { file, line, columns, fields })
     }
 
     fn published(&self) -> Result<Published, InputError> {
-        Ok(Published {
+        let value = self.size("value")?;
+        let mut row = Published {
             file: self.file.to_owned(),
             line: self.line,
             series: self.text("series").to_owned(),
@@ -148,17 +235,20 @@ impl<'a> Record<'a> {
             case: self.text("case").to_owned(),
             metric: self.required("metric")?,
             policy: self.required("policy")?,
-            value: self.number("value")?,
-            unit: self.text("unit").to_owned(),
+            unit: self.unit(value)?,
+            value,
             better: self.better()?,
-            spread_pct: self.number("spread_pct")?,
+            spread_pct: self.size("spread_pct")?,
             change_pct: self.number("change_pct")?,
-        })
+        };
+        row.case = row.canonical_case().unwrap_or(row.case);
+        Ok(row)
     }
 
     fn text(&self, column: &str) -> &str {
-        let at = self.columns.iter().position(|name| name == column);
-        at.map_or("", |at| &self.fields[at])
+        let mut places = HEADER.iter().zip(self.columns.places);
+        let place = places.find(|(name, _)| **name == column).map(|(_, place)| place);
+        &self.fields[place.expect("it is a column of the schema")]
     }
 
     fn required(&self, column: &str) -> Result<String, InputError> {
@@ -176,6 +266,23 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// A number that is not below zero.
+    fn size(&self, column: &str) -> Result<Option<f64>, InputError> {
+        match self.number(column)? {
+            Some(number) if number < 0.0 => Err(self.wrong(column, "a number from 0 on")),
+            number => Ok(number),
+        }
+    }
+
+    fn unit(&self, value: Option<f64>) -> Result<Option<Unit>, InputError> {
+        match (self.text("unit"), value) {
+            ("", None) => Ok(None),
+            (text, _) => Unit::parse(text)
+                .map(Some)
+                .ok_or_else(|| self.wrong("unit", &format!("one of {}", Unit::known(None)))),
+        }
+    }
+
     fn better(&self) -> Result<Option<Better>, InputError> {
         let directions = [Better::Lower, Better::Higher];
         match self.text("better") {
@@ -188,13 +295,21 @@ impl<'a> Record<'a> {
     }
 
     fn wrong(&self, column: &str, expected: &str) -> InputError {
-        let (file, line, found) = (self.file, self.line, self.text(column).escape_debug());
+        const LONGEST: usize = 60;
+        let found = self.text(column).chars().take(LONGEST).flat_map(char::escape_debug);
+        let (file, line, found) = (self.file, self.line, found.collect::<String>());
         InputError(format!("{file}:{line}: {column}: expected {expected}, found `{found}`"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
     use super::*;
 
     const ROW: &str = "s,uma-8,v6.0,schedpipe,,throughput,baseline,1.5,ops/s,higher,,";
@@ -252,15 +367,80 @@ mod tests {
         );
     }
 
-    proptest::proptest! {
-        #[test]
-        fn any_text_is_read_or_refused_in_one_line(text in "(.|\n)*") {
-            let behind_header = format!("{}\n{text}", HEADER.join(","));
-            for text in [text, behind_header] {
-                if let Err(error) = parse("a.csv", &text) {
-                    proptest::prop_assert!(!error.0.contains('\n'));
+    /// A study with some of its text overwritten.
+    fn mutated_study() -> impl Strategy<Value = String> {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+        let mut files: Vec<_> =
+            std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let read = |path| std::fs::read_to_string(path).unwrap();
+        let studies: Vec<String> = files.iter().map(read).collect();
+        let new = prop_oneof![
+            any::<f64>().prop_map(|number| number.to_string()),
+            "[,\"\r\n;=_(#.0-9a-z-]{0,3}",
+            "\\PC{0,3}",
+        ];
+        let patch = (any::<prop::sample::Index>(), 0..6_usize, new);
+        (prop::sample::select(studies), prop::collection::vec(patch, 0..4)).prop_map(
+            |(text, patches)| {
+                let mut text: Vec<char> = text.chars().collect();
+                for (at, length, new) in patches {
+                    let at = at.index(text.len() + 1);
+                    let end = (at + length).min(text.len());
+                    text.splice(at..end, new.chars());
                 }
+                text.into_iter().collect()
+            },
+        )
+    }
+
+    fn any_table() -> impl Strategy<Value = String> {
+        let behind_header = |text: String| format!("{}\n{text}", HEADER.join(","));
+        let text = || "(.|\n)*";
+        prop_oneof![text(), text().prop_map(behind_header), mutated_study()]
+    }
+
+    /// Accepted with figures that can be, or refused in one line with its place.
+    fn assert_sound(text: &str) -> bool {
+        match parse("a.csv", text) {
+            Ok(rows) => {
+                let can_be =
+                    |figure: Option<f64>| figure.is_none_or(|it| it.is_finite() && it >= 0.0);
+                for row in &rows {
+                    assert!(can_be(row.value) && can_be(row.spread_pct), "{row:?}");
+                    assert!(row.value.is_none() || row.unit.is_some(), "{row:?}");
+                }
+                !rows.is_empty()
+            }
+            Err(InputError(error)) => {
+                assert!(error.starts_with("a.csv:") && !error.contains('\n'), "{error}");
+                assert!(error.len() < 1_000, "{error}");
+                false
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_in_one_line(text in any_table()) {
+            assert_sound(&text);
+        }
+    }
+
+    /// Keeps at it for PLACEWISE_FUZZ_SECONDS.
+    #[test]
+    #[ignore = "runs for PLACEWISE_FUZZ_SECONDS, 60 by default"]
+    fn fuzz() {
+        let seconds = std::env::var("PLACEWISE_FUZZ_SECONDS").ok();
+        let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(60);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let (mut runner, tables) = (TestRunner::default(), any_table());
+        let (mut tried, mut accepted) = (0_u64, 0_u64);
+        while Instant::now() < end {
+            accepted += u64::from(assert_sound(&tables.new_tree(&mut runner).unwrap().current()));
+            tried += 1;
+        }
+        println!("{tried} tables, {accepted} accepted");
+        assert!(accepted > 0);
     }
 }
