@@ -2,9 +2,8 @@
 //!
 //! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them,
 //! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator, threads that do
-//! not exist by whoever hints them. What only
-//! the command line can see (a policy given twice, a trace path nobody can write) is an
-//! [`InputError`].
+//! not exist by whoever hints them. What only the command line can see (a policy given twice, a trace
+//! path nobody can write) is an [`InputError`].
 
 use placewise_hint::ClientError;
 use placewise_machine::MachineError;
@@ -15,7 +14,7 @@ use placewise_workload::WorkloadError;
 use crate::record::CommandFailed;
 
 pub const EXIT_BAD_INPUT: u8 = 2;
-const EXIT_FAILURE: u8 = 1;
+pub const EXIT_FAILURE: u8 = 1;
 
 /// Something in the command line that cannot be: what, and what to do about it.
 #[derive(Debug, thiserror::Error)]

@@ -20,6 +20,7 @@ mod parallel;
 mod record;
 mod report;
 mod reproduce;
+mod standard_output;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,6 +52,11 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    if !standard_output::is_writable() {
+        let problem = "standard output is closed, or not open for writing; use a file, a pipe or \
+                       /dev/null";
+        return fail(problem, input::EXIT_FAILURE);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -65,10 +71,14 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Hint(args) => hint::run(&args),
     };
+    ended(done, ExitCode::SUCCESS)
+}
+
+fn ended(done: anyhow::Result<()>, status: ExitCode) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => status,
         // `placewise ... | head` has seen enough.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => status,
         Err(error) => fail(&format!("{error:#}"), input::exit_status(&error)),
     }
 }
@@ -78,8 +88,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
     if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(error.exit_code() as u8);
+        let printed = error.print().map_err(anyhow::Error::new);
+        return ended(printed, ExitCode::from(error.exit_code() as u8));
     }
     let text = error.to_string();
     let problem = text.split("\n\nUsage:").next().unwrap_or(&text);
