@@ -3,7 +3,11 @@
 //!
 //! TOML, with the names and formats of cgroup v2's own files: `cpu.max = "20000 100000"`. It is
 //! read without a workload, and then applied to one, whose tasks and cgroups it names.
+//!
+//! An entry says all there is to say of a cgroup, and a task is in one: what is named twice in a
+//! file is refused.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +17,7 @@ use toml::Spanned;
 
 use crate::WorkloadError;
 use crate::error::{quoted, suggestion};
+use crate::file::read_text;
 use crate::program::{Cgroup, CgroupId, Change, Nanos, Quota, Setting, Workload};
 
 /// What an environment file says.
@@ -99,22 +104,40 @@ const LATEST: Duration = Duration::from_secs(3_600);
 
 impl Environment {
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            WorkloadError::new(&file, format!("cannot be read as text: {error}"))
-        })?;
-        Self::from_text(&file, &text)
+        Self::from_text(&path.display().to_string(), &read_text(path)?)
     }
 
     /// Reads the text of an environment file, which is called `file` in messages.
     pub fn from_text(file: &str, text: &str) -> Result<Self, WorkloadError> {
         let read: EnvironmentFile =
             toml::from_str(text).map_err(|error| syntax_error(text, &error).within(file))?;
-        Ok(Self {
+        let environment = Self {
             file: file.to_owned(),
             cgroups: read.cgroup.into_iter().map(|entry| At::new(text, entry)).collect(),
             changes: read.change.into_iter().map(|entry| At::new(text, entry)).collect(),
-        })
+        };
+        environment.check_distinct().map_err(|error| error.within(file))?;
+        Ok(environment)
+    }
+
+    fn check_distinct(&self) -> Result<(), WorkloadError> {
+        let (mut cgroups, mut tasks) = (BTreeMap::new(), BTreeMap::new());
+        for At { line, entry } in &self.cgroups {
+            let wrong = |problem: String| Err(WorkloadError::new(format!("line {line}"), problem));
+            let name = quoted(&entry.name);
+            if let Some(first) = cgroups.insert(&entry.name, line) {
+                return wrong(format!("cgroup {name} is in line {first} already; join the two"));
+            }
+            for task in &entry.tasks {
+                if let Some(first) = tasks.insert(task, line) {
+                    return wrong(format!(
+                        "task {} is in the cgroup of line {first} already; name it once",
+                        quoted(task)
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Puts the tasks of `workload` into the cgroups, and has the changes happen.
@@ -161,6 +184,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> WorkloadError {
 
 impl CgroupEntry {
     fn apply(&self, workload: &mut Workload) -> Result<(), String> {
+        check_name(&self.name)?;
         let id = self.find_or_add(workload)?;
         for task in &self.tasks {
             check_task(workload, task)?;
@@ -182,14 +206,13 @@ impl CgroupEntry {
 
     /// The workload may have the cgroup already.
     fn find_or_add(&self, workload: &mut Workload) -> Result<CgroupId, String> {
-        let known = workload.cgroups.iter().position(|cgroup| cgroup.name == self.name);
-        if let Some(known) = known {
+        if workload.cgroups.iter().any(|cgroup| cgroup.name == self.name) {
             return match self.parent {
                 Some(_) => Err(format!(
                     "cgroup {} is there already; leave `parent` out",
                     quoted(&self.name)
                 )),
-                None => Ok(known as CgroupId),
+                None => find_cgroup(workload, &self.name),
             };
         }
         let parent =
@@ -268,10 +291,25 @@ impl ChangeEntry {
     }
 }
 
+/// As cgroup v2 has them, and fit to be printed.
+fn check_name(name: &str) -> Result<(), String> {
+    match !name.is_empty() && !name.contains(|c: char| c == '/' || c.is_control()) {
+        true => Ok(()),
+        false => Err(format!(
+            "a cgroup cannot be called {}; expected a name without `/`, and `parent` for the rest",
+            quoted(name)
+        )),
+    }
+}
+
 fn find_cgroup(workload: &Workload, name: &str) -> Result<CgroupId, String> {
     let names: Vec<&str> = workload.cgroups.iter().map(|cgroup| cgroup.name.as_str()).collect();
-    match names.iter().position(|known| *known == name) {
-        Some(at) => Ok(at as CgroupId),
+    let mut places = names.iter().zip(0..).filter(|(known, _)| **known == name);
+    match places.next().map(|(_, id)| id) {
+        Some(_) if places.next().is_some() => {
+            Err(format!("there are several cgroups {}, which cannot be told apart", quoted(name)))
+        }
+        Some(id) => Ok(id),
         None if names.is_empty() => {
             Err(format!("there is no cgroup {}; add a [[cgroup]] before", quoted(name)))
         }
@@ -405,6 +443,26 @@ mod tests {
                 "a.toml: line 2: the workload has no task `stres`; did you mean `stress`?",
             ),
             ("[[cgroup]]\nname = \"a\"\nparent = \"b\"", "a.toml: line 1: there is no cgroup `b`"),
+            (
+                "[[cgroup]]\nname = \"a\"\n[[cgroup]]\nname = \"b\"\n[[cgroup]]\nname = \"a\"",
+                "a.toml: line 5: cgroup `a` is in line 1 already",
+            ),
+            (
+                "[[cgroup]]\nname = \"lu\"\n[[cgroup]]\nname = \"lu\"",
+                "a.toml: line 3: cgroup `lu` is in line 1 already",
+            ),
+            (
+                "[[cgroup]]\nname = \"a\"\ntasks = [\"stress\", \"stress\"]",
+                "a.toml: line 1: task `stress` is in the cgroup of line 1 already",
+            ),
+            (
+                "[[cgroup]]\nname = \"a\"\ntasks = [\"stress\"]\n\
+                 [[cgroup]]\nname = \"b\"\ntasks = [\"stress\"]",
+                "a.toml: line 4: task `stress` is in the cgroup of line 1 already",
+            ),
+            ("[[cgroup]]\nname = \"\"", "a.toml: line 1: a cgroup cannot be called ``"),
+            ("[[cgroup]]\nname = \"a/b\"", "a.toml: line 1: a cgroup cannot be called `a/b`"),
+            ("[[cgroup]]\nname = \"a\\n\"", "a.toml: line 1: a cgroup cannot be called `a\\n`"),
             (
                 "[[cgroup]]\nname = \"lu\"\nparent = \"stress-1\"",
                 "a.toml: line 1: cgroup `lu` is there already",

@@ -1,11 +1,11 @@
 //! No text makes the readers panic, and whatever they accept is sound.
 //!
-//! The ignored test keeps at it for PLACEWISE_FUZZ_SECONDS (default 60):
+//! The ignored tests keep at it for PLACEWISE_FUZZ_SECONDS (default 60):
 //! `cargo test -p placewise-workload --release -- --ignored fuzz`.
 
 use std::time::{Duration, Instant};
 
-use placewise_workload::{Case, build, from_rt_app_text, names};
+use placewise_workload::{Case, Environment, build, from_rt_app_text, names};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -129,18 +129,18 @@ fn file() -> impl Strategy<Value = String> {
     })
 }
 
-/// An example with some of its text overwritten.
-fn mutated_example() -> impl Strategy<Value = String> {
-    let examples: Vec<String> =
-        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rt-app"))
-            .unwrap()
-            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
-            .collect();
-    let patch = (
-        any::<prop::sample::Index>(),
-        0..12_usize,
-        prop_oneof![scalar(), "[{}\\[\\]\",:/*a-z0-9]{0,3}"],
-    );
+/// One of `examples/DIRECTORY` with some of its text overwritten.
+fn mutated_example(
+    directory: &str,
+    new: impl Strategy<Value = String>,
+) -> impl Strategy<Value = String> {
+    let examples = format!("{}/../../examples/{directory}", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> =
+        std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    let examples: Vec<String> = files.iter().map(read).collect();
+    let patch = (any::<prop::sample::Index>(), 0..12_usize, new);
     (proptest::sample::select(examples), proptest::collection::vec(patch, 1..4)).prop_map(
         |(text, patches)| {
             let mut text: Vec<char> = text.chars().collect();
@@ -155,7 +155,36 @@ fn mutated_example() -> impl Strategy<Value = String> {
 }
 
 fn any_file() -> impl Strategy<Value = String> {
-    prop_oneof![json(), file(), mutated_example(), any::<String>()]
+    let new = prop_oneof![scalar(), "[{}\\[\\]\",:/*a-z0-9]{0,3}"];
+    prop_oneof![json(), file(), mutated_example("rt-app", new), any::<String>()]
+}
+
+/// An entry of an environment file for lu that may well be right.
+fn entry() -> impl Strategy<Value = String> {
+    let text = |values: &'static [&'static str]| proptest::sample::select(values);
+    let line = prop_oneof![
+        text(&["name", "parent", "cgroup"]).prop_flat_map(move |key| {
+            text(&["lu", "stress-1", "a", "b", "", "a/b"])
+                .prop_map(move |name| format!("{key} = \"{name}\""))
+        }),
+        text(&["stress", "lu.C.x", "sh"]).prop_map(|task| format!("tasks = [\"{task}\"]")),
+        text(&["stress", "lu.C.x", "sh"]).prop_map(|task| format!("task = \"{task}\"")),
+        (0..20_000_u32).prop_map(|weight| format!("cpu.weight = {weight}")),
+        (any::<u32>(), 0..2_000_000_u32).prop_map(|(a, b)| format!("cpu.max = \"{a} {b}\"")),
+        text(&["cpus", "cpuset.cpus", "cpu_offline", "cpu_online"]).prop_flat_map(|key| {
+            "[0-9]{1,4}([,-][0-9]{1,4}){0,2}".prop_map(move |list| format!("{key} = \"{list}\""))
+        }),
+        (any::<u32>(), text(&["ns", "us", "ms", "s", "h", ""]))
+            .prop_map(|(at, unit)| format!("at = \"{at}{unit}\"")),
+    ];
+    (text(&["cgroup", "change"]), proptest::collection::vec(line, 1..4))
+        .prop_map(|(kind, lines)| format!("[[{kind}]]\n{}\n", lines.join("\n")))
+}
+
+fn any_environment() -> impl Strategy<Value = String> {
+    let entries = proptest::collection::vec(entry(), 0..5).prop_map(|entries| entries.concat());
+    let new = prop_oneof![any::<i64>().prop_map(|n| n.to_string()), "[\\[\\]\"=.,a-z0-9-]{0,3}"];
+    prop_oneof![entries, mutated_example("environment", new), any::<String>()]
 }
 
 /// Accepted and sound, or refused in one line.
@@ -173,7 +202,33 @@ fn assert_sound(text: &str) -> bool {
     }
 }
 
+/// Read and put on lu, whatever else lu may be missing: sound, or refused in one line.
+fn assert_environment_sound(text: &str) -> bool {
+    let mut workload = build("lu", &Case::default()).unwrap();
+    let applied = Environment::from_text("fuzz", text).and_then(|it| it.apply(&mut workload));
+    match applied {
+        Ok(()) => {
+            assert_eq!(workload.check(), Ok(()), "{text}");
+            assert!(workload.changes.is_sorted_by_key(|change| change.at), "{text}");
+            let mut names: Vec<&str> = workload.cgroups.iter().map(|it| &*it.name).collect();
+            names.sort_unstable();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}\n{text}");
+            true
+        }
+        Err(error) => {
+            let error = error.to_string();
+            assert!(!error.contains('\n') && error.len() < 2_000, "{error:?}\n{text}");
+            false
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn environments_are_refused_in_one_line_or_sound(text in any_environment()) {
+        assert_environment_sound(&text);
+    }
+
     #[test]
     fn files_are_refused_in_one_line_or_sound(text in any_file()) {
         assert_sound(&text);
@@ -214,21 +269,32 @@ fn deep_and_wide_files_are_refused_quickly() {
     )));
 }
 
-#[test]
-#[ignore = "runs for PLACEWISE_FUZZ_SECONDS, 60 by default"]
-fn fuzz() {
+/// Feeds texts to a reader for PLACEWISE_FUZZ_SECONDS, and says how many it accepted.
+fn keep_at_it(texts: impl Strategy<Value = String>, is_accepted: fn(&str) -> bool) {
     let seconds = std::env::var("PLACEWISE_FUZZ_SECONDS")
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(60);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut runner = TestRunner::default();
-    let files = any_file();
     let (mut tried, mut accepted) = (0_u64, 0_u64);
     while Instant::now() < end {
-        let text = files.new_tree(&mut runner).unwrap().current();
-        accepted += u64::from(assert_sound(&text));
+        let text = texts.new_tree(&mut runner).unwrap().current();
+        accepted += u64::from(is_accepted(&text));
         tried += 1;
     }
-    println!("{tried} files, {accepted} accepted");
+    println!("{tried} texts, {accepted} accepted");
+    assert!(accepted > 0);
+}
+
+#[test]
+#[ignore = "runs for PLACEWISE_FUZZ_SECONDS, 60 by default"]
+fn fuzz_rt_app() {
+    keep_at_it(any_file(), assert_sound);
+}
+
+#[test]
+#[ignore = "runs for PLACEWISE_FUZZ_SECONDS, 60 by default"]
+fn fuzz_environment() {
+    keep_at_it(any_environment(), assert_environment_sound);
 }

@@ -6,7 +6,7 @@
 //! better than a rate does, and says how near the simulator is to doing nothing but queueing.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -117,7 +117,11 @@ fn selected(names: &[String]) -> Result<Vec<&'static Bench>, InputError> {
         let unknown = || InputError(format!("bench `{name}`: unknown; expected one of {known}"));
         BENCHES.iter().find(|bench| bench.name == name).ok_or_else(unknown)
     };
-    names.iter().map(find).collect()
+    let mut known = BTreeSet::new();
+    match names.iter().find(|name| !known.insert(*name)) {
+        Some(name) => Err(InputError(format!("bench `{name}`: is given twice; name it once"))),
+        None => names.iter().map(find).collect(),
+    }
 }
 
 impl Bench {

@@ -282,10 +282,16 @@ fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<(St
     } else {
         specs.iter().map(|spec| spec.parse::<Case>()).collect::<Result<_, _>>()?
     };
-    let build = |case: &Case| {
-        Ok((workload::canonical(name, case)?.to_string(), workload::build(name, case)?))
-    };
-    cases.iter().map(build).collect()
+    let mut named: Vec<(String, Workload)> = Vec::new();
+    for case in &cases {
+        let case_name = workload::canonical(name, case)?.to_string();
+        if named.iter().any(|(other, _)| *other == case_name) {
+            let problem = format!("--case {case}: is given twice; name each case once");
+            return Err(InputError(problem).into());
+        }
+        named.push((case_name, workload::build(name, case)?));
+    }
+    Ok(named)
 }
 
 /// A benchmark's name has neither a directory nor an extension.

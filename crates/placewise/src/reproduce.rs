@@ -99,7 +99,8 @@ fn check(args: &ReproduceArgs) -> Result<(), InputError> {
         return Err(InputError(problem));
     }
     let mut known = BTreeSet::new();
-    match args.files.iter().find(|file| !known.insert(*file)) {
+    let place = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
+    match args.files.iter().find(|file| !known.insert(place(file))) {
         Some(file) => Err(InputError(format!("{}: is given twice; name it once", file.display()))),
         None => Ok(()),
     }

@@ -95,6 +95,28 @@ fn policy_given_twice() {
     assert_says(&compare(&[], &twice), &["baseline", "twice"]);
 }
 
+/// Written differently, it is still the same.
+#[test]
+fn case_given_twice() {
+    let twice = ["--case", "groups=1;fds=2", "--case", "fds=02;groups=1"];
+    assert_says(&compare(&[], &twice), &["--case fds=02;groups=1", "twice"]);
+}
+
+#[test]
+fn bench_given_twice() {
+    let twice = ["bench", "hackbench-16-zen3", "hackbench-16-zen3"];
+    assert_says(&refused(&[], &twice), &["hackbench-16-zen3", "twice"]);
+}
+
+#[test]
+fn files_of_any_length_are_not_read() {
+    let text = " ".repeat((16 << 20) + 1);
+    let says = &["larger than 16 MiB"];
+    assert_says(&compare(&[("a.toml", &text)], &["--environment", "a.toml"]), says);
+    assert_says(&compare(&[("a.json", &text)], &["--workload", "a.json"]), says);
+    assert_says(&refused(&[("a.csv", &text)], &["reproduce", "a.csv"]), says);
+}
+
 #[test]
 fn unknown_workload_lists_the_near_ones() {
     assert_says(&compare(&[], &["--workload", "hackbensh"]), &["hackbensh", "hackbench"]);
@@ -263,4 +285,15 @@ fn environment_says_which_line_is_wrong() {
     assert_says(&offline, &["0.001 s", "CPU 7 is the last one online"]);
     let outside = with("[[cgroup]]\nname = \"a\"\ncpuset.cpus = \"64\"\n");
     assert_says(&outside, &["cgroup 'a' may run on none of the online CPUs of uma-8"]);
+    let twice = with("[[cgroup]]\nname = \"a\"\n[[cgroup]]\nname = \"a\"\ncpu.weight = 5\n");
+    assert_says(&twice, &["a.toml: line 3:", "cgroup `a` is in line 1 already"]);
+}
+
+/// Each lu brings cgroups along.
+#[test]
+fn a_cgroup_that_is_several_cannot_be_set() {
+    let environment = "[[cgroup]]\nname = \"lu\"\ncpu.weight = 5\n";
+    let mix = ["--workload", "mix", "--case", "parts=lu@web+lu@batch"];
+    let args = [&mix[..], &["--environment", "a.toml"]].concat();
+    assert_says(&compare(&[("a.toml", environment)], &args), &["line 1", "several cgroups `lu`"]);
 }

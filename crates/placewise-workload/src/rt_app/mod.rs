@@ -16,17 +16,16 @@ mod task;
 use std::path::Path;
 
 use crate::WorkloadError;
+use crate::file::read_text;
 use crate::program::Workload;
 use global::Global;
 use json::Node;
 
 /// Reads an rt-app file.
 pub fn from_rt_app(path: &Path) -> Result<Workload, WorkloadError> {
-    let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| WorkloadError::new(&file, format!("cannot be read as text: {error}")))?;
+    let text = read_text(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    from_rt_app_text(&name, &text).map_err(|error| error.within(&file))
+    from_rt_app_text(&name, &text).map_err(|error| error.within(&path.display().to_string()))
 }
 
 /// Reads the text of an rt-app file; the workload is given this name.

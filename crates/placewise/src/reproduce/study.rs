@@ -8,8 +8,6 @@
 //! row's unit and value fit its metric is for whoever knows the workload to say.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use placewise_sim::Better;
@@ -20,9 +18,6 @@ use super::unit::{Quantity, Unit};
 use crate::comparison::{direction, direction_name};
 use crate::input::InputError;
 use crate::report::csv::HEADER;
-
-/// Some hundred thousand rows.
-const LARGEST_FILE: u64 = 16 << 20;
 
 /// The policy that others are compared with.
 pub const BASELINE: &str = "baseline";
@@ -104,24 +99,8 @@ fn as_written<S: Serializer>(unit: &Option<Unit>, serializer: S) -> Result<S::Ok
 }
 
 pub fn read(path: &Path) -> Result<Vec<Published>, InputError> {
-    let name = path.display().to_string();
-    let refuse = |why: String| InputError(format!("{name}: {why}"));
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
-        .map_err(|error| refuse(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        let megabytes = LARGEST_FILE >> 20;
-        return Err(refuse(format!("is larger than {megabytes} MiB; split it into several files")));
-    }
-    match str::from_utf8(&bytes) {
-        Ok(text) => parse(&name, text),
-        Err(error) => {
-            let before = &bytes[..error.valid_up_to()];
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            Err(InputError(format!("{name}:{line}: is no text; expected CSV in UTF-8")))
-        }
-    }
+    let text = workload::read_text(path).map_err(|error| InputError(error.to_string()))?;
+    parse(&path.display().to_string(), &text)
 }
 
 fn parse(file: &str, text: &str) -> Result<Vec<Published>, InputError> {
