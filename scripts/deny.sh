@@ -10,7 +10,7 @@ if command -v cargo-deny >/dev/null; then
 else
 	echo "skipped: licences and versions of dependencies: cargo-deny is not installed"
 fi
-if command -v cargo-deny >/dev/null && git ls-remote "$database" HEAD >/dev/null 2>&1; then
+if command -v cargo-deny >/dev/null && timeout 20 git ls-remote "$database" HEAD >/dev/null 2>&1; then
 	cargo deny --workspace check advisories
 else
 	"${CARGO:-cargo}" test --quiet --package placewise --test advisories

@@ -229,6 +229,12 @@ fn fields_that_cannot_be_are_refused() {
         ("110000", "1e999", "value: expected a number, such as 4.23"),
         ("110000", "inf", "value: expected a number, such as 4.23"),
         (",10.00", ",nan", "change_pct: expected a number, such as 4.23"),
+        (
+            "higher,,10.00",
+            "higher,,-101",
+            "change_pct: expected -100 or more where higher is better",
+        ),
+        ("higher,,10.00", "lower,,101", "change_pct: expected 100 or less where lower is better"),
         (",,10.00", ",-1,10.00", "spread_pct: expected a number from 0 on, found `-1`"),
         (",,10.00", ",\"10.00", "a quotation mark is not closed"),
         (",,10.00", ",10.00", "has 11 fields; expected 12"),

@@ -203,7 +203,7 @@ impl<'a> Record<'a> {
     }
 
     fn published(&self) -> Result<Published, InputError> {
-        let value = self.size("value")?;
+        let (value, better) = (self.size("value")?, self.better()?);
         let mut row = Published {
             file: self.file.to_owned(),
             line: self.line,
@@ -216,9 +216,9 @@ impl<'a> Record<'a> {
             policy: self.required("policy")?,
             unit: self.unit(value)?,
             value,
-            better: self.better()?,
+            better,
             spread_pct: self.size("spread_pct")?,
-            change_pct: self.number("change_pct")?,
+            change_pct: self.change(better)?,
         };
         row.case = row.canonical_case().unwrap_or(row.case);
         Ok(row)
@@ -250,6 +250,19 @@ impl<'a> Record<'a> {
         match self.number(column)? {
             Some(number) if number < 0.0 => Err(self.wrong(column, "a number from 0 on")),
             number => Ok(number),
+        }
+    }
+
+    /// No figure falls by more than all of it.
+    fn change(&self, better: Option<Better>) -> Result<Option<f64>, InputError> {
+        match (better, self.number("change_pct")?) {
+            (Some(Better::Lower), Some(change)) if change > 100.0 => {
+                Err(self.wrong("change_pct", "100 or less where lower is better"))
+            }
+            (Some(Better::Higher), Some(change)) if change < -100.0 => {
+                Err(self.wrong("change_pct", "-100 or more where higher is better"))
+            }
+            (_, change) => Ok(change),
         }
     }
 
