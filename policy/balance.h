@@ -43,7 +43,8 @@ enum lb_outcome {
 };
 
 /*
- * The first idle CPU of the local group, of a fully idle core if @whole_core.
+ * The first idle CPU that balances for the local group, of a fully idle core if
+ * @whole_core.
  */
 static inline u32 first_idle_cpu(struct state __arena *st,
 				 const struct lb_env *env, bool whole_core)
@@ -53,7 +54,7 @@ static inline u32 first_idle_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = *indexed(group->cpus.bits, word) &
+		u64 bits = *indexed(group->balance_mask.bits, word) &
 			   lb_cpus(st, env, word) &
 			   *indexed(st->root.idle.bits, word);
 
@@ -73,7 +74,7 @@ static inline u32 group_balance_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = *indexed(group->cpus.bits, word) &
+		u64 bits = *indexed(group->balance_mask.bits, word) &
 			   *indexed(st->root.online.bits, word);
 
 		if (bits)
@@ -115,8 +116,8 @@ static inline void set_parent_imbalance(struct state __arena *st,
 
 	if (env->level + 1 >= cpu_of(st, this_cpu)->nr_domains)
 		return;
-	group = group_of(st,
-			 cpu_domain(st, this_cpu, env->level + 1)->local_group);
+	group = group_capacity_of(
+		st, cpu_domain(st, this_cpu, env->level + 1)->local_group);
 	if (group->imbalance != imbalance)
 		group->imbalance = imbalance;
 }
@@ -130,7 +131,8 @@ static inline bool other_sources_remain(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, env->span) {
-		if (lb_cpus(st, env, word) & ~*indexed(group->cpus.bits, word))
+		if (lb_cpus(st, env, word) &
+		    ~*indexed(group->balance_mask.bits, word))
 			return true;
 	}
 	return false;

@@ -49,7 +49,7 @@ static inline u32 legacy_classify(struct state __arena *st, u32 imbalance_pct,
 {
 	if (group_is_overloaded(st, imbalance_pct, sgs))
 		return GROUP_OVERLOADED;
-	if (group_of(st, sgs->group)->imbalance)
+	if (group_capacity_of(st, sgs->group)->imbalance)
 		return GROUP_IMBALANCED;
 	if (sgs->misfit_task_load)
 		return GROUP_MISFIT_TASK;
@@ -82,8 +82,8 @@ static inline bool helps_misfit(struct state __arena *st,
 				const struct sd_lb_stats __arena *sds,
 				const struct sg_lb_stats __arena *sgs)
 {
-	return fits_capacity(group_of(st, sgs->group)->max_capacity,
-			     group_of(st, sds->local.group)->max_capacity) &&
+	return fits_capacity(group_capacity_of(st, sgs->group)->max_capacity,
+			     group_capacity_of(st, sds->local.group)->max_capacity) &&
 	       local_has_capacity(st, env, sds);
 }
 
@@ -99,8 +99,8 @@ legacy_capacity_forbids(struct state __arena *st, const struct lb_env *env,
 	if (!(env->span->flags & SD_ASYM_CPUCAPACITY))
 		return false;
 	if (sgs->sum_nr_running <= sgs->group_weight &&
-	    fits_capacity(group_of(st, sds->local.group)->min_capacity,
-			  group_of(st, sgs->group)->min_capacity))
+	    fits_capacity(group_capacity_of(st, sds->local.group)->min_capacity,
+			  group_capacity_of(st, sgs->group)->min_capacity))
 		return true;
 	return sgs->group_type == GROUP_MISFIT_TASK &&
 	       sgs->misfit_task_load < sds->busiest.misfit_task_load;
@@ -170,13 +170,14 @@ update_legacy_lb_stats(struct state __arena *st, const struct lb_env *env,
 	     i++) {
 		struct sg_lb_stats __arena *sgs = &sds->current;
 		u32 group = nth_group(env->span, env->sd, i);
+		bool local = group_has(st, group, env->dst_cpu);
 
-		if (group == env->sd->local_group)
+		if (local)
 			update_group_capacity(st, env);
 		sg_lb_stats_init(sgs, group);
 		update_legacy_sg_lb_stats(st, env, sgs);
 		add_domain_sums(sds, sgs);
-		if (group == env->sd->local_group) {
+		if (local) {
 			keep_group(&sds->local, sgs);
 			continue;
 		}

@@ -145,7 +145,7 @@ static inline void sum_group(struct state __arena *st, const struct lb_env *env,
 		for_each_bit(cpu, word, bits)
 			add_lb_stats(st, sgs, cpu);
 	}
-	sgs->group_capacity = group->capacity;
+	sgs->group_capacity = group_capacity_of(st, sgs->group)->capacity;
 	sgs->group_weight = group->weight;
 }
 
@@ -244,7 +244,7 @@ static inline bool misfit_not_helped(struct state __arena *st,
 	return env->span->flags & SD_ASYM_CPUCAPACITY &&
 	       sgs->group_type == GROUP_MISFIT_TASK &&
 	       (!capacity_greater(capacity_of(st, env->dst_cpu),
-				  group_of(st, sgs->group)->max_capacity) ||
+				  group_capacity_of(st, sgs->group)->max_capacity) ||
 		sds->local.group_type != GROUP_HAS_SPARE);
 }
 
@@ -255,7 +255,7 @@ static inline bool bigger_cpus_suffice(struct state __arena *st,
 {
 	return env->span->flags & SD_ASYM_CPUCAPACITY &&
 	       sgs->group_type <= GROUP_FULLY_BUSY &&
-	       capacity_greater(group_of(st, sgs->group)->min_capacity,
+	       capacity_greater(group_capacity_of(st, sgs->group)->min_capacity,
 				capacity_of(st, env->dst_cpu));
 }
 
@@ -344,7 +344,7 @@ static subprogram void update_sd_lb_stats(struct state __arena *st,
 	     i++) {
 		struct sg_lb_stats __arena *sgs = &sds->current;
 		u32 group = nth_group(env->span, env->sd, i);
-		bool local = group == env->sd->local_group;
+		bool local = group_has(st, group, env->dst_cpu);
 
 		if (local)
 			update_group_capacity(st, env);

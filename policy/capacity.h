@@ -48,7 +48,7 @@ static inline void sum_child_capacities(struct state __arena *st,
 	for (i = opaque(0); i < child->nr_groups && i < NR_CPUS && can_loop;
 	     i++) {
 		const struct sched_group __arena *part =
-			group_of(st, child->first_group + i);
+			group_capacity_of(st, child->first_group + i);
 
 		capacity += part->capacity;
 		least = min(least, part->min_capacity);
@@ -59,11 +59,36 @@ static inline void sum_child_capacities(struct state __arena *st,
 	group->max_capacity = most;
 }
 
+/* Groups that overlap do not add up: from the CPUs of the local group. */
+static inline void sum_cpu_capacities(struct state __arena *st,
+				      const struct lb_env *env,
+				      struct sched_group __arena *group)
+{
+	const struct sched_group __arena *local =
+		group_of(st, env->sd->local_group);
+	u32 capacity = opaque(0), least = U32_MAX, most = opaque(0);
+	u32 word, cpu;
+
+	for_each_word(word, local) {
+		u64 bits = *indexed(local->cpus.bits, word);
+
+		for_each_bit(cpu, word, bits) {
+			capacity += capacity_of(st, cpu);
+			least = min(least, capacity_of(st, cpu));
+			most = max(most, capacity_of(st, cpu));
+		}
+	}
+	group->capacity = capacity;
+	group->min_capacity = least;
+	group->max_capacity = most;
+}
+
 /* Before a pass: what the destination's own group can do now. */
 static subprogram void update_group_capacity(struct state __arena *st,
 					     const struct lb_env *env)
 {
-	struct sched_group __arena *group = group_of(st, env->sd->local_group);
+	struct sched_group __arena *group =
+		group_capacity_of(st, env->sd->local_group);
 	u64 now = jiffies(st, env->now);
 	u64 interval = env->sd->balance_interval * 1000000ULL;
 
@@ -72,10 +97,12 @@ static subprogram void update_group_capacity(struct state __arena *st,
 		return;
 	interval = (interval + st->root.tick_ns - 1) / st->root.tick_ns;
 	group->next_update = now + max(interval, 1ULL);
-	if (env->level)
-		sum_child_capacities(st, env, group);
-	else
+	if (!env->level)
 		update_cpu_capacity(st, group, env->dst_cpu);
+	else if (domain_span(st, env->sd - 1)->flags & SD_NUMA)
+		sum_cpu_capacities(st, env, group);
+	else
+		sum_child_capacities(st, env, group);
 }
 
 #endif

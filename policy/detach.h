@@ -48,7 +48,7 @@ static inline bool ineligible_stays(struct state __arena *st,
 	       cpu_rq(st, env->dst_cpu)->cfs.h_nr_queued;
 }
 
-/* A CPU of the destination's group that @p may run on instead, or NO_CPU. */
+/* A CPU that balances for the destination's group, and that @p may run on. */
 static inline u32 other_dst_cpu(struct state __arena *st,
 				const struct lb_env *env,
 				const struct task __arena *p)
@@ -58,7 +58,7 @@ static inline u32 other_dst_cpu(struct state __arena *st,
 	u32 word;
 
 	for_each_word(word, group) {
-		u64 bits = *indexed(group->cpus.bits, word) &
+		u64 bits = *indexed(group->balance_mask.bits, word) &
 			   lb_cpus(st, env, word) &
 			   *indexed(p->cpus_allowed.bits, word);
 

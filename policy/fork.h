@@ -81,7 +81,7 @@ update_sg_wakeup_stats(struct state __arena *st,
 		for_each_bit(cpu, word, bits)
 			add_wakeup_stats(st, sgs, cpu, p);
 	}
-	sgs->group_capacity = group->capacity;
+	sgs->group_capacity = group_capacity_of(st, sgs->group)->capacity;
 	sgs->group_weight = group->weight;
 	sgs->group_type = group_classify(st, span->imbalance_pct, sgs);
 	if (sgs->group_type == GROUP_FULLY_BUSY ||
@@ -104,8 +104,8 @@ static inline bool update_pick_idlest(struct state __arena *st,
 	case GROUP_FULLY_BUSY:
 		return sgs->avg_load < idlest->avg_load;
 	case GROUP_MISFIT_TASK:
-		return group_of(st, sgs->group)->max_capacity >
-		       group_of(st, idlest->group)->max_capacity;
+		return group_capacity_of(st, sgs->group)->max_capacity >
+		       group_capacity_of(st, idlest->group)->max_capacity;
 	case GROUP_HAS_SPARE:
 		if (sgs->idle_cpus != idlest->idle_cpus)
 			return sgs->idle_cpus > idlest->idle_cpus;
@@ -210,8 +210,8 @@ prefer_idlest(struct state __arena *st in_arena,
 	case GROUP_FULLY_BUSY:
 		return load_prefers_idlest(span, local, idlest);
 	case GROUP_MISFIT_TASK:
-		return group_of(st, local->group)->max_capacity <
-		       group_of(st, idlest->group)->max_capacity;
+		return group_capacity_of(st, local->group)->max_capacity <
+		       group_capacity_of(st, idlest->group)->max_capacity;
 	case GROUP_HAS_SPARE:
 		return spare_prefers_idlest(st, span, local, idlest, p);
 	default:
@@ -222,14 +222,14 @@ prefer_idlest(struct state __arena *st in_arena,
 /* Sum up one group: it is the local one, or perhaps the idlest so far. */
 verified_once int consider_group(struct state __arena *st in_arena,
 				 const struct sched_domain __arena *sd in_arena,
-				 u32 group, u32 p)
+				 u32 group, u32 p, u32 cpu)
 {
 	struct sd_lb_stats __arena *stats = &scratch_of(st)->lb_stats;
 	struct sg_lb_stats __arena *sgs = &stats->current;
 
 	sg_lb_stats_init(sgs, group);
 	update_sg_wakeup_stats(st, domain_span(st, sd), sgs, p);
-	if (group == sd->local_group)
+	if (group_has(st, group, cpu))
 		sg_lb_stats_copy(&stats->local, sgs);
 	else if (update_pick_idlest(st, &stats->idlest, sgs))
 		sg_lb_stats_copy(&stats->idlest, sgs);
@@ -239,7 +239,8 @@ verified_once int consider_group(struct state __arena *st in_arena,
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
 verified_once u32
 find_idlest_group(struct state __arena *st in_arena,
-		  const struct sched_domain __arena *sd in_arena, u32 p)
+		  const struct sched_domain __arena *sd in_arena, u32 p,
+		  u32 cpu)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	struct sd_lb_stats __arena *stats = &scratch_of(st)->lb_stats;
@@ -252,7 +253,7 @@ find_idlest_group(struct state __arena *st in_arena,
 		u32 group = nth_group(span, sd, i);
 
 		if (group_allows(st, group_of(st, group), task_of(st, p)))
-			consider_group(st, sd, group, p);
+			consider_group(st, sd, group, p, cpu);
 	}
 	if (prefer_idlest(st, span, &stats->local, &stats->idlest,
 			  task_of(st, p)))
@@ -280,7 +281,7 @@ static subprogram void update_legacy_stats(struct state __arena *st,
 {
 	const struct task __arena *task = task_of(st, p);
 	struct sched_group __arena *group = group_of(st, group_nr);
-	u64 capacity = max(group->capacity, 1u);
+	u64 capacity = max(group_capacity_of(st, group_nr)->capacity, 1u);
 	u32 word, cpu;
 
 	for_each_word(word, group) {
@@ -355,7 +356,8 @@ static inline bool legacy_prefers_idlest(const struct sched_span __arena *span,
 
 verified_once u32 find_idlest_group_legacy(
 	struct state __arena *st in_arena,
-	const struct sched_domain __arena *sd in_arena, u32 p, u32 sd_flag)
+	const struct sched_domain __arena *sd in_arena, u32 p, u32 cpu,
+	u32 sd_flag)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	u64 scale = 100 + (span->imbalance_pct - 100) / 2;
@@ -374,7 +376,7 @@ verified_once u32 find_idlest_group_legacy(
 		if (!group_allows(st, group_of(st, group), task_of(st, p)))
 			continue;
 		update_legacy_stats(st, group, &stats, p);
-		if (group == sd->local_group) {
+		if (group_has(st, group, cpu)) {
 			local = stats;
 			local_allowed = true;
 		} else {
@@ -523,9 +525,9 @@ static inline u32 find_idlest_step(struct state __arena *st, u32 p, u32 cpu,
 	if (!(domain_span(st, sd)->flags & sd_flag))
 		return cpu;
 	if (st->profile.fork == FORK_LEGACY)
-		group = find_idlest_group_legacy(st, sd, p, sd_flag);
+		group = find_idlest_group_legacy(st, sd, p, cpu, sd_flag);
 	else
-		group = find_idlest_group(st, sd, p);
+		group = find_idlest_group(st, sd, p, cpu);
 	if (group == NO_GROUP)
 		return cpu;
 	return find_idlest_group_cpu(st, group, p, cpu);

@@ -116,7 +116,7 @@ static inline u32 group_classify(struct state __arena *st, u32 imbalance_pct,
 {
 	if (group_is_overloaded(st, imbalance_pct, sgs))
 		return GROUP_OVERLOADED;
-	if (group_of(st, sgs->group)->imbalance)
+	if (group_capacity_of(st, sgs->group)->imbalance)
 		return GROUP_IMBALANCED;
 	if (sgs->asym_packing)
 		return GROUP_ASYM_PACKING;
@@ -153,6 +153,12 @@ static inline u32 nth_group(const struct sched_span __arena *span,
 	if (offset >= span->nr_groups)
 		offset -= span->nr_groups;
 	return span->first_group + offset;
+}
+
+/* Is @group local to @cpu? Where groups overlap, more than its own one are. */
+static inline bool group_has(struct state __arena *st, u32 group, u32 cpu)
+{
+	return cpumask_test(&group_of(st, group)->cpus, cpu);
 }
 
 /* CFS tasks that a group sum counts. */

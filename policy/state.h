@@ -222,15 +222,22 @@ struct sched_span {
 	u32 asym_capacity_max; /* largest capacity in it */
 };
 
+/*
+ * Domains that overlap have groups of the same CPUs: copies, of which the first
+ * holds what all of them share.
+ */
 struct sched_group {
 	struct cpumask cpus;
+	struct cpumask balance_mask; /* the CPUs whose own group it is */
 	u32 first_word, end_word;
 	u32 weight;
 	u32 flags; /* of the child domain; 0 for single CPUs */
 	u32 cores;
+	u32 first_copy; /* so many groups before this one; 0 = itself */
+	u32 asym_prefer_cpu;
+	/* Shared by all copies: group_capacity_of(). */
 	u32 capacity, min_capacity, max_capacity;
 	u32 imbalance; /* tasks could not be moved because of their affinity */
-	u32 asym_prefer_cpu;
 	u64 next_update; /* jiffies; when a newly-idle pass sums its capacity again */
 };
 
@@ -497,6 +504,13 @@ static inline struct sched_group __arena *group_of(struct state __arena *st,
 						   u32 group)
 {
 	return indexed(st->group, group & (NR_GROUPS - 1));
+}
+
+/* Where the capacity of @group and its mark of imbalance stand. */
+static inline struct sched_group __arena *
+group_capacity_of(struct state __arena *st, u32 group)
+{
+	return group_of(st, group - group_of(st, group)->first_copy);
 }
 
 static inline struct task_group __arena *task_group_of(struct state __arena *st,

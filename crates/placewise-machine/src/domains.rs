@@ -9,9 +9,11 @@
 //!
 //! What differs between kernels is data ([`DomainRules`]).
 //!
-//! Limits: NUMA levels must nest, so that sched groups are the spans of the level below; machines
-//! whose NUMA groups would overlap (a ring or a ladder of nodes) are refused. ASYM_PACKING is set
-//! as x86 does when cores have a preference order, whatever gives them one.
+//! NUMA levels need not nest: in a ring or a ladder of nodes each node sees domains of its own, and
+//! their groups overlap.
+//!
+//! Limits: overlapping groups are those of kernels since 5.13, whatever the version. ASYM_PACKING is
+//! set as x86 does when cores have a preference order, whatever gives them one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -117,21 +119,32 @@ pub struct Domains {
     pub chains: Vec<Vec<usize>>,
 }
 
-/// A sched domain. CPUs share it if level, span and constants agree: in a machine of unequal
-/// nodes the constants of one span can differ between its CPUs.
+/// A sched domain. CPUs share it if level, span, constants and groups agree: in a machine of unequal
+/// nodes the constants of one span can differ between its CPUs, and where groups overlap so do they.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainSpan {
     pub level: Level,
     pub cpus: CpuSet,
-    /// The sched groups, in ring order as seen from the first CPU of the span.
-    pub groups: Vec<CpuSet>,
+    /// The sched groups, in ring order. A CPU's ring begins with its own group.
+    pub groups: Vec<Group>,
     pub flags: DomainFlags,
-    /// The flags of each group's own (child) domain; empty for a group without one.
-    pub child_flags: Vec<DomainFlags>,
     pub imbalance_pct: u32,
     pub cache_nice_tries: u32,
     /// How many tasks a node may take before NUMA balance cares.
     pub imb_numa_nr: u32,
+}
+
+/// A sched group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub cpus: CpuSet,
+    /// `group_balance_mask`: the CPUs that balance for the group, because it is their own. Without
+    /// overlap these are all.
+    pub balance_mask: CpuSet,
+    /// The flags of the group's own (child) domain; empty for a group without one.
+    pub child_flags: DomainFlags,
+    /// Groups of the same level and CPUs are one to the kernel, in whatever domains they stand.
+    pub level: Level,
 }
 
 impl DomainSpan {
@@ -140,21 +153,9 @@ impl DomainSpan {
         self.cpus.len()
     }
 
-    /// The group of `cpu`, as an index into `groups`.
+    /// The CPU's own group, as an index into `groups`.
     pub fn group_of(&self, cpu: usize) -> Option<usize> {
-        self.groups.iter().position(|group| group.contains(cpu))
-    }
-
-    /// The ring of groups as seen from `cpu`: its own group, then each further group in the order
-    /// in which a walk over the span meets it. This order breaks ties in the balancer.
-    pub fn ring(&self, cpu: usize) -> Vec<usize> {
-        let mut ring = Vec::with_capacity(self.groups.len());
-        for member in self.cpus.iter_wrap(cpu) {
-            if let Some(group) = self.group_of(member).filter(|group| !ring.contains(group)) {
-                ring.push(group);
-            }
-        }
-        ring
+        self.groups.iter().position(|group| group.balance_mask.contains(cpu))
     }
 }
 
@@ -166,7 +167,13 @@ pub fn build(machine: &Machine, rules: &DomainRules) -> Result<Domains, MachineE
         true => chain(machine, rules, &levels, cpu),
         false => Vec::new(),
     };
-    Ok(share((0..machine.cpus.len()).map(chain_of).collect()))
+    let built = Built::new((0..machine.cpus.len()).map(chain_of).collect());
+    let within = |error: MachineError| error.within(&place(machine));
+    share(&built).map_err(within)
+}
+
+fn place(machine: &Machine) -> String {
+    format!("sched domains of machine `{}`", machine.name)
 }
 
 /// A topology level with the span it gives to each CPU; empty for an offline CPU.
@@ -260,13 +267,12 @@ fn check_distances(machine: &Machine) -> Result<(), MachineError> {
     }
 }
 
-/// Each level must cut the machine into disjoint spans that contain those of the level below.
+/// `topology_span_sane`: each level below NUMA must cut the machine into disjoint spans that contain
+/// those of the level below. The kernel builds no sched domains at all otherwise.
 fn check_nesting(machine: &Machine, levels: &[LevelSpans]) -> Result<(), MachineError> {
-    let refuse = |problem: String| {
-        let place = format!("sched domains of machine `{}`", machine.name);
-        Err(MachineError::new(place, problem))
-    };
-    for (below, level) in levels.iter().zip(&levels[1..]) {
+    let refuse = |problem: String| Err(MachineError::new(place(machine), problem));
+    let may_overlap = |level: &LevelSpans| matches!(level.level, Level::Numa(_));
+    for (below, level) in levels.iter().zip(&levels[1..]).take_while(|pair| !may_overlap(pair.1)) {
         for cpu in machine.online().iter() {
             let (name, span) = (level.level.name(), level.spans[cpu]);
             if !below.spans[cpu].is_subset(&span) {
@@ -279,7 +285,7 @@ fn check_nesting(machine: &Machine, levels: &[LevelSpans]) -> Result<(), Machine
                 let theirs = level.spans[other];
                 return refuse(format!(
                     "{name} of CPU {cpu} spans {span} and that of CPU {other} {theirs}; \
-                     overlapping sched groups cannot be modelled"
+                     only NUMA levels may overlap"
                 ));
             }
         }
@@ -287,7 +293,7 @@ fn check_nesting(machine: &Machine, levels: &[LevelSpans]) -> Result<(), Machine
     Ok(())
 }
 
-/// The domains of one CPU, bottom up, with degenerate levels removed; groups are not filled in yet.
+/// The domains of one CPU, bottom up, one for each level; groups are not filled in yet.
 fn chain(
     machine: &Machine,
     rules: &DomainRules,
@@ -309,7 +315,7 @@ fn chain(
         }
     }
     set_imb_numa_nr(&mut chain, rules.numa_imbalance);
-    without_degenerate(chain)
+    chain
 }
 
 impl DomainSpan {
@@ -326,7 +332,6 @@ impl DomainSpan {
             cpus,
             groups: Vec::new(),
             flags: level_flags(machine, rules, level) | asym_cpu_capacity(machine, &cpus),
-            child_flags: Vec::new(),
             imbalance_pct,
             cache_nice_tries,
             imb_numa_nr: 0,
@@ -411,18 +416,28 @@ fn numa_imbalance(node_weight: usize, llc_weight: usize, rule: NumaImbalanceRule
 
 /// `cpu_attach_domain`: drops levels that add nothing; a child inherits a dropped parent's
 /// PREFER_SIBLING.
-fn without_degenerate(chain: Vec<DomainSpan>) -> Vec<DomainSpan> {
+fn without_degenerate(chain: &[DomainSpan]) -> Vec<DomainSpan> {
     let mut kept: Vec<DomainSpan> = Vec::new();
     for domain in chain {
         match kept.last_mut() {
-            Some(child) if adds_nothing(&domain, child) => {
+            Some(child) if adds_nothing(domain, child) => {
                 child.flags |= domain.flags & DomainFlags::PREFER_SIBLING;
             }
-            _ => kept.push(domain),
+            _ => kept.push(domain.clone()),
         }
     }
     kept.retain(|domain| domain.weight() > 1);
     kept
+}
+
+impl DomainSpan {
+    fn is_but_for_groups(&self, other: &DomainSpan) -> bool {
+        let constants = |domain: &DomainSpan| {
+            (domain.imbalance_pct, domain.cache_nice_tries, domain.imb_numa_nr)
+        };
+        (self.level, self.cpus, self.flags) == (other.level, other.cpus, other.flags)
+            && constants(self) == constants(other)
+    }
 }
 
 fn adds_nothing(domain: &DomainSpan, child: &DomainSpan) -> bool {
@@ -430,40 +445,143 @@ fn adds_nothing(domain: &DomainSpan, child: &DomainSpan) -> bool {
     domain.cpus == child.cpus && own_flags.is_empty()
 }
 
-/// Stores equal domains of different CPUs once, and fills in the groups.
-fn share(chains: Vec<Vec<DomainSpan>>) -> Domains {
-    let mut spans: Vec<DomainSpan> = Vec::new();
-    let mut indices = Vec::with_capacity(chains.len());
-    for chain in &chains {
-        let index_of = |domain: &DomainSpan| match spans.iter().position(|known| known == domain) {
-            Some(index) => index,
-            None => {
-                spans.push(domain.clone());
-                spans.len() - 1
-            }
-        };
-        indices.push(chain.iter().map(index_of).collect());
-    }
-    for domain in &mut spans {
-        (domain.groups, domain.child_flags) = groups(domain, &chains);
-    }
-    Domains { spans, chains: indices }
+/// The domains of all CPUs, by CPU and level.
+struct Built {
+    /// One domain for each level up to the first that spans the machine.
+    all: Vec<Vec<DomainSpan>>,
+    /// Without those that add nothing.
+    kept: Vec<Vec<DomainSpan>>,
 }
 
-/// The groups of a domain are the spans of its child domains; a CPU without one is its own group.
-fn groups(domain: &DomainSpan, chains: &[Vec<DomainSpan>]) -> (Vec<CpuSet>, Vec<DomainFlags>) {
-    let (mut groups, mut child_flags) = (Vec::new(), Vec::new());
-    let mut covered = CpuSet::EMPTY;
-    for cpu in domain.cpus.iter() {
-        if covered.contains(cpu) {
-            continue;
-        }
-        let smaller = |other: &&DomainSpan| other.weight() < domain.weight();
-        let child = chains[cpu].iter().rev().find(smaller);
-        let group = child.map_or(CpuSet::single(cpu), |child| child.cpus);
-        covered |= group;
-        groups.push(group);
-        child_flags.push(child.map_or(DomainFlags::empty(), |child| child.flags));
+impl Built {
+    fn new(all: Vec<Vec<DomainSpan>>) -> Self {
+        let kept = all.iter().map(|chain| without_degenerate(chain)).collect();
+        Self { all, kept }
     }
-    (groups, child_flags)
+
+    /// The flags of the domain that `cpu` has on exactly `cpus`, or of the widest within them.
+    fn child_flags(&self, cpu: usize, cpus: &CpuSet) -> DomainFlags {
+        let child = self.kept[cpu].iter().rev().find(|child| child.weight() <= cpus.len());
+        child.map_or(DomainFlags::empty(), |child| child.flags)
+    }
+
+    /// `build_sched_groups`: the groups are the spans of the child domains; a CPU without one is its
+    /// own group.
+    fn groups(&self, domain: &DomainSpan) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let mut covered = CpuSet::EMPTY;
+        for cpu in domain.cpus.iter() {
+            if covered.contains(cpu) {
+                continue;
+            }
+            let smaller = |other: &&DomainSpan| other.weight() < domain.weight();
+            let child = self.kept[cpu].iter().rev().find(smaller);
+            let cpus = child.map_or(CpuSet::single(cpu), |child| child.cpus);
+            let child_flags = child.map_or(DomainFlags::empty(), |child| child.flags);
+            covered |= cpus;
+            groups.push(Group { cpus, balance_mask: cpus, child_flags, level: domain.level });
+        }
+        groups
+    }
+
+    /// `build_overlap_sched_groups`: the ring of `cpu` at a NUMA level. Each CPU that no group before
+    /// it covers adds the span of its own child domain there.
+    fn overlapping_groups(&self, cpu: usize, domain: &DomainSpan) -> Vec<Group> {
+        let Some(at) = self.all[cpu].iter().position(|known| known.level == domain.level) else {
+            return Vec::new();
+        };
+        let mut groups: Vec<Group> = Vec::new();
+        let mut covered = CpuSet::EMPTY;
+        for sibling in domain.cpus.iter_wrap(cpu) {
+            // Where some CPUs span the machine at a lower level, they have no domain at this one.
+            if covered.contains(sibling) || at >= self.all[sibling].len() {
+                continue;
+            }
+            let at = self.descended(sibling, at, &domain.cpus);
+            let cpus = self.child_span(sibling, at);
+            covered |= cpus;
+            groups.push(Group {
+                cpus,
+                balance_mask: self.balance_mask(at, &cpus),
+                child_flags: self.child_flags(sibling, &cpus),
+                level: self.all[sibling][at].level,
+            });
+        }
+        // CPUs with the same ring share it, wherever in it they begin.
+        let first = (0..groups.len()).min_by_key(|at| (groups[*at].cpus.first(), groups[*at].cpus));
+        groups.rotate_left(first.unwrap_or(0));
+        groups
+    }
+
+    fn child_span(&self, cpu: usize, at: usize) -> CpuSet {
+        self.all[cpu][at.saturating_sub(1)].cpus
+    }
+
+    /// `find_descended_sibling`: where nodes are three steps apart the child of a sibling can reach
+    /// out of `span`; then it is a lower one that counts.
+    fn descended(&self, sibling: usize, mut at: usize, span: &CpuSet) -> usize {
+        if self.child_span(sibling, at).is_subset(span) {
+            return at;
+        }
+        while at > 0 && !self.child_span(sibling, at).is_subset(span) {
+            at -= 1;
+        }
+        while at > 0 && self.child_span(sibling, at) == self.all[sibling][at].cpus {
+            at -= 1;
+        }
+        at
+    }
+
+    /// `build_balance_mask`: the CPUs whose own child domain is the group.
+    fn balance_mask(&self, at: usize, group: &CpuSet) -> CpuSet {
+        let owns = |cpu: &usize| at < self.all[*cpu].len() && self.child_span(*cpu, at) == *group;
+        group.iter().filter(owns).collect()
+    }
+}
+
+/// What the policy's state has room for.
+pub const MAX_LEVELS: usize = 8;
+pub const MAX_SPANS: usize = 4096;
+pub const MAX_GROUPS: usize = 8192;
+
+/// Stores equal domains of different CPUs once, and fills in the groups.
+fn share(built: &Built) -> Result<Domains, MachineError> {
+    let mut domains = Domains { spans: Vec::new(), chains: Vec::with_capacity(built.kept.len()) };
+    let mut nr_groups = 0;
+    for (cpu, chain) in built.kept.iter().enumerate() {
+        let mut indices = Vec::with_capacity(chain.len());
+        for domain in chain {
+            let mut domain = domain.clone();
+            let overlaps = matches!(domain.level, Level::Numa(_));
+            if overlaps {
+                domain.groups = built.overlapping_groups(cpu, &domain);
+            }
+            // Of the others the groups follow from the rest, which is compared first.
+            let alike = |known: &DomainSpan| match overlaps {
+                true => *known == domain,
+                false => known.is_but_for_groups(&domain),
+            };
+            let known = domains.spans.iter().position(alike);
+            indices.push(known.unwrap_or(domains.spans.len()));
+            if known.is_none() {
+                if !overlaps {
+                    domain.groups = built.groups(&domain);
+                }
+                nr_groups += domain.groups.len();
+                domains.spans.push(domain);
+            }
+            check_limit("sched domains", domains.spans.len(), MAX_SPANS)?;
+            check_limit("sched groups", nr_groups, MAX_GROUPS)?;
+        }
+        check_limit("levels of sched domains", indices.len(), MAX_LEVELS)?;
+        domains.chains.push(indices);
+    }
+    Ok(domains)
+}
+
+fn check_limit(what: &str, number: usize, most: usize) -> Result<(), MachineError> {
+    match number <= most {
+        true => Ok(()),
+        false => Err(MachineError::new(what, format!("are more than the {most} of the model"))),
+    }
 }

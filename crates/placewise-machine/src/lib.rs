@@ -14,7 +14,9 @@ mod machine;
 
 pub use costs::{BandwidthCurve, ByAccess, ByDistance, Costs, IdleState, RemoteBandwidth};
 pub use cpuset::CpuSet;
-pub use domains::{DomainFlags, DomainRules, DomainSpan, Domains, Level, NumaImbalanceRule, build};
+pub use domains::{
+    DomainFlags, DomainRules, DomainSpan, Domains, Group, Level, NumaImbalanceRule, build,
+};
 pub use error::MachineError;
 pub use import::trace::{CpuVendor, TraceCpu, TraceNode, TraceTopology, from_trace};
 pub use machine::{CostFigure, Cpu, Machine, Preset, load, presets};

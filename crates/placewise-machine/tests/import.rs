@@ -1,7 +1,7 @@
 //! hwloc dumps and machine files as a user has them: read from disk, refused with one line.
 
 use placewise_machine::domains::{self, DomainRules, Domains, NumaImbalanceRule};
-use placewise_machine::{Machine, load};
+use placewise_machine::{Group, Machine, load};
 
 const RULES: DomainRules = DomainRules {
     cluster_level: true,
@@ -173,7 +173,8 @@ fn unequal_packages() {
         let chain = domains.chains[cpu].iter().map(|index| &domains.spans[*index]);
         chain
             .map(|domain| {
-                let groups: Vec<usize> = domain.groups.iter().map(|group| group.len()).collect();
+                let groups: Vec<usize> =
+                    domain.groups.iter().map(|group| group.cpus.len()).collect();
                 format!("{} {} {groups:?} {}", domain.level, domain.cpus, domain.imb_numa_nr)
             })
             .collect()
@@ -306,23 +307,68 @@ fn an_override_leaves_the_other_borrowed_costs() {
     assert_eq!(machine.costs.idle_states, lender.costs.idle_states);
 }
 
-/// Four nodes in a ring: each reaches its two neighbours, and these groups overlap.
+/// A machine of one CPU per node.
+fn nodes_at(distances: &str, nr_nodes: usize) -> Machine {
+    let text = format!(
+        "description = \"nodes\"\nthread_numbering = \"siblings-adjacent\"\n\
+         node_distances = {distances}\ncosts_from = \"uma-8\"\n[[package]]\n\
+         count = {nr_nodes}\nllcs_per_node = 1\ncores_per_llc = 1\nthreads_per_core = 1\n"
+    );
+    load_text("toml", &text).unwrap()
+}
+
+/// The ring of groups of a CPU at each level, with the balance mask where it is not the group.
+fn rings(domains: &Domains, cpu: usize) -> Vec<String> {
+    let ring = |at: &usize| {
+        let span = &domains.spans[*at];
+        let mut groups = span.groups.clone();
+        groups.rotate_left(span.group_of(cpu).unwrap());
+        let group = |group: &Group| match group.balance_mask == group.cpus {
+            true => format!("{{{}}}", group.cpus),
+            false => format!("{{{}}}({})", group.cpus, group.balance_mask),
+        };
+        format!("{}: {}", span.cpus, groups.iter().map(group).collect::<Vec<_>>().join(" "))
+    };
+    domains.chains[cpu].iter().map(ring).collect()
+}
+
+/// The example in the comments of the kernel's `build_balance_mask`.
 #[test]
-fn numa_levels_that_do_not_nest_are_refused() {
-    let ring = r#"
-description = "ring"
-thread_numbering = "siblings-adjacent"
-node_distances = [[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]]
-costs_from = "uma-8"
-[[package]]
-count = 4
-llcs_per_node = 1
-cores_per_llc = 1
-threads_per_core = 1
-"#;
-    let machine = load_text("toml", ring).unwrap();
-    let message = domains::build(&machine, &RULES).unwrap_err().to_string();
-    assert!(message.contains("overlapping sched groups cannot be modelled"), "{message}");
+fn a_ring_of_nodes_has_overlapping_groups() {
+    let ring = "[[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]]";
+    let domains = domains_of(&nodes_at(ring, 4));
+    let expected = [
+        ["0-1,3: {0} {1} {3}", "0-3: {0-1,3}(0) {1-3}(2)"],
+        ["0-2: {1} {2} {0}", "0-3: {0-2}(1) {0,2-3}(3)"],
+        ["1-3: {2} {3} {1}", "0-3: {1-3}(2) {0-1,3}(0)"],
+        ["0,2-3: {3} {0} {2}", "0-3: {0,2-3}(3) {0-2}(1)"],
+    ];
+    for (cpu, expected) in expected.iter().enumerate() {
+        assert_eq!(rings(&domains, cpu), expected, "CPU {cpu}");
+    }
+}
+
+/// A line of four nodes: at distance 30 node 0 must not take the group of node 2, which reaches
+/// out to node 3, but what that is made of (`find_descended_sibling`).
+#[test]
+fn groups_of_a_line_of_nodes_stay_in_their_domain() {
+    let line = "[[10, 20, 30, 40], [20, 10, 20, 30], [30, 20, 10, 20], [40, 30, 20, 10]]";
+    let domains = domains_of(&nodes_at(line, 4));
+    let expected = ["0-1: {0} {1}", "0-2: {0-1}(0) {2}", "0-3: {0-2}(0) {1-3}(3)"];
+    assert_eq!(rings(&domains, 0), expected);
+    let expected = ["0-2: {1} {2} {0}", "0-3: {0-2}(1) {2-3}(3)"];
+    assert_eq!(rings(&domains, 1), expected);
+}
+
+#[test]
+fn domains_that_do_not_fit_the_model_are_refused() {
+    let distance = |from: usize, to: usize| 10 + from.abs_diff(to);
+    let row =
+        |from: usize| format!("{:?}", (0..12).map(|to| distance(from, to)).collect::<Vec<_>>());
+    let rows: Vec<String> = (0..12).map(row).collect();
+    let line = nodes_at(&format!("[{}]", rows.join(",")), 12);
+    let message = domains::build(&line, &RULES).unwrap_err().to_string();
+    assert!(message.contains("levels of sched domains: are more than the 8"), "{message}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ fn chain(domains: &Domains, cpu: usize) -> Vec<&DomainSpan> {
 fn table(name: &str, rules: &DomainRules) -> Vec<String> {
     let domains = build(name, rules);
     let row = |domain: &&DomainSpan| {
-        let weight = domain.groups[0].len();
-        assert!(domain.groups.iter().all(|group| group.len() == weight));
+        let weight = domain.groups[0].cpus.len();
+        assert!(domain.groups.iter().all(|group| group.cpus.len() == weight));
         format!(
             "{} {} = {} x {}, pct {}, imb {}",
             domain.level,
@@ -179,7 +179,8 @@ fn cores_of_unlike_priority() {
     let newer = DomainRules { asym_packing_smt: false, ..V6_0 };
     assert_eq!(asymmetry("adl-24", &newer, 0), ["SMT 0-1 PREFER_SIBLING", all]);
     let groups = &build("adl-24", &V6_0);
-    let sizes: Vec<usize> = chain(groups, 0)[1].groups.iter().map(|group| group.len()).collect();
+    let sizes: Vec<usize> =
+        chain(groups, 0)[1].groups.iter().map(|group| group.cpus.len()).collect();
     assert_eq!(sizes, [2, 2, 2, 2, 2, 2, 2, 2, 4, 4]);
 }
 
@@ -249,7 +250,10 @@ fn only_the_first_numa_level_prefers_siblings() {
     let prefer: Vec<bool> = chain(&domains, 0)
         .iter()
         .map(|domain| {
-            domain.child_flags.iter().all(|flags| flags.contains(DomainFlags::PREFER_SIBLING))
+            domain
+                .groups
+                .iter()
+                .all(|group| group.child_flags.contains(DomainFlags::PREFER_SIBLING))
         })
         .collect();
     assert_eq!(prefer, [false, true, true, true, false]);
@@ -271,12 +275,11 @@ fn wakeups_cross_zen_sockets_only_because_of_the_raised_reclaim_distance() {
 }
 
 #[test]
-fn rings_start_with_the_own_group_and_wrap() {
+fn groups_are_in_ring_order() {
     let domains = build("zen3-2s-nps1", &V6_0);
     let die = chain(&domains, 0)[2];
-    assert_eq!(die.groups[2], CpuSet::parse_list("16-23,144-151").unwrap());
-    assert_eq!(die.ring(0), [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(die.ring(150), [2, 3, 4, 5, 6, 7, 0, 1]);
+    assert_eq!(die.groups[2].cpus, CpuSet::parse_list("16-23,144-151").unwrap());
+    assert_eq!((die.group_of(0), die.group_of(150)), (Some(0), Some(2)));
 }
 
 #[test]

@@ -4,10 +4,20 @@
 //! Limits: capacities and the scaled time constants stay as they were at boot; an LLC that has lost
 //! a CPU counts the CPUs that tick exactly, where the kernel lets the count be wrong for a while.
 
+use std::collections::BTreeMap;
+
 use crate::state::*;
 use placewise_machine::{
-    CpuSet, DomainFlags, DomainRules, Domains, Machine, MachineError, NumaImbalanceRule, build,
+    CpuSet, DomainFlags, DomainRules, Domains, Group, Level, Machine, MachineError,
+    NumaImbalanceRule, build, domains,
 };
+
+/// A machine whose domains do not fit is refused when they are built.
+const _: () = assert!(
+    domains::MAX_LEVELS == NR_LEVELS as usize
+        && domains::MAX_SPANS == NR_SPANS as usize
+        && domains::MAX_GROUPS == NR_GROUPS as usize
+);
 
 /// Times of an idle CPU begin here, so that a stamp of 0 can mean "none".
 pub const BOOT: u64 = 1;
@@ -227,6 +237,7 @@ fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
 
 fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
     let mut next_group = 0;
+    let mut first_copies: BTreeMap<(Level, CpuSet), u32> = BTreeMap::new();
     for (at, span) in domains.spans.iter().enumerate() {
         let (first_word, end_word) = word_range(&span.cpus);
         state.span[at] = SchedSpan {
@@ -247,8 +258,11 @@ fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
                 .max()
                 .unwrap_or(0),
         };
-        for (group, flags) in span.groups.iter().zip(&span.child_flags) {
-            state.group[next_group as usize] = group_of(state, machine, group, flags.bits());
+        for group in &span.groups {
+            let first = *first_copies.entry((group.level, group.cpus)).or_insert(next_group);
+            let first_copy = next_group - first;
+            let group = group_of(state, machine, group);
+            state.group[next_group as usize] = SchedGroup { first_copy, ..group };
             next_group += 1;
         }
     }
@@ -256,7 +270,8 @@ fn fill_spans(state: &mut Placement, machine: &Machine, domains: &Domains) {
     state.root.nr_groups = next_group;
 }
 
-fn group_of(state: &State, machine: &Machine, cpus: &CpuSet, flags: u32) -> SchedGroup {
+fn group_of(state: &State, machine: &Machine, group: &Group) -> SchedGroup {
+    let cpus = &group.cpus;
     let (first_word, end_word) = word_range(cpus);
     let capacities = || cpus.iter().map(|cpu| machine.cpus[cpu].capacity);
     let mut cores: Vec<u16> = cpus.iter().map(|cpu| machine.cpus[cpu].core).collect();
@@ -264,11 +279,13 @@ fn group_of(state: &State, machine: &Machine, cpus: &CpuSet, flags: u32) -> Sche
     cores.dedup();
     SchedGroup {
         cpus: mask(cpus),
+        balance_mask: mask(&group.balance_mask),
         first_word,
         end_word,
         weight: cpus.len() as u32,
-        flags,
+        flags: group.child_flags.bits(),
         cores: cores.len() as u32,
+        first_copy: 0,
         capacity: capacities().sum(),
         min_capacity: capacities().min().unwrap_or(0),
         max_capacity: capacities().max().unwrap_or(0),

@@ -165,7 +165,7 @@ fn level_order(level: &Level) -> (u32, u32) {
 
 /// `8 of 16`; groups of several sizes are listed, largest last: `1 of 8, 7 of 16`.
 fn groups(domain: &DomainSpan) -> String {
-    let mut weights: Vec<usize> = domain.groups.iter().map(|group| group.len()).collect();
+    let mut weights: Vec<usize> = domain.groups.iter().map(|group| group.cpus.len()).collect();
     weights.sort_unstable();
     let runs = weights.chunk_by(|a, b| a == b);
     let sizes: Vec<String> = runs.map(|run| format!("{} of {}", run.len(), run[0])).collect();
@@ -331,7 +331,7 @@ fn domain_report(domain: &DomainSpan) -> DomainReport {
             _ => None,
         },
         span: domain.cpus.to_string(),
-        groups: domain.groups.iter().map(|group| group.to_string()).collect(),
+        groups: domain.groups.iter().map(|group| group.cpus.to_string()).collect(),
         flags: flags(domain),
         imbalance_pct: domain.imbalance_pct,
         cache_nice_tries: domain.cache_nice_tries,

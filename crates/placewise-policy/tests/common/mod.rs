@@ -195,6 +195,7 @@ impl Machine {
             if newest {
                 let group = &mut self.p.group[(first_group + group_count) as usize];
                 group.cpus = mask_of(&group_cpus);
+                group.balance_mask = group.cpus;
                 (group.first_word, group.end_word) = words(&group.cpus);
                 group.weight = group_cpus.len() as u32;
                 group.flags = child.map_or(0, |(_, flags)| flags);
