@@ -540,6 +540,7 @@ impl Built {
 }
 
 /// What the policy's state has room for.
+pub const MAX_SIBLINGS: usize = 8;
 pub const MAX_LEVELS: usize = 8;
 pub const MAX_SPANS: usize = 4096;
 pub const MAX_GROUPS: usize = 8192;

@@ -18,6 +18,8 @@ pub struct Machine {
     /// Beyond this distance the kernel balances neither forks nor wakeups: 30, on AMD Zen 32.
     pub node_reclaim_distance: u32,
     pub costs: Costs,
+    /// Whose costs these are: `its own`, or `those of icx-2s`.
+    pub costs_of: String,
     /// Where the figure of each field of [`Costs`] comes from.
     pub cost_sources: BTreeMap<String, String>,
 }

@@ -88,35 +88,153 @@ fn the_largest_cache_stands_in_for_a_missing_l3() {
     assert_eq!(ids(&load_text("xml", &no_cache).unwrap(), |cpu| cpu.llc), [0, 1, 2, 3]);
 }
 
+/// `match_llc` of x86 and `cpu_coregroup_mask` of arm64 agree here.
 #[test]
-fn an_l3_over_several_nodes_is_refused_unless_the_kernel_cuts_it() {
-    let message = load(&fixture("l3-over-nodes.xml")).unwrap_err().to_string();
-    assert!(message.contains("one LLC over several NUMA nodes cannot be modelled"), "{message}");
-    let intel = text("l3-over-nodes.xml").replace(
+fn an_l3_over_several_nodes_is_cut() {
+    let llcs = |machine: &Machine| ids(machine, |cpu| cpu.llc);
+    assert_eq!(llcs(&load(&fixture("l3-over-nodes.xml")).unwrap()), [0, 0, 1, 1]);
+    let arm64 = text("l3-over-nodes.xml").replace(
         "<info name=\"Backend\"",
-        "<info name=\"CPUVendor\" value=\"GenuineIntel\"/><info name=\"Backend\"",
+        "<info name=\"Architecture\" value=\"aarch64\"/><info name=\"Backend\"",
     );
-    assert_eq!(ids(&load_text("xml", &intel).unwrap(), |cpu| cpu.llc), [0, 0, 1, 1]);
+    assert_eq!(llcs(&load_text("xml", &arm64).unwrap()), [0, 0, 1, 1]);
+}
+
+/// x86 takes a CPU without caches for alone, arm64 takes its package for the LLC.
+#[test]
+fn without_caches_the_llc_is_what_the_architecture_says() {
+    let caches = text("no-numa.xml").replace("L3Cache", "Group");
+    assert_eq!(load_text("xml", &caches).unwrap().nr_llcs(), 8);
+    let arm64 = caches.replace(
+        "<info name=\"Backend\"",
+        "<info name=\"Architecture\" value=\"aarch64\"/><info name=\"Backend\"",
+    );
+    assert_eq!(load_text("xml", &arm64).unwrap().nr_llcs(), 2);
 }
 
 #[test]
 fn an_offline_cpu_is_in_no_domain() {
-    // CPU 5 has no PU object; hwloc keeps it in the complete CPU set only.
-    let pu = "<object type=\"PU\" os_index=\"5\" cpuset=\"0x00000020\" complete_cpuset=\"0x00000020\" nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\"/>";
-    let text = text("two-packages.xml");
-    assert!(text.contains(pu));
-    let machine = load_text("xml", &text.replace(pu, "")).unwrap();
-    assert_eq!(machine.cpus.len(), 16);
-    assert_eq!(machine.online().to_string(), "0-4,6-15");
+    let machine = load(&fixture("offline-cpu.xml")).unwrap();
+    assert_eq!(machine.cpus.len(), 8);
+    assert_eq!(machine.online().to_string(), "0-2,4-7");
+    assert!(machine.description.contains("CPUs 3 taken as offline"), "{}", machine.description);
     let domains = domains_of(&machine);
-    assert!(domains.chains[5].is_empty());
+    assert!(domains.chains[3].is_empty());
     // Its sibling has lost the SMT level.
     let levels = |cpu: usize| -> Vec<&str> {
         let chain = domains.chains[cpu].iter();
         chain.map(|index| domains.spans[*index].level.name()).collect()
     };
-    assert_eq!(levels(4), ["MC", "DIE", "NUMA"]);
-    assert_eq!(levels(3), ["SMT", "MC", "DIE", "NUMA"]);
+    assert_eq!(levels(2), ["DIE", "NUMA"]);
+    assert_eq!(levels(1), ["SMT", "DIE", "NUMA"]);
+}
+
+#[test]
+fn cpus_that_lstopo_might_not_use_are_not_taken_as_offline() {
+    for (dump, cpus) in [("cpuset.xml", "CPUs 3"), ("cpuset-package.xml", "CPUs 2-3")] {
+        let message = load(&fixture(dump)).unwrap_err().to_string();
+        assert!(message.contains(&format!("lacks {cpus}, which lstopo was not")), "{message}");
+        assert!(message.contains("`lstopo --disallowed --of xml FILE.xml`"), "{message}");
+    }
+    // `lstopo --disallowed` shows PUs outside of what it is allowed to use: what is missing is offline.
+    let allowed = "allowed_cpuset=\"0x000000f7\"";
+    let all = text("cpuset.xml").replace(allowed, "allowed_cpuset=\"0x000000f0\"");
+    assert_eq!(load_text("xml", &all).unwrap().online().to_string(), "0-2,4-7");
+}
+
+#[test]
+fn a_cpu_in_no_node_is_refused() {
+    let node = "<object type=\"NUMANode\" os_index=\"1\"";
+    let dump = text("two-packages.xml")
+        .replace("\"Synthetic\"", "\"Linux\"")
+        .replace(node, "<object type=\"Misc\" os_index=\"1\"");
+    let message = load_text("xml", &dump).unwrap_err();
+    assert!(message.contains("CPU 8: is in no NUMA node of the dump"), "{message}");
+}
+
+/// Wherever a dump breaks off, but within the last tag.
+#[test]
+fn a_truncated_dump_is_refused() {
+    let whole = text("zen3-2s.xml");
+    let end = whole.find("</topology>").unwrap();
+    for at in [end / 4, end / 2, end - 1, end] {
+        let message = load_text("xml", &whole[..at]).unwrap_err();
+        assert!(message.contains("truncated") || message.contains("is not XML"), "{message}");
+        assert!(message.contains("xml: line "), "{message}");
+    }
+    let lines: Vec<&str> = whole.lines().take(100).collect();
+    let message = load_text("xml", &lines.join("\n")).unwrap_err();
+    assert!(message.contains("line 100: the dump ends before </topology>"), "{message}");
+}
+
+/// Distances as two Kunpeng 920 have them.
+#[test]
+fn a_ladder_of_nodes_has_the_domains_of_the_kernel() {
+    let domains = domains_of(&load(&fixture("ladder.xml")).unwrap());
+    let expected =
+        ["0-1: {0} {1}", "0-3: {0-1} {2-3}", "0-5: {0-3}(0-1) {4-5}", "0-7: {0-5}(0-1) {2-7}(6-7)"];
+    assert_eq!(rings(&domains, 0), expected);
+    let expected =
+        ["2-3: {2} {3}", "0-3: {2-3} {0-1}", "0-5: {0-3} {4-5}", "0-7: {0-5}(2-3) {4-7}(6-7)"];
+    assert_eq!(rings(&domains, 2), expected);
+}
+
+fn speeds(machine: &Machine) -> Vec<u32> {
+    machine.cpus.iter().map(|cpu| cpu.speed).collect()
+}
+
+/// As machines/adl-24.toml has them.
+#[test]
+fn kinds_of_cores_with_frequencies_have_speeds_and_priorities() {
+    let machine = load(&fixture("hybrid.xml")).unwrap();
+    assert_eq!(speeds(&machine), [1024, 1024, 605, 605]);
+    let priorities: Vec<i32> = machine.cpus.iter().map(|cpu| cpu.priority).collect();
+    assert_eq!(priorities, [66, 66, 39, 39]);
+    let silent = text("hybrid.xml").replace("FrequencyMaxMHz", "FrequencyBaseMHz");
+    let machine = load_text("xml", &silent).unwrap();
+    assert_eq!(speeds(&machine), [1024; 4]);
+    let remark = "kinds of cores (IntelAtom, IntelCore) but no speeds, all run alike";
+    assert!(machine.description.contains(remark), "{}", machine.description);
+}
+
+#[test]
+fn kinds_without_sense_are_refused() {
+    let dump = text("hybrid.xml").replace("\"5200\"", "\"fast\"");
+    let message = load_text("xml", &dump).unwrap_err();
+    assert!(message.contains("FrequencyMaxMHz is `fast`, expected 1 to 100000"), "{message}");
+}
+
+/// Whether or not a dump names the vendor, and whatever name Zen has.
+#[test]
+fn costs_are_those_of_the_nearest_preset() {
+    let zen = text("zen3-2s.xml");
+    let vendor = "<info name=\"CPUVendor\" value=\"AuthenticAMD\"/>";
+    assert!(zen.contains(vendor));
+    let hygon = zen.replace("AuthenticAMD", "HygonGenuine").replace("value=\"25\"", "value=\"24\"");
+    let model = zen.replace(vendor, "<info name=\"CPUModel\" value=\"AMD EPYC 7763\"/>");
+    for dump in [&zen, &hygon, &model] {
+        let machine = load_text("xml", dump).unwrap();
+        assert_eq!(
+            (machine.costs_of.as_str(), machine.node_reclaim_distance),
+            ("those of zen3-2s-nps1", 32)
+        );
+    }
+    for (machine, lender) in [
+        ("pack:2 l3:8 core:8 pu:2", "zen3-2s-nps1"),
+        ("pack:2 l3:1 core:8 pu:2", "icx-2s"),
+        ("pack:1 l3:1 core:8 pu:2", "uma-8"),
+        ("pack:1 l3:1 core:64 pu:2", "icx-2s"),
+    ] {
+        assert_eq!(load(machine).unwrap().costs_of, format!("those of {lender}"), "{machine}");
+    }
+    assert_eq!(load("uma-8").unwrap().costs_of, "its own");
+    assert_eq!(load("spr-112").unwrap().costs_of, "those of icx-2s and 1 of its own");
+}
+
+#[test]
+fn a_core_of_too_many_threads_is_refused() {
+    let message = load("core:4 pu:16").unwrap_err().to_string();
+    assert!(message.contains("CPUs 0-15: are one core, at most 8 threads"), "{message}");
 }
 
 #[test]
@@ -270,30 +388,59 @@ fn bad_costs_name_the_figure() {
         ),
         (
             "smt_throughput_pct = { value = 0, source = \"x\" }",
-            "[costs] smt_throughput_pct: is 0, must be 1 to 100",
+            "[costs] smt_throughput_pct: is 0, must be a whole number from 1 to 100",
         ),
         (
             "remote_bandwidth_pct = { value = { package = 90, remote = 0 }, source = \"x\" }",
-            "[costs] remote_bandwidth_pct.remote: is 0, must be 1 to 100",
+            "[costs] remote_bandwidth_pct.remote: is 0, must be a whole number from 1 to 100",
         ),
         (
             "llc_bandwidth_mbps = { value = 0, source = \"x\" }",
-            "[costs] llc_bandwidth_mbps: must be 1 to 1000000000 MB/s",
+            "[costs] llc_bandwidth_mbps: is 0, must be a whole number from 1 to 1000000000",
         ),
         (
             "node_bandwidth_mbps = { value = { copy = { one = 9, peak = 9 }, \
              scale = { one = 9, peak = 8 }, add = { one = 9, peak = 9 }, \
              triad = { one = 9, peak = 9 } }, source = \"x\" }",
-            "[costs] node_bandwidth_mbps.scale: must have 1 <= one <= peak",
+            "[costs] node_bandwidth_mbps.scale: must have one <= peak",
         ),
-        ("hz = { value = 5000, source = \"x\" }", "[costs] hz: is 5000, must be 100 to 1000"),
+        (
+            "hz = { value = 5000, source = \"x\" }",
+            "[costs] hz: is 5000, must be a whole number from 100 to 1000",
+        ),
         (
             "idle_states = { value = [], source = \"x\" }",
-            "[costs] idle_states: must name at least one state",
+            "[costs] idle_states: must name 1 to 16 states",
         ),
     ] {
         let message = load_text("toml", &format!("{SHAPE}\n[costs]\n{cost}\n")).unwrap_err();
         assert!(message.contains(key), "{key}: {message}");
+    }
+}
+
+/// `text` with `number` for each number that does not belong to a name.
+fn with_numbers(text: &str, number: &str) -> String {
+    let words = text.split_inclusive([' ', ',', '}', ']']);
+    let replaced = |word: &str| {
+        let digits = word.chars().take_while(char::is_ascii_digit).count();
+        if digits > 0 { format!("{number}{}", &word[digits..]) } else { word.to_string() }
+    };
+    words.map(replaced).collect()
+}
+
+/// The simulator adds and multiplies them: nothing may be as large as its types allow.
+#[test]
+fn no_cost_is_without_bounds() {
+    let figures = load("zen3-2s-nps1").unwrap();
+    for figure in figures.cost_figures() {
+        let absurd = with_numbers(&figure.value, "9223372036854775807");
+        let cost = format!("{} = {{ value = {absurd}, source = \"x\" }}", figure.name);
+        let message = load_text("toml", &format!("{SHAPE}\n[costs]\n{cost}\n")).unwrap_err();
+        let place = format!("[costs] {}", figure.name);
+        assert!(
+            message.contains(&place) && message.contains("must be a whole number from"),
+            "{message}"
+        );
     }
 }
 

@@ -14,7 +14,8 @@ use placewise_machine::{
 
 /// A machine whose domains do not fit is refused when they are built.
 const _: () = assert!(
-    domains::MAX_LEVELS == NR_LEVELS as usize
+    domains::MAX_SIBLINGS == NR_SIBLINGS as usize
+        && domains::MAX_LEVELS == NR_LEVELS as usize
         && domains::MAX_SPANS == NR_SPANS as usize
         && domains::MAX_GROUPS == NR_GROUPS as usize
 );

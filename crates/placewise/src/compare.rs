@@ -221,6 +221,7 @@ impl Plan {
         }
         Comparison {
             machine: self.machine.name.clone(),
+            costs_of: self.machine.costs_of.clone(),
             machine_shape: shape(&self.machine),
             kernel: args.kernel.clone(),
             workload: args.workload.clone(),

@@ -14,6 +14,8 @@ use placewise_sim::{Better, Figure};
 #[derive(Serialize)]
 pub struct Comparison {
     pub machine: String,
+    /// Whose costs the machine has.
+    pub costs_of: String,
     pub kernel: String,
     pub workload: String,
     pub runs: u32,

@@ -95,7 +95,8 @@ fn rules(kernel: &str) -> anyhow::Result<DomainRules> {
 }
 
 fn table(machine: &Machine, domains: &Domains, args: &ShowArgs) -> String {
-    let mut text = format!("{}: {}\n{}\n", machine.name, machine.description, shape(machine));
+    let mut text = format!("{}: {}\n", machine.name, machine.description);
+    text += &format!("{}\ncosts: {}\n", shape(machine), machine.costs_of);
     if machine.nr_nodes() > 1 {
         text += &format!("\nNUMA distances\n{}", distance_table(machine));
         text += &format!("node_reclaim_distance {}\n", machine.node_reclaim_distance);
@@ -258,6 +259,7 @@ struct MachineReport<'a> {
     cpus: Vec<CpuReport>,
     node_distances: &'a [Vec<u32>],
     node_reclaim_distance: u32,
+    costs_of: &'a str,
     kernel: &'a str,
     domains: Vec<DomainReport>,
     costs: serde_json::Map<String, Value>,
@@ -301,6 +303,7 @@ fn json(machine: &Machine, domains: &Domains, kernel: &str) -> anyhow::Result<St
         cpus: machine.online().iter().map(|id| cpu_report(machine, id)).collect(),
         node_distances: &machine.node_distances,
         node_reclaim_distance: machine.node_reclaim_distance,
+        costs_of: &machine.costs_of,
         kernel,
         domains: domains.spans.iter().map(domain_report).collect(),
         costs: costs_with_sources(machine)?,

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{CAPACITY_SCALE, Distances, Identity, Place, RECLAIM_DISTANCE, Shape};
+use super::cost_bounds::{check_numbers, check_relations};
+use super::processor::Vendor;
+use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape};
 use crate::{Costs, CpuSet, Machine, MachineError};
 
 macro_rules! preset_file {
@@ -145,13 +147,14 @@ pub(crate) fn preset_costs(name: &str) -> (Costs, BTreeMap<String, String>) {
 /// Reads a machine file.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
     let file: MachineFile = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
-    let (costs, cost_sources) = read_costs(&figures(&file, 0)?)?;
+    let (costs, sources) = read_costs(&figures(&file, 0)?)?;
+    let lender = lender(&file);
     let identity = Identity {
         name: name.to_string(),
         description: file.description.clone(),
-        node_reclaim_distance: file.node_reclaim_distance.unwrap_or(RECLAIM_DISTANCE),
-        costs,
-        cost_sources,
+        vendor: Vendor::Unknown,
+        node_reclaim_distance: file.node_reclaim_distance,
+        figures: Figures::Stated { costs, sources, of: lender },
     };
     read_shape(&file)?.assemble(identity)
 }
@@ -239,8 +242,8 @@ fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
                     for kind in package.kinds_of_cores() {
                         let place = Place {
                             core: 0,
-                            cluster,
-                            llc,
+                            cluster: Some(cluster),
+                            llc: Some(llc),
                             node,
                             package: package_id,
                             capacity: CAPACITY_SCALE,
@@ -264,7 +267,7 @@ fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
 fn add_cores(cores: &mut Vec<CoreThreads>, kind: Cores, first: Place) {
     for nth in 0..kind.cores_per_llc {
         let core = cores.len() as u32;
-        let cluster = first.cluster + nth / kind.cores_per_cluster;
+        let cluster = first.cluster.map(|cluster| cluster + nth / kind.cores_per_cluster);
         let place = Place { core, cluster, ..first };
         cores.push(CoreThreads { place, threads: kind.threads_per_core });
     }
@@ -353,6 +356,15 @@ fn figures(file: &MachineFile, depth: usize) -> Result<toml::Table, MachineError
     Ok(figures)
 }
 
+/// Whose costs the machine has.
+fn lender(file: &MachineFile) -> String {
+    match (&file.costs_from, file.costs.len()) {
+        (None, _) => "its own".to_string(),
+        (Some(lender), 0) => format!("those of {lender}"),
+        (Some(lender), own) => format!("those of {lender} and {own} of its own"),
+    }
+}
+
 fn borrowed_figures(lender: &str, depth: usize) -> Result<toml::Table, MachineError> {
     let Some((name, text)) = preset(lender).filter(|_| depth < PRESETS.len()) else {
         let problem = format!("`{lender}` is not a preset with costs of its own");
@@ -376,82 +388,13 @@ fn read_costs(figures: &toml::Table) -> Result<(Costs, BTreeMap<String, String>)
         if figure.source.trim().is_empty() {
             return Err(MachineError::new(&place, "source is empty: say where the figure is from"));
         }
-        check_numbers(&place, &figure.value)?;
+        check_numbers(name, &place, &figure.value)?;
         values.insert(name.clone(), figure.value);
         sources.insert(name.clone(), figure.source);
     }
     let costs = toml::Value::Table(values)
         .try_into()
         .map_err(|error: toml::de::Error| MachineError::new("[costs]", error.to_string()))?;
-    check_ranges(&costs)?;
+    check_relations(&costs)?;
     Ok((costs, sources))
-}
-
-/// Refuses negative and fractional numbers here, where their name is known.
-fn check_numbers(place: &str, value: &toml::Value) -> Result<(), MachineError> {
-    let parts: Vec<(String, &toml::Value)> = match value {
-        toml::Value::Integer(number) if *number >= 0 => Vec::new(),
-        toml::Value::Integer(_) | toml::Value::Float(_) => {
-            let problem = format!("is {value}, must be a whole number, 0 or more");
-            return Err(MachineError::new(place, problem));
-        }
-        toml::Value::Table(table) => {
-            table.iter().map(|(key, part)| (format!("{place}.{key}"), part)).collect()
-        }
-        toml::Value::Array(array) => array
-            .iter()
-            .enumerate()
-            .map(|(index, part)| (format!("{place}[{index}]"), part))
-            .collect(),
-        _ => Vec::new(),
-    };
-    parts.iter().try_for_each(|(place, part)| check_numbers(place, part))
-}
-
-fn check_bandwidths(costs: &Costs) -> Result<(), MachineError> {
-    let wrong = |name: &str, problem: &str| {
-        Err(MachineError::new(format!("[costs] {name}"), problem.to_string()))
-    };
-    if !BANDWIDTHS.contains(&costs.llc_bandwidth_mbps) {
-        return wrong("llc_bandwidth_mbps", "must be 1 to 1000000000 MB/s");
-    }
-    let curves = &costs.node_bandwidth_mbps;
-    for (name, curve) in [
-        ("copy", curves.copy),
-        ("scale", curves.scale),
-        ("add", curves.add),
-        ("triad", curves.triad),
-    ] {
-        if !BANDWIDTHS.contains(&curve.peak) || curve.one == 0 || curve.one > curve.peak {
-            let problem = "must have 1 <= one <= peak <= 1000000000 MB/s";
-            return wrong(&format!("node_bandwidth_mbps.{name}"), problem);
-        }
-    }
-    Ok(())
-}
-
-/// In MB/s: up to a petabyte per second.
-const BANDWIDTHS: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
-
-fn check_ranges(costs: &Costs) -> Result<(), MachineError> {
-    let range = |name: &str, value: u32, least: u32, most: u32| {
-        if (least..=most).contains(&value) {
-            return Ok(());
-        }
-        let problem = format!("is {value}, must be {least} to {most}");
-        Err(MachineError::new(format!("[costs] {name}"), problem))
-    };
-    range("hz", costs.hz, 100, 1000)?;
-    range("smt_throughput_pct", costs.smt_throughput_pct, 1, 100)?;
-    range("balance_overlap", costs.balance_overlap, 1, 64)?;
-    range("jitter_pct", costs.jitter_pct, 0, 50)?;
-    range("remote_bandwidth_pct.package", costs.remote_bandwidth_pct.package, 1, 100)?;
-    range("remote_bandwidth_pct.remote", costs.remote_bandwidth_pct.remote, 1, 100)?;
-    check_bandwidths(costs)?;
-    let residencies = costs.idle_states.iter().map(|state| state.residency_ns);
-    if costs.idle_states.is_empty() || !residencies.is_sorted() {
-        let problem = "must name at least one state, in order of residency_ns";
-        return Err(MachineError::new("[costs] idle_states", problem));
-    }
-    Ok(())
 }

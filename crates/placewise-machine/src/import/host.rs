@@ -1,12 +1,12 @@
 //! The running host, from sysfs and /proc/cpuinfo.
 //!
-//! The LLC of a CPU is its cache of the highest level; a CPU without cache information shares
-//! nothing beyond its core. Limit: core preferences (ITMT, CPPC) are not read.
+//! The LLC of a CPU is its cache of the highest level.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape, Vendor};
+use super::processor::Vendor;
+use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
 use crate::{CpuSet, CpuVendor, Machine, MachineError};
 
 /// Reads the running host.
@@ -17,15 +17,15 @@ pub(crate) fn load() -> Result<Machine, MachineError> {
 fn load_from(root: &Path) -> Result<Machine, MachineError> {
     let sys = Sysfs { root: root.join("sys/devices/system") };
     let cpuinfo = cpuinfo(root);
-    let vendor = Vendor::of(cpu_vendor(&cpuinfo).as_ref());
+    let vendor = match Vendor::of(cpu_vendor(&cpuinfo).as_ref()) {
+        Vendor::Unknown => Vendor::of_architecture(std::env::consts::ARCH),
+        vendor => vendor,
+    };
     let mut shape = read_shape(&sys)?;
     read_preferences(&sys, &vendor, &mut shape);
-    if vendor == Vendor::Intel {
-        shape.split_llcs_at_nodes();
-    }
     let model = cpuinfo_field(&cpuinfo, "model name").unwrap_or("unknown CPU model");
     let description = format!("this host: {model}");
-    shape.assemble(Identity::borrowing_costs("host", &description, &vendor))
+    shape.assemble(Identity::borrowing_costs("host", &description, vendor))
 }
 
 /// The vendor of the running host; None where the kernel names none, as on arm64.
@@ -108,8 +108,8 @@ fn read_place(
     let node = nodes.iter().find(|(_, cpus)| cpus.contains(cpu));
     Ok(Place {
         core,
-        cluster: cluster.unwrap_or(core),
-        llc: caches.values().last().copied().unwrap_or(core),
+        cluster,
+        llc: caches.values().last().copied(),
         node: node.map_or(0, |(id, _)| *id),
         package: sys.number(&format!("{dir}/topology/physical_package_id")).unwrap_or(0),
         capacity: sys
@@ -338,14 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn an_l3_over_two_nodes_is_cut_on_intel_and_refused_elsewhere() {
+    fn an_l3_over_two_nodes_is_cut() {
         let host = Host::new();
         for cpu in 0..8 {
             host.cpu(cpu, "topology/physical_package_id", "0");
             host.cache(cpu, 2, 3, "0-7");
         }
-        let message = host.load().unwrap_err().to_string();
-        assert!(message.contains("one LLC over several NUMA nodes"), "{message}");
+        assert_eq!(host.load().unwrap().nr_llcs(), 2);
         host.write("proc/cpuinfo", "vendor_id : GenuineIntel\n");
         assert_eq!(host.load().unwrap().nr_llcs(), 2);
     }

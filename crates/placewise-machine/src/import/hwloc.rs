@@ -1,52 +1,63 @@
 //! hwloc XML dumps of version 2 and 3 (`lstopo --of xml`).
 //!
-//! The LLC of a CPU is the cache of the highest level above it; without any, CPUs share nothing
-//! beyond their core. The NUMA node of a CPU is the one with the smallest CPU set that holds it, of
+//! The LLC of a CPU is the cache of the highest level above it. The NUMA node of a CPU is the one with the smallest CPU set that holds it, of
 //! equal ones the lowest: nodes of memory only are attached to CPUs of another node. Distances are
 //! those of kind "latency"; a dump without them gets 10 and 20. A single NUMA node over several
 //! packages is believed only if an operating system reported it: hwloc makes one up where it read
 //! nothing but the CPUID instruction or a synthetic string, and then each package is a node.
+//!
+//! A CPU of the complete set that has no PU object is offline or was not allowed to lstopo, which asks
+//! for a dump of all. It was not allowed if an object below the machine still counts it, since hwloc
+//! knows nothing of where an offline CPU is, or if its node is missing too.
 
 use std::collections::BTreeMap;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape, Vendor};
+use super::cpu_kinds::{self, CpuKind};
+use super::processor::Vendor;
+use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
 use crate::{CpuSet, Machine, MachineError};
 
 /// Reads an hwloc dump.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
     let dump = Dump::read(text)?;
-    let vendor = Vendor::new(&dump.vendor_id, dump.vendor_family);
+    dump.check_allowed()?;
+    let vendor = dump.vendor();
     let mut shape = dump.shape()?;
-    if vendor == Vendor::Intel {
-        shape.split_llcs_at_nodes();
-    }
-    let model = match dump.model.is_empty() {
-        true => "unknown CPU model",
-        false => &dump.model,
+    let mut description = match dump.model.is_empty() {
+        true => "hwloc dump: unknown CPU model".to_string(),
+        false => format!("hwloc dump: {}", dump.model),
     };
-    let mut description = format!("hwloc dump: {model}");
-    if dump.has_made_up_node() {
-        description += "; the dump tells no NUMA nodes, taken as one per package";
+    let remarks = [
+        cpu_kinds::apply(&dump.kinds, vendor, &mut shape),
+        dump.missing_nodes(),
+        dump.missing_distances(&shape),
+        dump.missing_cpus(),
+    ];
+    for remark in remarks.into_iter().flatten() {
+        description += &format!("; {remark}");
     }
-    if dump.distances.is_empty() && shape.places().any(|place| place.node > 0) {
-        description += "; the dump tells no NUMA distances, taken as 20";
-    }
-    shape.assemble(Identity::borrowing_costs(name, &description, &vendor))
+    shape.assemble(Identity::borrowing_costs(name, &description, vendor))
 }
 
 /// What a dump says, as far as it matters here.
 #[derive(Default)]
 struct Dump {
-    /// The CPUs of the machine, online or not.
+    /// The CPUs of the machine, online or not, and its NUMA nodes.
     complete: CpuSet,
+    complete_nodes: CpuSet,
+    /// The CPUs of the objects in the machine, online or not.
+    known: CpuSet,
+    /// What lstopo was allowed to use; None: the dump does not say.
+    allowed: Option<CpuSet>,
     pus: BTreeMap<usize, Ancestors>,
     nodes: Vec<(u32, CpuSet)>,
     distances: Distances,
-    capacities: Vec<(CpuSet, u32)>,
+    kinds: Vec<CpuKind>,
     backends: Vec<String>,
+    architecture: String,
     vendor_id: String,
     vendor_family: u32,
     model: String,
@@ -93,6 +104,11 @@ impl Dump {
             };
             read.map_err(|problem| MachineError::new(line_of(text, at), problem))?;
         }
+        if reader.depth > 0 {
+            let problem = "the dump ends before </topology>, it is truncated; make it again with \
+                           `lstopo --of xml FILE.xml`";
+            return Err(MachineError::new(line_of(text, text.len() as u64), problem));
+        }
         match reader.is_topology {
             true => Ok(reader.dump),
             false => Err(MachineError::new(
@@ -102,43 +118,102 @@ impl Dump {
         }
     }
 
+    fn vendor(&self) -> Vendor {
+        let sources = [
+            Vendor::of_architecture(&self.architecture),
+            Vendor::new(&self.vendor_id, self.vendor_family),
+            Vendor::of_model(&self.model),
+        ];
+        let mut known = sources.into_iter().filter(|vendor| *vendor != Vendor::Unknown);
+        known.next().unwrap_or(Vendor::Unknown)
+    }
+
+    fn online(&self) -> CpuSet {
+        self.pus.keys().copied().collect()
+    }
+
+    /// CPUs that lstopo was not allowed to use are online, but the dump does not say where they are.
+    fn check_allowed(&self) -> Result<(), MachineError> {
+        let online = self.online();
+        let shows_all = self.allowed.is_some_and(|allowed| !online.is_subset(&allowed));
+        let nodes: CpuSet = self.nodes.iter().map(|(node, _)| *node as usize).collect();
+        let lacks_nodes = !self.complete_nodes.is_subset(&nodes);
+        let missing = match lacks_nodes {
+            true => self.complete - online,
+            false => self.known - online,
+        };
+        if missing.is_empty() || shows_all {
+            return Ok(());
+        }
+        let problem =
+            format!("lacks CPUs {missing}, which lstopo was not allowed to use; {REMEDY}");
+        Err(MachineError::new("hwloc dump", problem))
+    }
+
+    fn missing_cpus(&self) -> Option<String> {
+        let missing = self.complete - self.online();
+        let shows_all = self.allowed.is_some_and(|allowed| !self.online().is_subset(&allowed));
+        let hint = match shows_all {
+            true => String::new(),
+            false => format!(" (if they are not, {REMEDY})"),
+        };
+        (!missing.is_empty()).then(|| format!("CPUs {missing} taken as offline{hint}"))
+    }
+
+    fn missing_nodes(&self) -> Option<String> {
+        let remark = "the dump tells no NUMA nodes, taken as one per package";
+        self.has_made_up_node().then(|| remark.to_string())
+    }
+
+    fn missing_distances(&self, shape: &Shape) -> Option<String> {
+        let missing = self.distances.is_empty() && shape.places().any(|place| place.node > 0);
+        missing.then(|| "the dump tells no NUMA distances, taken as 20".to_string())
+    }
+
     fn shape(&self) -> Result<Shape, MachineError> {
         let highest_pu = self.pus.keys().next_back().copied();
         let highest = self.complete.last().max(highest_pu);
         let mut cpus = vec![None; highest.map_or(0, |cpu| cpu + 1)];
         for (cpu, ancestors) in &self.pus {
-            cpus[*cpu] = Some(self.place(*cpu, ancestors));
+            cpus[*cpu] = Some(self.place(*cpu, ancestors)?);
         }
         Ok(Shape { cpus, distances: self.distances.clone() })
     }
 
-    fn place(&self, cpu: usize, ancestors: &Ancestors) -> Place {
+    fn place(&self, cpu: usize, ancestors: &Ancestors) -> Result<Place, MachineError> {
         let package = ancestors.package.unwrap_or(0);
         // Object numbers start at 1, CPUs without an object get numbers of their own above.
         let alone = u32::MAX - cpu as u32;
         let core = ancestors.core.unwrap_or(alone);
         let llc = ancestors.caches.iter().rev().find_map(|cache| *cache);
         let cluster = ancestors.cluster.or(ancestors.caches[2]);
-        let capacity = self.capacities.iter().find(|(cpus, _)| cpus.contains(cpu));
-        Place {
+        Ok(Place {
             core,
-            cluster: cluster.unwrap_or(core),
-            llc: llc.unwrap_or(core),
+            cluster,
+            llc,
             node: match self.has_made_up_node() {
                 true => package,
-                false => self.node_of(cpu),
+                false => self.node_of(cpu)?,
             },
             package,
-            capacity: capacity.map_or(CAPACITY_SCALE, |(_, capacity)| *capacity),
+            capacity: CAPACITY_SCALE,
             speed: None,
             priority: None,
-        }
+        })
     }
 
-    fn node_of(&self, cpu: usize) -> u32 {
+    /// A kernel without NUMA support has no nodes, one with it has one for each CPU.
+    fn node_of(&self, cpu: usize) -> Result<u32, MachineError> {
         let around = self.nodes.iter().filter(|(_, cpus)| cpus.contains(cpu));
         let smallest = around.min_by_key(|(node, cpus)| (cpus.len(), *node));
-        smallest.map_or(0, |(node, _)| *node)
+        match smallest {
+            Some((node, _)) => Ok(*node),
+            None if self.nodes.is_empty() => Ok(0),
+            None => {
+                let problem = format!("is in no NUMA node of the dump; {REMEDY}");
+                Err(MachineError::new(format!("CPU {cpu}"), problem))
+            }
+        }
     }
 
     fn has_made_up_node(&self) -> bool {
@@ -152,10 +227,12 @@ impl Dump {
 struct DumpReader {
     dump: Dump,
     is_topology: bool,
+    /// How many elements are open.
+    depth: usize,
     /// One entry per open `object`.
     open: Vec<Ancestors>,
     nr_objects: u32,
-    cpukind: Option<CpuSet>,
+    in_cpukind: bool,
     distances: Option<DistanceElement>,
     /// The `indexes` or `u64values` element whose text is awaited.
     numbers: Option<Numbers>,
@@ -170,11 +247,16 @@ enum Numbers {
 impl DumpReader {
     fn start(&mut self, element: &BytesStart, is_empty: bool) -> Result<(), String> {
         let attributes = Attributes::read(element)?;
+        self.depth += usize::from(!is_empty);
         match element.local_name().as_ref() {
             "topology" => self.topology(&attributes)?,
             "object" => self.object(&attributes, is_empty)?,
-            "info" => self.info(&attributes),
-            "cpukind" if !is_empty => self.cpukind = attributes.cpuset("cpuset")?,
+            "info" => self.info(&attributes)?,
+            "cpukind" if !is_empty => {
+                let cpus = attributes.cpuset("cpuset")?.unwrap_or_default();
+                self.dump.kinds.push(CpuKind { cpus, ..CpuKind::default() });
+                self.in_cpukind = true;
+            }
             "distances2" if !is_empty => self.distances = Some(DistanceElement::new(&attributes)),
             "indexes" if !is_empty => self.numbers = Some(Numbers::Indexes),
             "u64values" if !is_empty => self.numbers = Some(Numbers::Values),
@@ -199,9 +281,17 @@ impl DumpReader {
         self.nr_objects += 1;
         let mut ancestors = self.open.last().copied().unwrap_or_default();
         let number = Some(self.nr_objects);
-        match attributes.get("type").unwrap_or_default() {
+        let complete = attributes.cpuset("complete_cpuset")?.unwrap_or_default();
+        let kind = attributes.get("type").unwrap_or_default();
+        if kind != "Machine" {
+            self.dump.known = self.dump.known | complete;
+        }
+        match kind {
             "Machine" => {
-                self.dump.complete = attributes.cpuset("complete_cpuset")?.unwrap_or_default();
+                self.dump.complete = complete;
+                self.dump.allowed = attributes.cpuset("allowed_cpuset")?;
+                let nodes = attributes.cpuset("complete_nodeset")?;
+                self.dump.complete_nodes = nodes.unwrap_or_default();
             }
             "Package" => ancestors.package = number,
             "Core" => ancestors.core = number,
@@ -236,21 +326,28 @@ impl DumpReader {
         }
     }
 
-    fn info(&mut self, attributes: &Attributes) {
-        let value = attributes.get("value").unwrap_or_default().trim().to_string();
+    fn info(&mut self, attributes: &Attributes) -> Result<(), String> {
+        let value = attributes.get("value").unwrap_or_default().trim();
+        let name = attributes.get("name").unwrap_or_default();
         let dump = &mut self.dump;
-        match attributes.get("name").unwrap_or_default() {
-            "Backend" => dump.backends.push(value),
-            "CPUVendor" => dump.vendor_id = value,
-            "CPUFamilyNumber" => dump.vendor_family = value.parse().unwrap_or(0),
-            "CPUModel" => dump.model = value,
-            "LinuxCapacity" => {
-                let capacity = value.parse().ok();
-                let valid = capacity.filter(|capacity| (1..=CAPACITY_SCALE).contains(capacity));
-                dump.capacities.extend(self.cpukind.zip(valid));
+        if let Some(kind) = dump.kinds.last_mut().filter(|_| self.in_cpukind) {
+            match name {
+                "CoreType" => kind.core_type = value.to_string(),
+                "LinuxCapacity" => kind.capacity = Some(number(name, value, CAPACITY_SCALE)?),
+                "FrequencyMaxMHz" => kind.max_mhz = Some(number(name, value, MAX_MHZ)?),
+                _ => {}
             }
+            return Ok(());
+        }
+        match name {
+            "Backend" => dump.backends.push(value.to_string()),
+            "Architecture" => dump.architecture = value.to_string(),
+            "CPUVendor" => dump.vendor_id = value.to_string(),
+            "CPUFamilyNumber" => dump.vendor_family = value.parse().unwrap_or(0),
+            "CPUModel" => dump.model = value.to_string(),
             _ => {}
         }
+        Ok(())
     }
 
     fn text(&mut self, text: &str) -> Result<(), String> {
@@ -269,9 +366,10 @@ impl DumpReader {
     }
 
     fn end(&mut self, element: &str) -> Result<(), String> {
+        self.depth = self.depth.saturating_sub(1);
         match element {
             "object" => drop(self.open.pop()),
-            "cpukind" => self.cpukind = None,
+            "cpukind" => self.in_cpukind = false,
             "indexes" | "u64values" => self.numbers = None,
             "distances2" => {
                 let distances = self.distances.take().unwrap_or_default();
@@ -335,6 +433,16 @@ impl Attributes {
         let parse = |mask| CpuSet::parse_mask(mask).map_err(|error| error.to_string());
         self.get(name).map(parse).transpose()
     }
+}
+
+/// What to do about a dump of part of a machine.
+const REMEDY: &str = "make a dump of all with `lstopo --disallowed --of xml FILE.xml`";
+
+const MAX_MHZ: u32 = 100_000;
+
+fn number(name: &str, text: &str, most: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("{name} is `{text}`, expected 1 to {most}"))
 }
 
 fn line_of(text: &str, position: u64) -> String {

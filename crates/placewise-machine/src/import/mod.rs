@@ -2,9 +2,12 @@
 //! turns that into a [`Machine`] with dense ids and refuses shapes that Linux itself would not
 //! accept or that the model cannot express.
 
+mod cost_bounds;
+mod cpu_kinds;
 pub(crate) mod file;
 pub(crate) mod host;
 pub(crate) mod hwloc;
+mod processor;
 pub(crate) mod synthetic;
 pub(crate) mod trace;
 
@@ -13,7 +16,10 @@ mod properties;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::domains::MAX_SIBLINGS;
 use crate::{Costs, Cpu, CpuSet, Machine, MachineError};
+
+use processor::{Size, Vendor};
 
 /// The capacity of the strongest CPU, SCHED_CAPACITY_SCALE.
 const CAPACITY_SCALE: u32 = 1024;
@@ -21,16 +27,16 @@ const LOCAL_DISTANCE: u32 = 10;
 const REMOTE_DISTANCE: u32 = 20;
 /// The kernel stores a SLIT distance in eight bits and keeps 255 for "unreachable".
 const MAX_DISTANCE: u32 = 254;
-const RECLAIM_DISTANCE: u32 = 30;
-const RECLAIM_DISTANCE_ZEN: u32 = 32;
 
 /// Where an online CPU sits, in the importer's ids. Equal ids mean the same object; cores,
 /// clusters and LLCs need ids that are unique over the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub core: u32,
-    pub cluster: u32,
-    pub llc: u32,
+    /// None: no level between core and LLC is known.
+    pub cluster: Option<u32>,
+    /// None: no cache is known.
+    pub llc: Option<u32>,
     pub node: u32,
     pub package: u32,
     pub capacity: u32,
@@ -38,6 +44,20 @@ pub(crate) struct Place {
     pub speed: Option<u32>,
     /// None: no preference of the hardware.
     pub priority: Option<i32>,
+}
+
+/// In the second half of the numbers: what has no number of its own.
+const CORE_ALONE: u32 = 1 << 31;
+
+impl Place {
+    /// A core without a cluster is one.
+    fn cluster(&self) -> u32 {
+        self.cluster.unwrap_or(self.core | CORE_ALONE)
+    }
+
+    fn llc(&self) -> u32 {
+        self.llc.unwrap_or(self.core | CORE_ALONE)
+    }
 }
 
 /// SLIT distances by the importer's node ids.
@@ -55,94 +75,137 @@ pub(crate) struct Shape {
 pub(crate) struct Identity {
     pub name: String,
     pub description: String,
-    pub node_reclaim_distance: u32,
-    pub costs: Costs,
-    pub cost_sources: BTreeMap<String, String>,
+    pub vendor: Vendor,
+    /// None: what the kernel takes for the vendor.
+    pub node_reclaim_distance: Option<u32>,
+    pub figures: Figures,
+}
+
+/// The cost figures of a machine and their sources.
+pub(crate) enum Figures {
+    Stated {
+        costs: Costs,
+        sources: BTreeMap<String, String>,
+        of: String,
+    },
+    /// Those of the preset that is nearest to the processor, which the description then says; but the
+    /// tick rate may be known.
+    Borrowed {
+        hz: Option<u32>,
+    },
 }
 
 impl Identity {
-    /// For a machine without cost figures of its own. They are those of the preset nearest to the
-    /// vendor's current servers, and the description says so.
-    pub(crate) fn borrowing_costs(name: &str, description: &str, vendor: &Vendor) -> Self {
-        let lender = vendor.cost_preset();
-        let (costs, cost_sources) = file::preset_costs(lender);
+    /// For a machine without cost figures of its own.
+    pub(crate) fn borrowing_costs(name: &str, description: &str, vendor: Vendor) -> Self {
         Self {
             name: name.to_string(),
-            description: format!("{description}; costs of {lender}, not measured on this machine"),
-            node_reclaim_distance: vendor.node_reclaim_distance(),
-            costs,
-            cost_sources,
+            description: description.to_string(),
+            vendor,
+            node_reclaim_distance: None,
+            figures: Figures::Borrowed { hz: None },
         }
     }
 }
 
-/// The CPU vendor, as far as Linux treats it differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vendor {
-    Amd { family: u32 },
-    Intel,
-    Other,
-}
-
-impl Vendor {
-    pub(crate) fn new(vendor_id: &str, family: u32) -> Self {
-        match vendor_id {
-            "AuthenticAMD" => Vendor::Amd { family },
-            "GenuineIntel" => Vendor::Intel,
-            _ => Vendor::Other,
+impl Figures {
+    fn take(self, vendor: Vendor, size: &Size) -> (Costs, BTreeMap<String, String>, String) {
+        let hz = match self {
+            Figures::Stated { costs, sources, of } => return (costs, sources, of),
+            Figures::Borrowed { hz } => hz,
+        };
+        let lender = vendor.cost_preset(size);
+        let (mut costs, mut sources) = file::preset_costs(lender);
+        if let Some(hz) = hz {
+            costs.hz = hz;
+            sources.insert("hz".into(), "measured: header of the trace".into());
         }
-    }
-
-    fn cost_preset(&self) -> &'static str {
-        match self {
-            Vendor::Amd { .. } => "zen3-2s-nps1",
-            Vendor::Intel => "icx-2s",
-            Vendor::Other => "uma-8",
-        }
-    }
-
-    /// `init_amd_zn` raises the limit so that two sockets at distance 32 still share work.
-    fn node_reclaim_distance(&self) -> u32 {
-        match self {
-            Vendor::Amd { family } if *family >= 0x17 => RECLAIM_DISTANCE_ZEN,
-            _ => RECLAIM_DISTANCE,
-        }
+        (costs, sources, format!("those of {lender}"))
     }
 }
 
 impl Shape {
-    /// Intel parts in sub-NUMA clustering report one L3 for all nodes of a package; the kernel
-    /// (`match_llc`) cuts it at the node borders.
-    pub(crate) fn split_llcs_at_nodes(&mut self) {
-        let mut parts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        for place in self.cpus.iter_mut().flatten() {
-            let next = parts.len() as u32;
-            place.llc = *parts.entry((place.llc, place.node)).or_insert(next);
-        }
-    }
-
     pub(crate) fn assemble(self, identity: Identity) -> Result<Machine, MachineError> {
         self.check_size()?;
-        self.check_nesting()?;
-        let shape = self.without_wide_clusters();
-        shape.check_within(("cluster", |p| p.cluster), ("LLC", |p| p.llc))?;
+        let shape = match identity.vendor {
+            Vendor::NotX86 => self.as_arch_topology_has_it(),
+            _ => self.as_x86_has_it(),
+        };
+        shape.check_nesting()?;
         shape.number(identity)
+    }
+
+    /// arch/x86/kernel/smpboot.c: `match_smt`, `match_l2c` and `match_llc` take CPUs for neighbours
+    /// only if they are in one node (`topology_sane`), so that caches and cores end at the borders
+    /// of nodes; Intel parts in sub-NUMA clustering report one L3 for all nodes of a package. A
+    /// CPU without caches shares nothing beyond its core.
+    fn as_x86_has_it(mut self) -> Self {
+        type Part = (u8, u32, u32);
+        let mut parts: BTreeMap<Part, u32> = BTreeMap::new();
+        let mut id = |part: Part| {
+            let next = parts.len() as u32;
+            *parts.entry(part).or_insert(next)
+        };
+        for place in self.cpus.iter_mut().flatten() {
+            let node = place.node;
+            place.core = id((0, place.core, node));
+            place.cluster = place.cluster.map(|cluster| id((1, cluster, node)));
+            place.llc = place.llc.map(|llc| id((2, llc, node)));
+        }
+        self.without_wide_clusters()
+    }
+
+    /// drivers/base/arch_topology.c, `cpu_coregroup_mask`: where node, package and LLC do not lie
+    /// within each other, or no cache is known, the smallest that does stands for the LLC. A
+    /// cluster around all that takes its place.
+    fn as_arch_topology_has_it(mut self) -> Self {
+        let nodes = self.masks(|place| Some(place.node));
+        let packages = self.masks(|place| Some(place.package));
+        let llcs = self.masks(|place| place.llc);
+        let clusters = self.masks(|place| place.cluster);
+        let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
+        for place in self.cpus.iter_mut().flatten() {
+            let mut group = nodes[&place.node];
+            let package = packages[&place.package];
+            if package.is_subset(&group) {
+                group = package;
+            }
+            if let Some(llc) = place.llc.map(|llc| llcs[&llc]).filter(|llc| llc.is_subset(&group)) {
+                group = llc;
+            }
+            let cluster = place.cluster.map(|cluster| clusters[&cluster]);
+            group = cluster.filter(|cluster| group.is_subset(cluster)).unwrap_or(group);
+            let next = groups.len() as u32;
+            place.llc = Some(*groups.entry(group).or_insert(next));
+        }
+        self.without_wide_clusters()
+    }
+
+    /// The CPUs of each object.
+    fn masks(&self, object: impl Fn(&Place) -> Option<u32>) -> BTreeMap<u32, CpuSet> {
+        let mut masks: BTreeMap<u32, CpuSet> = BTreeMap::new();
+        for (cpu, place) in self.cpus.iter().enumerate() {
+            if let Some(object) = place.as_ref().and_then(&object) {
+                masks.entry(object).or_default().insert(cpu);
+            }
+        }
+        masks
     }
 
     fn number(self, identity: Identity) -> Result<Machine, MachineError> {
         let nodes = Numbers::ascending(self.places().map(|place| place.node));
         let packages = Numbers::ascending(self.places().map(|place| place.package));
         let cores = Numbers::as_seen(self.places().map(|place| place.core));
-        let clusters = Numbers::as_seen(self.places().map(|place| place.cluster));
-        let llcs = Numbers::as_seen(self.places().map(|place| place.llc));
+        let clusters = Numbers::as_seen(self.places().map(Place::cluster));
+        let llcs = Numbers::as_seen(self.places().map(Place::llc));
         let node_distances = self.distance_table(&nodes)?;
         let cpus = self.cpus.iter().enumerate().map(|(id, place)| match place {
             None => Cpu::offline(),
             Some(place) => Cpu {
                 online: true,
                 core: cores.of(place.core),
-                cluster: clusters.of(place.cluster),
-                llc: llcs.of(place.llc),
+                cluster: clusters.of(place.cluster()),
+                llc: llcs.of(place.llc()),
                 node: nodes.of(place.node),
                 package: packages.of(place.package),
                 capacity: place.capacity,
@@ -150,14 +213,28 @@ impl Shape {
                 priority: place.priority.unwrap_or(-(id as i32)),
             },
         });
+        let size = Size {
+            cpus: self.places().count(),
+            llcs: llcs.ids.len(),
+            nodes: nodes.ids.len(),
+            packages: packages.ids.len(),
+        };
+        let Identity { name, mut description, vendor, node_reclaim_distance, figures } = identity;
+        if matches!(figures, Figures::Borrowed { .. }) {
+            let lender = vendor.cost_preset(&size);
+            description += &format!("; costs of {lender}, not measured on this machine");
+        }
+        let (costs, cost_sources, costs_of) = figures.take(vendor, &size);
         Ok(Machine {
             cpus: cpus.collect(),
-            name: identity.name,
-            description: identity.description,
+            name,
+            description,
             node_distances,
-            node_reclaim_distance: identity.node_reclaim_distance,
-            costs: identity.costs,
-            cost_sources: identity.cost_sources,
+            node_reclaim_distance: node_reclaim_distance
+                .unwrap_or_else(|| vendor.node_reclaim_distance()),
+            costs,
+            costs_of,
+            cost_sources,
         })
     }
 
@@ -177,17 +254,20 @@ impl Shape {
             );
             return Err(MachineError::new("CPUs", problem));
         }
-        Ok(())
+        let cores = self.masks(|place| Some(place.core));
+        let Some(core) = cores.values().find(|core| core.len() > MAX_SIBLINGS) else {
+            return Ok(());
+        };
+        let problem = format!("are one core, at most {MAX_SIBLINGS} threads can be modelled");
+        Err(MachineError::new(format!("CPUs {core}"), problem))
     }
 
+    /// `topology_span_sane` and what the kernel calls a broken arch topology.
     fn check_nesting(&self) -> Result<(), MachineError> {
-        type Id = fn(&Place) -> u32;
-        let (core, cluster, llc): (Id, Id, Id) = (|p| p.core, |p| p.cluster, |p| p.llc);
-        let (node, package): (Id, Id) = (|p| p.node, |p| p.package);
-        self.check_within(("core", core), ("LLC", llc))?;
-        self.check_within(("core", core), ("cluster", cluster))?;
-        self.check_within(("LLC", llc), ("NUMA node", node))?;
-        self.check_within(("LLC", llc), ("package", package))
+        self.check_within(("core", |p| p.core), ("cluster", Place::cluster))?;
+        self.check_within(("core", |p| p.core), ("LLC", Place::llc))?;
+        self.check_within(("cluster", Place::cluster), ("LLC", Place::llc))?;
+        self.check_within(("LLC", Place::llc), ("NUMA node", |p| p.node))
     }
 
     /// All CPUs of each `part` must be in one `whole`.
@@ -215,17 +295,11 @@ impl Shape {
     /// `cpu_clustergroup_mask`: a cluster as large as its LLC, or larger, is no level of its own;
     /// then the core stands for it.
     fn without_wide_clusters(mut self) -> Self {
-        let mut clusters_in_llc: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        for place in self.places() {
-            let clusters = clusters_in_llc.entry(place.llc).or_default();
-            clusters.insert(place.cluster);
-        }
-        let mut new_ids: BTreeMap<(bool, u32), u32> = BTreeMap::new();
+        let llcs = self.masks(|place| Some(place.llc()));
+        let clusters = self.masks(|place| place.cluster);
         for place in self.cpus.iter_mut().flatten() {
-            let wide = clusters_in_llc[&place.llc].len() == 1;
-            let stands_for = if wide { place.core } else { place.cluster };
-            let next = new_ids.len() as u32;
-            place.cluster = *new_ids.entry((wide, stands_for)).or_insert(next);
+            let llc = llcs[&place.llc()];
+            place.cluster = place.cluster.filter(|cluster| !llc.is_subset(&clusters[cluster]));
         }
         self
     }

@@ -6,7 +6,8 @@
 //! levels only multiply. Without any NUMA node each package is one: hwloc itself would give the
 //! whole machine a single node, which servers with several packages do not have.
 
-use super::{CAPACITY_SCALE, Identity, Place, Shape, Vendor};
+use super::processor::Vendor;
+use super::{CAPACITY_SCALE, Identity, Place, Shape};
 use crate::{CpuSet, Machine, MachineError};
 
 /// Reads a synthetic string.
@@ -14,7 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<Machine, MachineError> {
     let error = |problem: String| MachineError::new(format!("synthetic machine `{text}`"), problem);
     let levels = levels(text).map_err(error)?;
     let shape = shape(&levels).map_err(error)?;
-    let identity = Identity::borrowing_costs(text, "synthetic machine", &Vendor::Other);
+    let identity = Identity::borrowing_costs(text, "synthetic machine", Vendor::Unknown);
     shape.assemble(identity)
 }
 
@@ -25,11 +26,14 @@ enum Kind {
     Cache(u32),
     Core,
     Pu,
-    /// Groups, dies, instruction caches: these only multiply.
-    Other,
+    // These only multiply.
+    Die,
+    Group,
+    InstructionCache,
 }
 
 struct Level<'a> {
+    name: &'a str,
     kind: Kind,
     count: usize,
     /// NUMA nodes are attached to each object of this level.
@@ -45,6 +49,10 @@ fn levels(text: &str) -> Result<Vec<Level<'_>>, String> {
         } else {
             levels.push(level(token)?);
         }
+    }
+    if let Some(twice) = (1..levels.len()).find(|at| is_repeated(&levels, *at)) {
+        let name = levels[twice].name;
+        return Err(format!("`{name}` comes twice, expected each level but `group` once"));
     }
     match levels.last() {
         Some(level) if level.kind == Kind::Pu => Ok(levels),
@@ -76,6 +84,12 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
     Ok(text.split(separator).filter(|token| !token.is_empty()).collect())
 }
 
+/// hwloc takes no level twice either, but groups.
+fn is_repeated(levels: &[Level], at: usize) -> bool {
+    let level = &levels[at];
+    level.kind != Kind::Group && levels[..at].iter().any(|other| other.kind == level.kind)
+}
+
 fn attach(attached: &str, levels: &mut [Level]) -> Result<(), String> {
     let name = attached.split('(').next().unwrap_or_default();
     match (kind(name), levels.last_mut()) {
@@ -104,6 +118,7 @@ fn level(token: &str) -> Result<Level<'_>, String> {
         return Err(format!("`{token}`: the count must be 1 to {}", CpuSet::MAX_CPUS));
     }
     Ok(Level {
+        name,
         kind,
         count,
         has_node: kind == Kind::Node,
@@ -122,7 +137,9 @@ fn kind(name: &str) -> Option<Kind> {
         "l5" | "l5cache" => Kind::Cache(5),
         "core" => Kind::Core,
         "pu" => Kind::Pu,
-        "die" | "group" | "l1i" | "l1icache" => Kind::Other,
+        "die" => Kind::Die,
+        "group" => Kind::Group,
+        "l1i" | "l1icache" => Kind::InstructionCache,
         _ => return None,
     };
     Some(kind)
@@ -139,8 +156,8 @@ fn shape(levels: &[Level]) -> Result<Shape, String> {
     let node = position(&|level| level.has_node).or(package);
     let core = position(&|level| matches!(level.kind, Kind::Core)).unwrap_or(levels.len() - 1);
     let cache = |wanted: u32| position(&|level| level.kind == Kind::Cache(wanted));
-    let llc = (1..=5).rev().find_map(cache).unwrap_or(core);
-    let cluster = cache(2).unwrap_or(core);
+    let llc = (1..=5).rev().find_map(cache);
+    let cluster = cache(2);
     // How many PUs an object of a level has; the machine has them all.
     let weight = |level: Option<usize>| match level {
         Some(level) => levels[level + 1..].iter().map(|level| level.count).product(),
@@ -149,10 +166,11 @@ fn shape(levels: &[Level]) -> Result<Shape, String> {
     let mut cpus = vec![None; nr_cpus];
     for (pu, cpu) in numbering(levels, nr_cpus)?.into_iter().enumerate() {
         let object = |level: Option<usize>| (pu / weight(level)) as u32;
+        let known = |level: Option<usize>| level.map(|_| object(level));
         cpus[cpu] = Some(Place {
             core: object(Some(core)),
-            cluster: object(Some(cluster)),
-            llc: object(Some(llc)),
+            cluster: known(cluster),
+            llc: known(llc),
             node: object(node),
             package: object(package),
             capacity: CAPACITY_SCALE,
@@ -269,8 +287,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_over_two_nodes_is_refused() {
-        let message = parse("l3:1 node:2 core:2 pu:1").unwrap_err().to_string();
-        assert!(message.contains("one LLC over several NUMA nodes"), "{message}");
+    fn a_cache_over_two_nodes_is_cut() {
+        assert_eq!(numbers("l3:1 node:2 core:2 pu:1"), (1, 2, 2, 4, 4));
+    }
+
+    #[test]
+    fn a_level_given_twice_is_refused() {
+        for text in ["pack:2 pack:2 pu:2", "l3:2 core:2 L3Cache:2 pu:1", "die:2 die:2 pu:1"] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains("comes twice"), "{message}");
+        }
+        assert_eq!(numbers("group:2 group:2 core:1 pu:1"), (1, 1, 4, 4, 4));
     }
 }

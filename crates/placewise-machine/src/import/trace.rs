@@ -16,13 +16,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{
-    CAPACITY_SCALE, Distances, Identity, Place, RECLAIM_DISTANCE_ZEN, Shape, Vendor, host,
-};
+use super::cost_bounds::HZ;
+use super::processor::{RECLAIM_DISTANCE_ZEN, Vendor, ZEN_FAMILY};
+use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, host};
 use crate::{CpuSet, Machine, MachineError};
-
-/// The first AMD Zen family, in decimal as /proc/cpuinfo has it.
-const ZEN_FAMILY: u32 = 0x17;
 
 /// What a trace says about the machine it was recorded on. `Display` writes the header lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,23 +64,16 @@ pub struct CpuVendor {
 
 impl Vendor {
     pub(super) fn of(vendor: Option<&CpuVendor>) -> Self {
-        vendor.map_or(Vendor::Other, |CpuVendor { id, family }| Vendor::new(id, *family))
+        vendor.map_or(Vendor::Unknown, |CpuVendor { id, family }| Vendor::new(id, *family))
     }
 }
 
 /// The machine that a trace was recorded on. It has the costs of a preset, as its description says.
 pub fn from_trace(name: &str, topology: &TraceTopology) -> Result<Machine, MachineError> {
     let vendor = Vendor::of(topology.vendor.as_ref());
-    let mut shape = topology.shape()?;
-    if vendor == Vendor::Intel {
-        shape.split_llcs_at_nodes();
-    }
-    let mut identity = Identity::borrowing_costs(name, "machine of the trace", &vendor);
-    if let Some(hz) = topology.hz {
-        identity.costs.hz = hz;
-        identity.cost_sources.insert("hz".into(), "measured: header of the trace".into());
-    }
-    shape.assemble(identity)
+    let mut identity = Identity::borrowing_costs(name, "machine of the trace", vendor);
+    identity.figures = Figures::Borrowed { hz: topology.hz };
+    topology.shape()?.assemble(identity)
 }
 
 impl TraceTopology {
@@ -122,8 +112,7 @@ impl TraceTopology {
         } else if let Some(vendor) = text.strip_prefix("vendor:") {
             self.vendor = Some(parse_vendor(vendor)?);
         } else if let Some(hz) = text.strip_prefix("hz:") {
-            let hz: u32 = number("hz", hz.trim())?;
-            self.hz = Some(at_least_one("hz", hz)?);
+            self.hz = Some(parse_hz(hz.trim())?);
         } else {
             return Ok(false);
         }
@@ -136,11 +125,10 @@ impl TraceTopology {
         for (&id, cpu) in &self.cpus {
             self.check_lists(id, cpu)?;
             let llc = cpu.llc.as_ref().unwrap_or(&cpu.core);
-            let cluster = cpu.cluster.as_ref().unwrap_or(&cpu.core);
             shape.cpus[id] = Some(Place {
                 core: object(&cpu.core),
-                cluster: object(cluster),
-                llc: object(llc),
+                cluster: cpu.cluster.as_ref().map(object),
+                llc: Some(object(llc)),
                 node: self.node_of(id)?,
                 package: cpu.package,
                 capacity: cpu.capacity.unwrap_or(CAPACITY_SCALE),
@@ -329,9 +317,13 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, MachineError> {
     text.parse().map_err(|_| MachineError::new(name, format!("`{text}` is not a number in range")))
 }
 
-fn at_least_one(name: &str, value: u32) -> Result<u32, MachineError> {
-    let zero = || MachineError::new(name, "is 0, expected at least 1");
-    (value > 0).then_some(value).ok_or_else(zero)
+fn parse_hz(text: &str) -> Result<u32, MachineError> {
+    let hz: u32 = number("hz", text)?;
+    if HZ.contains(&hz.into()) {
+        return Ok(hz);
+    }
+    let problem = format!("is {hz}, expected {} to {}", HZ.start(), HZ.end());
+    Err(MachineError::new("hz", problem))
 }
 
 /// A line that comes twice is a trace glued together.
@@ -428,16 +420,17 @@ mod tests {
     }
 
     #[test]
-    fn an_intel_llc_over_two_nodes_is_cut() {
+    fn an_llc_over_two_nodes_is_cut() {
         let text = "\
 # cpu 0 core=0 llc=0-1 package=0
 # cpu 1 core=1 llc=0-1 package=0
 # node/node0 cpus=0 distance=10,20
 # node/node1 cpus=1 distance=20,10
 ";
-        assert!(refused(text).contains("one LLC over several NUMA nodes"));
-        let topology = read(&format!("{text}# vendor: GenuineIntel 6")).unwrap();
-        assert_eq!(from_trace("trace", &topology).unwrap().nr_llcs(), 2);
+        for vendor in ["", "# vendor: GenuineIntel 6"] {
+            let topology = read(&format!("{text}{vendor}")).unwrap();
+            assert_eq!(from_trace("trace", &topology).unwrap().nr_llcs(), 2);
+        }
     }
 
     #[test]
@@ -497,7 +490,8 @@ mod tests {
             ("# cpu 0 core=0 package=0\n# node/node0 cpus=0 distance=10,20", "has 2 distances"),
             ("# node/nodeX cpus=0 distance=10", "node: `X` is not a number"),
             ("# vendor: AMD", "vendor: expected a name and a number"),
-            ("# hz: 0", "hz: is 0"),
+            ("# hz: 0", "hz: is 0, expected 100 to 1000"),
+            ("# hz: 4000000000", "hz: is 4000000000, expected 100 to 1000"),
             ("# hz: 250", "has no online CPU"),
         ] {
             let message = refused(text);

@@ -15,6 +15,7 @@ pub fn render(comparison: &Comparison) -> String {
     let mut text = String::new();
     for (name, value) in [
         ("Machine:", machine.as_str()),
+        ("Costs:", &comparison.costs_of),
         ("Kernel:", &comparison.kernel),
         ("Workload:", &comparison.workload),
         ("Runs:", &runs(comparison)),
@@ -98,6 +99,7 @@ mod tests {
         let figure = |policy| row("p999_wakeup_latency", Some(Better::Lower), policy);
         Comparison {
             machine: long('m'),
+            costs_of: format!("those of {}", long('l')),
             kernel: "v6.0".to_owned(),
             workload: long('w'),
             runs: 10_000,

@@ -7,11 +7,12 @@ use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
     let mut text = format!(
-        "**{}** on {} ({}), kernel {}; runs: {}.\n",
+        "**{}** on {} ({}), kernel {}; costs: {}; runs: {}.\n",
         comparison.workload,
         comparison.machine,
         comparison.machine_shape,
         comparison.kernel,
+        comparison.costs_of,
         runs(comparison),
     );
     for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {

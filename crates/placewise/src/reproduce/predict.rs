@@ -25,6 +25,8 @@ use crate::parallel;
 pub struct Row {
     #[serde(flatten)]
     pub published: Published,
+    /// Whose costs the machine has; `None` if there is no such machine.
+    pub costs_of: Option<String>,
     /// In the unit of the published value; `None` also where that is normalised: only changes
     /// compare with those.
     #[serde(serialize_with = "nine_digits")]
@@ -63,7 +65,12 @@ pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row
         .collect();
     let baselines = baselines(&published);
     let rows = published.into_iter().zip(&samples).zip(baselines);
-    Ok(rows.map(|((row, of_row), at)| predicted(row, of_row, at.map(|at| &samples[at]))).collect())
+    let predicted = |((row, of_row), at): ((Published, _), Option<usize>)| {
+        let machine = plan.machines.get(&row.machine).and_then(|loaded| loaded.as_ref().ok());
+        let costs_of = machine.map(|machine| machine.costs_of.clone());
+        Row { costs_of, ..predicted(row, of_row, at.map(|at| &samples[at])) }
+    };
+    Ok(rows.map(predicted).collect())
 }
 
 /// Refuses a unit and a value that a figure of the workload cannot have. (Counters, which are no
@@ -105,6 +112,7 @@ fn predicted(
 ) -> Row {
     let mut row = Row {
         published,
+        costs_of: None,
         predicted: None,
         predicted_change_pct: None,
         predicted_spread_pct: None,

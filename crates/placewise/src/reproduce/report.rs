@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Reproduction;
 use super::predict::Row;
+use super::study::Published;
 use super::summary::Summary;
 use crate::comparison::direction_name;
 use crate::report::csv::{HEADER, number as plain};
@@ -120,8 +121,9 @@ fn studies(reproduction: &Reproduction, empty: impl Fn() -> Table) -> Vec<(Strin
         (&published.file, &published.machine, &published.kernel)
     });
     let heading = |row: &Row| {
-        let published = &row.published;
-        format!("{}: {}, {}", published.file, published.machine, published.kernel)
+        let Published { file, machine, kernel, .. } = &row.published;
+        let costs_of = row.costs_of.as_deref().unwrap_or_default();
+        format!("{file}: {machine}, costs {costs_of}, {kernel}")
     };
     studies.iter().map(|rows| (heading(rows[0]), fill(empty(), rows))).collect()
 }
