@@ -14,7 +14,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-X86 = {"GenuineIntel", "AuthenticAMD", "HygonGenuine", "CentaurHauls", "Shanghai"}
 X86_ARCHITECTURES = {"x86_64", "i386", "i486", "i586", "i686"}
 
 
@@ -62,8 +61,11 @@ class Dump:
         blind = self.backends and self.backends <= {"x86", "Synthetic"}
         if blind and len(self.objects("NUMANode")) <= 1 and not latencies:
             return self.packages()
-        smallest = {cpu: min((n for n in nodes if cpu in n), key=len, default=None) for cpu in self.online}
-        return {cpus: frozenset(cpu for cpu in cpus if smallest[cpu] == cpus) for cpus in nodes}.values()
+        members = {}
+        for cpu in self.online:
+            smallest = min((node for node in nodes if cpu in node), key=len)
+            members.setdefault(smallest, set()).add(cpu)
+        return [frozenset(cpus) for cpus in members.values()]
 
     def caches(self):
         """The cache of the highest level around each CPU."""
@@ -92,10 +94,13 @@ class Dump:
         else:
             llcs = {}
             for cpu in self.online:
-                group = packages[cpu] if packages[cpu] <= nodes[cpu] else nodes[cpu]
-                group = caches[cpu] if caches.get(cpu, self.online) <= group and cpu in caches else group
-                cluster = clusters.get(cpu, frozenset())
-                llcs[cpu] = cluster if group <= cluster else group
+                llcs[cpu] = nodes[cpu]
+                if packages[cpu] <= llcs[cpu]:
+                    llcs[cpu] = packages[cpu]
+                if cpu in caches and caches[cpu] <= llcs[cpu]:
+                    llcs[cpu] = caches[cpu]
+                if llcs[cpu] <= clusters.get(cpu, frozenset()):
+                    llcs[cpu] = clusters[cpu]
         views = {"cores": cores, "LLCs": llcs, "nodes": nodes, "packages": packages}
         return {name: frozenset(view.values()) for name, view in views.items()}
 
@@ -119,9 +124,13 @@ def check(placewise, path):
     if shown.returncode != 0:
         return "different", f"exit status {shown.returncode}: {shown.stderr.strip()}"
     ours, theirs = placewise_shape(json.loads(shown.stdout)), Dump(path).shape()
-    wrong = [f"{name}: {len(ours[name])} and {len(theirs[name])}" for name in ours if ours[name] != theirs[name]]
-    counts = ", ".join(f"{len(cpus)} {name}" for name, cpus in ours.items())
-    return ("different", "; ".join(wrong)) if wrong else ("same", counts)
+    counts = {name: f"{len(ours[name])} {name}" for name in ours}
+    wrong = [
+        f"{counts[name]}, second reading {len(theirs[name])}"
+        for name in ours
+        if ours[name] != theirs[name]
+    ]
+    return ("different", "; ".join(wrong)) if wrong else ("same", ", ".join(counts.values()))
 
 
 def main():

@@ -105,12 +105,11 @@ fn read_place(
     let cluster = sys
         .first_cpu(&format!("{dir}/topology/cluster_cpus_list"))
         .or_else(|| caches.get(&2).copied());
-    let node = nodes.iter().find(|(_, cpus)| cpus.contains(cpu));
     Ok(Place {
         core,
         cluster,
         llc: caches.values().last().copied(),
-        node: node.map_or(0, |(id, _)| *id),
+        node: node_of(sys, cpu, nodes)?,
         package: sys.number(&format!("{dir}/topology/physical_package_id")).unwrap_or(0),
         capacity: sys
             .number(&format!("{dir}/cpu_capacity"))
@@ -119,6 +118,18 @@ fn read_place(
         speed: None,
         priority: None,
     })
+}
+
+fn node_of(sys: &Sysfs, cpu: usize, nodes: &BTreeMap<u32, CpuSet>) -> Result<u32, MachineError> {
+    let node = nodes.iter().find(|(_, cpus)| cpus.contains(cpu));
+    match node {
+        Some((id, _)) => Ok(*id),
+        None if nodes.is_empty() => Ok(0),
+        None => {
+            let problem = format!("no node's cpulist has CPU {cpu}, which is online");
+            Err(sys.error("node", problem))
+        }
+    }
 }
 
 /// The order of cores that the kernel hands to the scheduler, if it makes one: on Intel the highest
@@ -308,6 +319,14 @@ mod tests {
         let machine = host.load().unwrap();
         assert_eq!(machine.node_distances, [[10, 32], [32, 10]]);
         assert_eq!(machine.cpus[2].node, 1);
+    }
+
+    #[test]
+    fn a_cpu_in_no_node_is_refused() {
+        let host = Host::new();
+        host.sys("node/node1/cpulist", "2-3,6");
+        let message = host.load().unwrap_err().to_string();
+        assert!(message.contains("no node's cpulist has CPU 7"), "{message}");
     }
 
     #[test]

@@ -13,11 +13,14 @@ use super::{file, hwloc, synthetic};
 use crate::domains::{self, DomainRules, Level, NumaImbalanceRule};
 use crate::{Machine, MachineError};
 
-const XML: [&str; 4] = [
+const XML: [&str; 7] = [
     include_str!("../../tests/fixtures/two-packages.xml"),
     include_str!("../../tests/fixtures/memory-only-node.xml"),
     include_str!("../../tests/fixtures/l3-over-nodes.xml"),
     include_str!("../../tests/fixtures/no-numa.xml"),
+    include_str!("../../tests/fixtures/cpuset.xml"),
+    include_str!("../../tests/fixtures/hybrid.xml"),
+    include_str!("../../tests/fixtures/ladder.xml"),
 ];
 
 const SYNTHETIC: [&str; 4] = [
@@ -28,7 +31,7 @@ const SYNTHETIC: [&str; 4] = [
 ];
 
 /// Words that mean something to one of the formats.
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 26] = [
     "0",
     "1",
     "7",
@@ -43,6 +46,8 @@ const WORDS: [&str; 24] = [
     ">",
     "<object type=\"PU\" os_index=\"3\"/>",
     "</object>",
+    "<info name=\"LinuxCapacity\" value=\"512\"/>",
+    "<info name=\"Architecture\" value=\"aarch64\"/>",
     ":",
     "*",
     "(",
