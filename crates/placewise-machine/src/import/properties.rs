@@ -95,6 +95,22 @@ fn damaged_file() -> impl Strategy<Value = String> {
     (preset, edits()).prop_map(|(text, edits)| edited(text, &edits))
 }
 
+/// Up to eight nodes of two CPUs at any symmetric distances.
+fn any_nodes() -> impl Strategy<Value = Machine> {
+    let distance = prop::sample::select(vec![15, 20, 21, 30, 40]);
+    (2usize..9, prop::collection::vec(distance, 64)).prop_map(|(nr_nodes, distances)| {
+        let text = format!("node:{nr_nodes} core:2 pu:1");
+        let mut machine = synthetic::parse(&text).expect("a synthetic string");
+        let distance = |from: usize, to: usize| match from == to {
+            true => 10,
+            false => distances[from.min(to) * 8 + from.max(to)],
+        };
+        let row = |from| (0..nr_nodes).map(|to| distance(from, to)).collect();
+        machine.node_distances = (0..nr_nodes).map(row).collect();
+        machine
+    })
+}
+
 fn check(result: Result<Machine, MachineError>) -> Result<(), TestCaseError> {
     let machine = match result {
         Ok(machine) => machine,
@@ -156,6 +172,11 @@ proptest! {
     #[test]
     fn any_machine_file(text in damaged_file()) {
         check(file::parse("file", &text))?;
+    }
+
+    #[test]
+    fn any_distances(machine in any_nodes()) {
+        check(Ok(machine))?;
     }
 }
 

@@ -429,6 +429,8 @@ impl Generator {
         }
         for group in 0..m.p.root.nr_groups as usize {
             m.p.group[group].imbalance = self.chance(16).into();
+            // As where groups overlap.
+            m.p.group[group].first_copy = u32::from(group > 0 && self.chance(16));
             m.p.group[group].next_update = NOW / TICK + 4 - self.scaled(8);
         }
         m.p.root.rt_seen |= u32::from(self.chance(4));
