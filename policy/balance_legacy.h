@@ -82,8 +82,9 @@ static inline bool helps_misfit(struct state __arena *st,
 				const struct sd_lb_stats __arena *sds,
 				const struct sg_lb_stats __arena *sgs)
 {
-	return fits_capacity(group_capacity_of(st, sgs->group)->max_capacity,
-			     group_capacity_of(st, sds->local.group)->max_capacity) &&
+	return fits_capacity(
+		       group_capacity_of(st, sgs->group)->max_capacity,
+		       group_capacity_of(st, sds->local.group)->max_capacity) &&
 	       local_has_capacity(st, env, sds);
 }
 

@@ -243,8 +243,9 @@ static inline bool misfit_not_helped(struct state __arena *st,
 {
 	return env->span->flags & SD_ASYM_CPUCAPACITY &&
 	       sgs->group_type == GROUP_MISFIT_TASK &&
-	       (!capacity_greater(capacity_of(st, env->dst_cpu),
-				  group_capacity_of(st, sgs->group)->max_capacity) ||
+	       (!capacity_greater(
+			capacity_of(st, env->dst_cpu),
+			group_capacity_of(st, sgs->group)->max_capacity) ||
 		sds->local.group_type != GROUP_HAS_SPARE);
 }
 

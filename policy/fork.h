@@ -237,10 +237,9 @@ verified_once int consider_group(struct state __arena *st in_arena,
 }
 
 /* The group @p should go to, or NO_GROUP: stay in the local one. */
-verified_once u32
-find_idlest_group(struct state __arena *st in_arena,
-		  const struct sched_domain __arena *sd in_arena, u32 p,
-		  u32 cpu)
+verified_once u32 find_idlest_group(
+	struct state __arena *st in_arena,
+	const struct sched_domain __arena *sd in_arena, u32 p, u32 cpu)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	struct sd_lb_stats __arena *stats = &scratch_of(st)->lb_stats;
@@ -354,10 +353,10 @@ static inline bool legacy_prefers_idlest(const struct sched_span __arena *span,
 	       100 * local->avg_load >= scale * search->min_avg_load;
 }
 
-verified_once u32 find_idlest_group_legacy(
-	struct state __arena *st in_arena,
-	const struct sched_domain __arena *sd in_arena, u32 p, u32 cpu,
-	u32 sd_flag)
+verified_once u32
+find_idlest_group_legacy(struct state __arena *st in_arena,
+			 const struct sched_domain __arena *sd in_arena, u32 p,
+			 u32 cpu, u32 sd_flag)
 {
 	struct sched_span __arena *span = domain_span(st, sd);
 	u64 scale = 100 + (span->imbalance_pct - 100) / 2;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::cost_bounds::{check_numbers, check_relations};
 use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape};
+use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, Stated};
 use crate::{Costs, CpuSet, Machine, MachineError};
 
 macro_rules! preset_file {
@@ -148,13 +148,12 @@ pub(crate) fn preset_costs(name: &str) -> (Costs, BTreeMap<String, String>) {
 pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
     let file: MachineFile = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
     let (costs, sources) = read_costs(&figures(&file, 0)?)?;
-    let lender = lender(&file);
     let identity = Identity {
         name: name.to_string(),
         description: file.description.clone(),
         vendor: Vendor::Unknown,
         node_reclaim_distance: file.node_reclaim_distance,
-        figures: Figures::Stated { costs, sources, of: lender },
+        figures: Figures::Stated(Box::new(Stated { costs, sources, of: lender(&file) })),
     };
     read_shape(&file)?.assemble(identity)
 }

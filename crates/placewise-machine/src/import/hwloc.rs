@@ -284,7 +284,7 @@ impl DumpReader {
         let complete = attributes.cpuset("complete_cpuset")?.unwrap_or_default();
         let kind = attributes.get("type").unwrap_or_default();
         if kind != "Machine" {
-            self.dump.known = self.dump.known | complete;
+            self.dump.known |= complete;
         }
         match kind {
             "Machine" => {

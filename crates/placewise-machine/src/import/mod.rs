@@ -81,18 +81,21 @@ pub(crate) struct Identity {
     pub figures: Figures,
 }
 
-/// The cost figures of a machine and their sources.
+/// The cost figures of a machine.
 pub(crate) enum Figures {
-    Stated {
-        costs: Costs,
-        sources: BTreeMap<String, String>,
-        of: String,
-    },
+    Stated(Box<Stated>),
     /// Those of the preset that is nearest to the processor, which the description then says; but the
     /// tick rate may be known.
     Borrowed {
         hz: Option<u32>,
     },
+}
+
+pub(crate) struct Stated {
+    pub costs: Costs,
+    pub sources: BTreeMap<String, String>,
+    /// Whose they are: `Machine::costs_of`.
+    pub of: String,
 }
 
 impl Identity {
@@ -108,28 +111,22 @@ impl Identity {
     }
 }
 
-impl Figures {
-    fn take(self, vendor: Vendor, size: &Size) -> (Costs, BTreeMap<String, String>, String) {
-        let hz = match self {
-            Figures::Stated { costs, sources, of } => return (costs, sources, of),
-            Figures::Borrowed { hz } => hz,
-        };
-        let lender = vendor.cost_preset(size);
-        let (mut costs, mut sources) = file::preset_costs(lender);
-        if let Some(hz) = hz {
-            costs.hz = hz;
-            sources.insert("hz".into(), "measured: header of the trace".into());
-        }
-        (costs, sources, format!("those of {lender}"))
+/// The figures of a preset, on a machine whose tick rate may be known.
+fn lent_by(lender: &str, hz: Option<u32>) -> Stated {
+    let (mut costs, mut sources) = file::preset_costs(lender);
+    if let Some(hz) = hz {
+        costs.hz = hz;
+        sources.insert("hz".into(), "measured: header of the trace".into());
     }
+    Stated { costs, sources, of: format!("those of {lender}") }
 }
 
 impl Shape {
     pub(crate) fn assemble(self, identity: Identity) -> Result<Machine, MachineError> {
         self.check_size()?;
         let shape = match identity.vendor {
-            Vendor::NotX86 => self.as_arch_topology_has_it(),
-            _ => self.as_x86_has_it(),
+            Vendor::NotX86 => self.seen_by_arch_topology(),
+            _ => self.seen_by_x86(),
         };
         shape.check_nesting()?;
         shape.number(identity)
@@ -139,7 +136,7 @@ impl Shape {
     /// only if they are in one node (`topology_sane`), so that caches and cores end at the borders
     /// of nodes; Intel parts in sub-NUMA clustering report one L3 for all nodes of a package. A
     /// CPU without caches shares nothing beyond its core.
-    fn as_x86_has_it(mut self) -> Self {
+    fn seen_by_x86(mut self) -> Self {
         type Part = (u8, u32, u32);
         let mut parts: BTreeMap<Part, u32> = BTreeMap::new();
         let mut id = |part: Part| {
@@ -158,7 +155,7 @@ impl Shape {
     /// drivers/base/arch_topology.c, `cpu_coregroup_mask`: where node, package and LLC do not lie
     /// within each other, or no cache is known, the smallest that does stands for the LLC. A
     /// cluster around all that takes its place.
-    fn as_arch_topology_has_it(mut self) -> Self {
+    fn seen_by_arch_topology(mut self) -> Self {
         let nodes = self.masks(|place| Some(place.node));
         let packages = self.masks(|place| Some(place.package));
         let llcs = self.masks(|place| place.llc);
@@ -220,11 +217,14 @@ impl Shape {
             packages: packages.ids.len(),
         };
         let Identity { name, mut description, vendor, node_reclaim_distance, figures } = identity;
-        if matches!(figures, Figures::Borrowed { .. }) {
-            let lender = vendor.cost_preset(&size);
-            description += &format!("; costs of {lender}, not measured on this machine");
-        }
-        let (costs, cost_sources, costs_of) = figures.take(vendor, &size);
+        let Stated { costs, sources, of } = match figures {
+            Figures::Stated(stated) => *stated,
+            Figures::Borrowed { hz } => {
+                let lender = vendor.cost_preset(&size);
+                description += &format!("; costs of {lender}, not measured on this machine");
+                lent_by(lender, hz)
+            }
+        };
         Ok(Machine {
             cpus: cpus.collect(),
             name,
@@ -233,8 +233,8 @@ impl Shape {
             node_reclaim_distance: node_reclaim_distance
                 .unwrap_or_else(|| vendor.node_reclaim_distance()),
             costs,
-            costs_of,
-            cost_sources,
+            costs_of: of,
+            cost_sources: sources,
         })
     }
 
