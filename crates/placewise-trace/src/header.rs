@@ -27,6 +27,8 @@ use std::str::FromStr;
 
 use placewise_machine::{CpuSet, TraceTopology};
 
+use crate::read::Losses;
+
 /// The header of a trace. `Display` writes the lines that [`line`](Self::line) reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
@@ -122,6 +124,16 @@ impl Header {
         })
     }
 
+    /// Whether a line is one of those before the events. Lost events stand behind them.
+    pub fn stands_before_events(text: &str) -> bool {
+        match comment(text) {
+            Some(("overrun" | "lost", _)) => false,
+            // ftrace's own.
+            Some(("tracer", _)) => true,
+            _ => Header::default().line(text),
+        }
+    }
+
     /// How many events the trace lacks; None if it does not say.
     pub fn lost_events(&self) -> Option<u64> {
         let by_cpu = self.lost.values().fold(0u64, |sum, events| sum.saturating_add(*events));
@@ -172,7 +184,12 @@ fn parse_lost(text: &str) -> Result<(usize, u64), String> {
     let ["cpu", cpu, "events", events] = words[..] else {
         return Err("expected `cpu N events M`".to_string());
     };
-    Ok((number(cpu)?, number(events)?))
+    let cpu = number(cpu)?;
+    let nr_cpus = Losses::NR_CPUS as usize;
+    match cpu < nr_cpus {
+        true => Ok((cpu, number(events)?)),
+        false => Err(format!("CPU {cpu} is beyond the {nr_cpus} there can be")),
+    }
 }
 
 /// `15 comm=migration/0 policy=SCHED_FIFO cpus=0`. A name may hold anything, so the fields behind
@@ -310,6 +327,7 @@ mod tests {
             ("# overrun: many", "`many` is not a number"),
             ("# base_slice_ns: -1", "`-1` is not a number"),
             ("# lost: 12", "expected `cpu N events M`"),
+            ("# lost: cpu 1024 events 12", "CPU 1024 is beyond the 1024"),
             ("# task 15 comm=x cpus=0", "expected `task PID comm=NAME"),
             ("# task 15 comm=x policy=FIFO cpus=0", "`FIFO`: expected SCHED_OTHER, SCHED_FIFO"),
             ("# task 15 comm=x policy=SCHED_FIFO cpus=z", "`z` is not a CPU"),

@@ -13,4 +13,4 @@ pub use decision::{
 pub use event::{Context, Event, Record, Sink};
 pub use ftrace::FtraceWriter;
 pub use header::{Header, SchedPolicy, TaskLine};
-pub use read::{FirstMalformed, Losses, Malformed, TraceError, TraceReader};
+pub use read::{FirstMalformed, Losses, Malformed, SecondTrace, TraceError, TraceReader};

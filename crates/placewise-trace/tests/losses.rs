@@ -29,7 +29,11 @@ fn read(bytes: impl Into<Vec<u8>>) -> (usize, Losses) {
 }
 
 fn refusal(bytes: impl Into<Vec<u8>>) -> String {
-    let reader = TraceReader::from_reader("trace", Cursor::new(bytes.into()));
+    refusal_of(Cursor::new(bytes.into()))
+}
+
+fn refusal_of(text: impl Read + 'static) -> String {
+    let reader = TraceReader::from_reader("trace", text);
     let error = match reader {
         Ok(mut reader) => loop {
             match reader.next_record() {
@@ -237,7 +241,7 @@ fn lines_end_as_consoles_end_them() {
 
 #[test]
 fn lines_too_long_to_hold_are_passed_over() {
-    let long = std::io::repeat(b'x').take(1 << 30);
+    let long = std::io::repeat(b'x').take(1 << 20);
     let text = Cursor::new(LINE).chain(long).chain(Cursor::new(format!("\n{LINE}")));
     let mut reader = TraceReader::from_reader("trace", text).unwrap();
     assert!(reader.next_record().unwrap().is_some());
@@ -252,6 +256,96 @@ fn a_last_line_too_long_to_hold_is_noticed_whatever_its_length() {
     for length in [128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 256 * 1024] {
         assert_eq!(read(format!("{LINE}{}", "x".repeat(length))), (1, expected.clone()));
     }
+}
+
+/// The same again and again; whoever reads too much of it fails.
+struct Endless(std::iter::Cycle<std::slice::Iter<'static, u8>>, usize);
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        buffer.iter_mut().for_each(|byte| *byte = *self.0.next().unwrap());
+        self.1 += buffer.len();
+        assert!(self.1 < 1 << 27, "it reads on and on");
+        Ok(buffer.len())
+    }
+}
+
+/// Why text is refused that goes on with `pattern` behind `start` for ever.
+fn refusal_of_endless(start: &'static str, pattern: &'static [u8]) -> String {
+    refusal_of(Cursor::new(start).chain(Endless(pattern.iter().cycle(), 0)))
+}
+
+#[test]
+fn a_line_without_end_is_refused() {
+    let first = refusal_of_endless("", b"a");
+    assert!(first.contains("line 1: longer than 32 MiB, expected text of ftrace"), "{first}");
+    let second = refusal_of_endless(LINE, b"\0");
+    assert!(second.contains("line 2: longer than 32 MiB"), "{second}");
+    let bomb = zstd::encode_all(std::io::repeat(b'a').take(1 << 30), 1).unwrap();
+    assert!(bomb.len() < 1 << 17);
+    assert!(refusal(bomb).contains("line 1: longer than 32 MiB"));
+}
+
+#[test]
+fn text_without_events_is_given_up_soon() {
+    let long = "x".repeat(100);
+    for line in [
+        format!("{long}\n"),
+        format!("# {long}\n"),
+        format!("# task 15 comm={long} policy=SCHED_FIFO cpus=0\n"),
+        format!("a-1 [000] d..2. 1.000000: irq_entry: {long}\n"),
+    ] {
+        let refusal = refusal_of_endless("", line.leak().as_bytes());
+        assert!(refusal.contains("no scheduler event in the first 32 MiB"), "{refusal}");
+        assert!(refusal.contains("with sched_switch and sched_wakeup"), "{refusal}");
+    }
+    // Behind an event it may go on: what another tracer writes is none of ours.
+    let other = format!("a-1 [000] d..2. 1.000000: f: {long}\n").repeat(1 << 18);
+    assert!(other.len() > 32 << 20);
+    let expected = Losses { unknown_events: 1 << 18, ..Losses::default() };
+    assert_eq!(read(format!("{LINE}{other}{LINE}")), (2, expected));
+}
+
+#[test]
+fn byte_order_marks_are_no_part_of_the_text() {
+    let header = "# kernel: 6.12.0\n";
+    let mut marked = reader(format!("\u{feff}{header}{LINE}"));
+    assert_eq!(marked.header().kernel.as_deref(), Some("6.12.0"));
+    assert!(marked.next_record().unwrap().is_some());
+    assert_eq!(read(gzipped(&format!("\u{feff}{LINE}"))), (1, Losses::default()));
+    let text = format!("\u{feff}{LINE}");
+    let mut utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(refusal(utf16.clone()).contains("`iconv -f UTF-16 -t UTF-8`"), "little endian");
+    utf16.chunks_exact_mut(2).for_each(|unit| unit.swap(0, 1));
+    assert!(refusal(utf16).contains("`iconv -f UTF-16 -t UTF-8`"), "big endian");
+}
+
+#[test]
+fn a_second_trace_is_refused_where_it_begins() {
+    let trace = |seconds: u32| {
+        let second = |text: String| text.replace("12.0", &format!("{seconds}.0"));
+        format!("{}{}", second(at(0)), second(at(5_000)))
+    };
+    let header = "# tracer: nop\n#\n# kernel: 6.12.0\n";
+    for (text, line, sign) in [
+        (format!("{header}{}{header}{}", trace(12), trace(14)), 6, "a header behind events"),
+        (format!("{}# kernel: 6.1.0\n{}", trace(12), trace(14)), 3, "a header behind events"),
+        (format!("{}# cpu 0 core=0 llc=0 package=0\n", trace(12)), 3, "a header behind events"),
+        (trace(12).repeat(2), 3, "from 12.005000 s to 12.000000 s on CPU 3"),
+        // Recorded earlier, and on other CPUs.
+        (
+            trace(12) + &trace(10).replace("[003]", "[004]"),
+            3,
+            "from 12.005000 s to 10.000000 s on CPU 4",
+        ),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.starts_with(&format!("trace: line {line}: ")), "{refusal}");
+        assert!(refusal.contains(sign) && refusal.contains("second trace"), "{refusal}");
+        assert!(refusal.contains(&format!("tail -n +{line}")), "{refusal}");
+    }
+    let footer = "# overrun: 3\n# lost: cpu 3 events 3\n# hello: world\n";
+    assert_eq!(read(trace(12) + footer + &trace(13)).0, 4, "these stand behind events");
 }
 
 #[test]

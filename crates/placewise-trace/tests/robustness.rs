@@ -140,9 +140,10 @@ impl Drawn {
     }
 }
 
-/// With an event at least: without, a trace is refused.
+/// With an event at least, and in the order of time: others are refused.
 fn trace() -> impl Strategy<Value = Vec<Drawn>> {
     vec(drawn(), 1..8).prop_map(|mut drawn| {
+        drawn.sort_by_key(|one| one.time_ns);
         drawn[0].kind %= 8;
         drawn
     })
@@ -201,22 +202,25 @@ fn is_sound(bytes: &[u8]) -> Result<usize, TestCaseError> {
 /// A trace with some of its bytes overwritten.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
-            vec(any::<u8>(), 0..6),
-            select(&LURES[..]).prop_map(|lure| lure.as_bytes().to_vec()),
-            select(
-                &[
-                    "\n",
-                    "\0",
-                    "99999999999999999999",
-                    "-",
-                    "CPU:1 [LOST EVENTS]\n",
-                    "\r\n",
-                    " ",
-                    "é"
-                ][..]
-            )
-            .prop_map(|text| text.as_bytes().to_vec()),
-        ];
+        vec(any::<u8>(), 0..6),
+        select(&LURES[..]).prop_map(|lure| lure.as_bytes().to_vec()),
+        select(
+            &[
+                "\n",
+                "\0",
+                "99999999999999999999",
+                "-",
+                "CPU:1 [LOST EVENTS]\n",
+                "\r\n",
+                " ",
+                "é",
+                "\u{feff}",
+                "\n# tracer: nop\n",
+                "\n# lost: cpu 7 events 1\n"
+            ][..]
+        )
+        .prop_map(|text| text.as_bytes().to_vec()),
+    ];
     let damage = (any::<Index>(), 0..40_usize, piece);
     (trace(), vec(damage, 1..6)).prop_map(|(drawn, damages)| {
         let mut bytes = written(&drawn);

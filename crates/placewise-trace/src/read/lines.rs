@@ -1,7 +1,7 @@
 //! Cuts a stream into lines, in constant memory and without copying them.
 //!
-//! A line that does not fit into the buffer is passed over up to its end. Bytes that are not
-//! UTF-8, as a comm cut within a character has them, are replaced by `?`.
+//! A line that does not fit into the buffer is passed over up to its end, unless that is nowhere
+//! near. Bytes that are not UTF-8, as a comm cut within a character has them, are replaced by `?`.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
@@ -10,6 +10,11 @@ use memchr::memchr;
 
 /// Longer lines are not kept: a path in an exec event has 4,096 bytes at most.
 pub(super) const LONGEST_LINE: usize = 128 * 1024;
+/// Longer lines have no end: a compressed file of a few kB can hold one of many GB.
+pub(super) const LONGEST_PASSED_OVER: u64 = 32 << 20;
+/// Byte-order marks.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 pub(super) struct Lines {
     source: Box<dyn Read>,
@@ -19,6 +24,8 @@ pub(super) struct Lines {
     current: Range<usize>,
     /// Of the current line, from 1.
     pub number: u64,
+    /// Read so far: the lines with their ends.
+    pub bytes: u64,
     /// Lines in which bytes were replaced.
     pub repaired: u64,
 }
@@ -29,6 +36,8 @@ pub(super) enum Found {
     Line,
     /// It is passed over: the current line is empty.
     TooLong,
+    /// It is longer than [`LONGEST_PASSED_OVER`]: nothing may follow.
+    Endless,
     /// The stream ends without a newline, so that the line may have been cut.
     Unfinished,
     End,
@@ -42,8 +51,21 @@ impl Lines {
             unread: 0..0,
             current: 0..0,
             number: 0,
+            bytes: 0,
             repaired: 0,
         }
+    }
+
+    /// To be called before the first line: passes over the mark that the text is in UTF-8, or
+    /// tells the one that it is in UTF-16.
+    pub fn is_utf16(&mut self) -> io::Result<bool> {
+        while self.unread.len() < UTF8_MARK.len() && self.fill()? > 0 {}
+        let start = &self.buffer[self.unread.clone()];
+        if start.starts_with(UTF8_MARK) {
+            self.unread.start += UTF8_MARK.len();
+            return Ok(false);
+        }
+        Ok(UTF16_MARKS.iter().any(|mark| start.starts_with(mark)))
     }
 
     /// The line that [`advance`](Self::advance) found, without its end.
@@ -54,7 +76,7 @@ impl Lines {
     pub fn advance(&mut self) -> io::Result<Found> {
         self.current = 0..0;
         let mut searched = 0;
-        let mut too_long = false;
+        let mut passed_over = 0;
         let length = loop {
             let unread = &self.buffer[self.unread.clone()];
             if let Some(at) = memchr(b'\n', &unread[searched..]) {
@@ -62,18 +84,23 @@ impl Lines {
             }
             searched = unread.len();
             if searched == self.buffer.len() {
-                too_long = true;
+                passed_over += searched as u64;
                 self.unread = 0..0;
                 searched = 0;
             }
+            if passed_over > LONGEST_PASSED_OVER {
+                self.number += 1;
+                return Ok(Found::Endless);
+            }
             if self.fill()? == 0 {
-                return Ok(self.end(too_long));
+                return Ok(self.end(passed_over > 0));
             }
         };
         let start = self.unread.start;
         self.unread.start += length + 1;
         self.number += 1;
-        if too_long {
+        self.bytes += passed_over + length as u64 + 1;
+        if passed_over > 0 {
             return Ok(Found::TooLong);
         }
         self.current = start..start + length;

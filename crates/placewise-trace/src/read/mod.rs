@@ -1,10 +1,10 @@
 //! Reads scheduler traces as text: ftrace's `trace` and `trace_pipe`, `perf script`, and
 //! `trace-cmd report`.
 //!
-//! Every line says by itself which of them wrote it, so nothing is asked for and concatenated
-//! traces are read too. [`prefix`] takes what stands before the event, [`events`] the event,
+//! Every line says by itself which of them wrote it, so nothing is asked for. [`prefix`] takes what stands before the event, [`events`] the event,
 //! [`keys`] and [`compact`] the two ways in which its fields are printed. [`source`] opens and
-//! decompresses, [`lines`] cuts into lines. Memory does not grow with the length of a trace.
+//! decompresses, [`lines`] cuts into lines, [`order`] finds where a second trace begins. Memory does
+//! not grow with the length of a trace, and text without events is given up soon.
 //!
 //! What is missing or cannot be read is never passed over in silence: [`Losses`] counts it, and
 //! [`Event::LostEvents`] tells the consumer where events are missing.
@@ -20,6 +20,7 @@ mod keys;
 mod lines;
 mod losses;
 mod marks;
+mod order;
 mod prefix;
 mod reader;
 mod scan;
@@ -27,6 +28,7 @@ mod source;
 
 pub use error::TraceError;
 pub use losses::{FirstMalformed, Losses, Malformed};
+pub use order::SecondTrace;
 pub use reader::TraceReader;
 
 /// Why a line gives no record.

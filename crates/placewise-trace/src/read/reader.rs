@@ -6,6 +6,7 @@ use std::path::Path;
 use polonius_the_crab::prelude::*;
 
 use super::lines::{Found, Lines};
+use super::order::{Order, SecondTrace};
 use super::source::{self, Report, Source};
 use super::{Losses, Malformed, Skip, TraceError, events, marks, prefix};
 use crate::event::{Context, Event, Record};
@@ -13,6 +14,8 @@ use crate::header::Header;
 
 /// After so many wrong lines of a header the rest is not looked at: memory is to stay bounded.
 const MOST_PROBLEMS: usize = 100;
+/// Text that has no scheduler event until then is no trace, and may have no end.
+pub(super) const MOST_BEFORE_EVENTS: u64 = 32 << 20;
 
 /// Reads the records of a trace one by one.
 ///
@@ -39,6 +42,7 @@ pub struct TraceReader {
     losses: Losses,
     /// The time of the last record.
     time_ns: u64,
+    order: Order,
     events: u64,
 }
 
@@ -46,15 +50,15 @@ impl TraceReader {
     /// Opens a file, `-` for standard input: text, plain or compressed with gzip or zstd, or a
     /// `trace.dat`, which an installed `trace-cmd report` turns into text.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        Ok(Self::new(source::open(path)?))
+        Self::new(source::open(path)?)
     }
 
     /// Reads text, plain or compressed with gzip or zstd; errors call it `name`.
     pub fn from_reader(name: &str, reader: impl Read + 'static) -> Result<Self, TraceError> {
-        Ok(Self::new(source::from_reader(name, Box::new(reader))?))
+        Self::new(source::from_reader(name, Box::new(reader))?)
     }
 
-    fn new(Source { trace, text, report }: Source) -> Self {
+    fn new(Source { trace, text, report }: Source) -> Result<Self, TraceError> {
         let mut reader = TraceReader {
             trace,
             lines: Lines::new(text),
@@ -63,10 +67,11 @@ impl TraceReader {
             report,
             losses: Losses::default(),
             time_ns: 0,
+            order: Order::new(),
             events: 0,
         };
-        reader.read_header();
-        reader
+        reader.read_header()?;
+        Ok(reader)
     }
 
     /// What the comment lines say. Those before the first event have been read; what stands
@@ -96,13 +101,20 @@ impl TraceReader {
                     }
                     match record.event {
                         Event::LostEvents { count } => this.losses.gap(count),
-                        _ => this.events += 1,
+                        _ => {
+                            let followed = this.order.event(record.cpu, record.time_ns);
+                            polonius_try!(is_one_trace(followed, &this.trace, &this.lines));
+                            this.events += 1;
+                        }
                     }
                     this.time_ns = record.time_ns;
                     polonius_return!(Ok(Some(record)));
                 }
                 Err(Skip::Comment) => {
-                    take_comment(this.lines.current(), &mut this.header, &mut this.losses);
+                    let comment = this.lines.current();
+                    let followed = this.order.comment(comment);
+                    polonius_try!(is_one_trace(followed, &this.trace, &this.lines));
+                    take_comment(comment, &mut this.header, &mut this.losses);
                 }
                 Err(Skip::NoEvent) => {}
                 Err(Skip::UnknownEvent) => this.losses.unknown_events += 1,
@@ -119,26 +131,40 @@ impl TraceReader {
         self.lines.current()
     }
 
-    fn read_header(&mut self) {
+    fn read_header(&mut self) -> Result<(), TraceError> {
+        match self.lines.is_utf16() {
+            Ok(false) => {}
+            Ok(true) => return Err(TraceError::Utf16 { trace: self.trace.clone() }),
+            Err(error) => {
+                self.ahead = Some(Err(error));
+                return Ok(());
+            }
+        }
         loop {
             let found = self.lines.advance();
             let is_line = matches!(found, Ok(Found::Line));
             if !is_line || !matches!(parse(self.lines.current(), 0), Err(Skip::Comment)) {
                 self.ahead = Some(found);
-                return;
+                return Ok(());
             }
             take_comment(self.lines.current(), &mut self.header, &mut self.losses);
+            self.is_near_events()?;
         }
     }
 
     /// Goes to the next whole line; false at the end.
     fn advance(&mut self) -> Result<bool, TraceError> {
         loop {
+            self.is_near_events()?;
             let found = self.ahead.take().unwrap_or_else(|| self.lines.advance());
             self.losses.non_utf8_lines = self.lines.repaired;
             match found {
                 Ok(Found::Line) => return Ok(true),
                 Ok(Found::TooLong) => self.losses.malformed(self.lines.number, Malformed::TooLong),
+                Ok(Found::Endless) => {
+                    let (trace, line) = (self.trace.clone(), self.lines.number);
+                    return Err(TraceError::EndlessLine { trace, line });
+                }
                 Ok(Found::Unfinished) => self.losses.truncated_last_line = true,
                 Ok(Found::End) => return self.end(),
                 Err(error) if source::is_truncated(&error) => {
@@ -163,12 +189,26 @@ impl TraceReader {
         Ok(false)
     }
 
+    /// An error, once there has been too much text without an event.
+    fn is_near_events(&self) -> Result<(), TraceError> {
+        if self.events > 0 || self.lines.bytes <= MOST_BEFORE_EVENTS {
+            return Ok(());
+        }
+        let (trace, lines, detail) = (self.trace.clone(), self.lines.number, self.detail());
+        Err(TraceError::NoEventYet { trace, lines, detail })
+    }
+
     fn no_event(&self) -> TraceError {
-        let detail = match &self.losses.first_malformed {
+        let (trace, lines, detail) = (self.trace.clone(), self.lines.number, self.detail());
+        TraceError::NoEvent { trace, lines, detail }
+    }
+
+    /// The first line that could not be read.
+    fn detail(&self) -> String {
+        match &self.losses.first_malformed {
             Some(first) => format!("; line {}: {}", first.line, first.reason),
             None => String::new(),
-        };
-        TraceError::NoEvent { trace: self.trace.clone(), lines: self.lines.number, detail }
+        }
     }
 }
 
@@ -178,6 +218,18 @@ fn take_comment(comment: &str, header: &mut Header, losses: &mut Losses) {
     }
     let overrun = marks::overwritten(comment).max(header.lost_events());
     losses.overrun = losses.overrun.max(overrun.unwrap_or(0));
+}
+
+/// The error at the current line, if a second trace begins with it.
+fn is_one_trace(
+    followed: Result<(), SecondTrace>,
+    trace: &str,
+    lines: &Lines,
+) -> Result<(), TraceError> {
+    followed.map_err(|sign| {
+        let (trace, line) = (trace.to_owned(), lines.number);
+        TraceError::SecondTrace { trace, line, sign }
+    })
 }
 
 /// The record of a line; marks of lost events are given the time of the record before.
