@@ -50,8 +50,10 @@ pub enum AuditError {
     Trace(#[from] TraceError),
     #[error(transparent)]
     Machine(#[from] MachineError),
-    #[error("an event at {seconds} s: expected a clock that counts from boot, such as `mono`")]
-    Clock { seconds: u64 },
+    #[error(
+        "line {line}: an event at {seconds} s: expected a clock that counts from boot, such as `mono`"
+    )]
+    Clock { line: u64, seconds: u64 },
 }
 
 /// Everything about a trace.
@@ -136,7 +138,8 @@ pub fn audit(
     let mut events = 0;
     while let Some(record) = reader.next_record()? {
         if record.time_ns > LATEST_NS {
-            return Err(AuditError::Clock { seconds: record.time_ns / NSEC_PER_SEC });
+            let seconds = record.time_ns / NSEC_PER_SEC;
+            return Err(AuditError::Clock { line: reader.line_number(), seconds });
         }
         timeline.push(&record);
         events += 1;
@@ -164,6 +167,8 @@ struct Pass<'a, 'o> {
     from_recorded: Agreement,
     differences: Vec<Other>,
     decisions: u64,
+    /// Of the steps so far.
+    silent_ns: u64,
 }
 
 impl<'a, 'o> Pass<'a, 'o> {
@@ -190,6 +195,7 @@ impl<'a, 'o> Pass<'a, 'o> {
             predicted: Moves::default(),
             differences: vec![Other::default(); options.others.len()],
             decisions: 0,
+            silent_ns: 0,
         })
     }
 
@@ -200,6 +206,9 @@ impl<'a, 'o> Pass<'a, 'o> {
     }
 
     fn step(&mut self, step: &Step, tasks: &Tasks) {
+        if let Action::Silence { ns } = step.action {
+            self.silent_ns += ns;
+        }
         let sight = Sight::before(step, self.kernel.state());
         let verdict = self.kernel.step(step, tasks);
         let verdict = self.counted(step, verdict, tasks);
@@ -264,7 +273,7 @@ impl<'a, 'o> Pass<'a, 'o> {
                 other.record(placed, answer.predicted, state);
             }
         }
-        let (number, time_ns) = (self.decisions, step.time_ns);
+        let (number, time_ns) = (self.decisions, step.time_ns + self.silent_ns);
         self.observer.decided(&Decided { number, time_ns, placed, sight, state, tasks });
     }
 

@@ -162,7 +162,10 @@ impl Reconstruction {
             }
             Action::Exit { task } => self.state.task[task as usize].exiting = 1,
             Action::Forgotten { task } => self.forget(task),
-            Action::Exec { .. } | Action::Decided { .. } | Action::Lost { .. } => {}
+            Action::Exec { .. }
+            | Action::Decided { .. }
+            | Action::Lost { .. }
+            | Action::Silence { .. } => {}
         }
         Verdict::Nothing
     }

@@ -9,6 +9,7 @@ use crate::task::TaskId;
 /// One event of the trace.
 #[derive(Clone, Debug)]
 pub struct Step {
+    /// Of the trace, less the silences before it.
     pub time_ns: u64,
     /// The CPU that printed it.
     pub cpu: u32,
@@ -43,6 +44,8 @@ pub enum Action {
     Exit { task: TaskId },
     /// Events of the step's CPU are missing from the trace.
     Lost { count: u64 },
+    /// No CPU had an event for so long, which is left out.
+    Silence { ns: u64 },
     /// The task was mentioned longest ago and has made room for another.
     Forgotten { task: TaskId },
 }

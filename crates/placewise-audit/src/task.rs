@@ -5,7 +5,7 @@
 //! mentioned longest ago makes room. Names are bounded as well; those beyond the
 //! limit share one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use placewise_policy::{FIRST_TASK, NR_TASKS};
 
@@ -43,6 +43,8 @@ pub struct Tasks {
     /// 0 = a pid that stands for no task yet.
     by_pid: Vec<TaskId>,
     free: Vec<TaskId>,
+    /// Who makes room next, and the last mention of each when they were put in order.
+    leaving: VecDeque<(TaskId, u64)>,
     names: Vec<String>,
     name_ids: HashMap<Comm, NameId>,
     mentions: u64,
@@ -54,6 +56,7 @@ impl Tasks {
             tasks: Vec::new(),
             by_pid: Vec::new(),
             free: Vec::new(),
+            leaving: VecDeque::new(),
             names: vec![OTHER_NAMES.to_string()],
             name_ids: HashMap::new(),
             mentions: 0,
@@ -121,9 +124,11 @@ impl Tasks {
         }
     }
 
-    /// Nobody speaks of `task` any more: another may take its place.
+    /// Nobody speaks of `task` any more: another may take its place, unless one has already.
     pub fn reuse(&mut self, task: TaskId) {
-        self.free.push(task);
+        if self.find(self.get(task).pid) != Some(task) {
+            self.free.push(task);
+        }
     }
 
     fn admit(&mut self, pid: u32, comm: &str, forgotten: &mut Vec<TaskId>) -> TaskId {
@@ -145,12 +150,25 @@ impl Tasks {
     }
 
     fn make_room(&mut self, forgotten: &mut Vec<TaskId>) -> TaskId {
-        let candidates = FIRST_TASK..NR_TASKS;
-        let oldest = candidates.min_by_key(|&task| self.get(task).last_mention);
-        let oldest = oldest.expect("there is room for some tasks");
+        let oldest = self.mentioned_longest_ago();
         self.release_pid(oldest);
         forgotten.push(oldest);
         oldest
+    }
+
+    /// All are put in order once, and again when that order is used up. Who has been mentioned
+    /// since is later than all that have not.
+    fn mentioned_longest_ago(&mut self) -> TaskId {
+        loop {
+            while let Some((task, last_mention)) = self.leaving.pop_front() {
+                if self.get(task).last_mention == last_mention {
+                    return task;
+                }
+            }
+            let all = FIRST_TASK..NR_TASKS;
+            self.leaving = all.map(|task| (task, self.get(task).last_mention)).collect();
+            self.leaving.make_contiguous().sort_unstable_by_key(|&(_, last_mention)| last_mention);
+        }
     }
 
     fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
@@ -261,6 +279,45 @@ mod tests {
             (tasks.find(1).is_some(), tasks.find(2), tasks.find(room + 1)),
             (true, None, Some(new))
         );
+    }
+
+    /// Each in turn, but for one that is mentioned again and again. Looking through all tasks for
+    /// each of them takes minutes.
+    #[test]
+    fn all_pids_there_can_be_make_room_one_after_the_other() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut tasks, mut left) = (Tasks::new(), Vec::new());
+            for pid in 2..PID_MAX {
+                mention(&mut tasks, 1, "busy");
+                let mut forgotten = Vec::new();
+                let place = tasks.mention(pid, "x", None, &mut forgotten).unwrap();
+                assert!(forgotten.iter().all(|&task| task == place));
+                left.extend(forgotten);
+            }
+            // They came into consecutive places, the busy one into the first.
+            let turns = (FIRST_TASK + 1..NR_TASKS).cycle();
+            sender.send(
+                left.into_iter().eq(turns.take((PID_MAX - 1 - (NR_TASKS - FIRST_TASK)) as usize)),
+            )
+        });
+        let in_turn = receiver.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(in_turn, Ok(true));
+    }
+
+    #[test]
+    fn a_place_that_is_taken_is_not_free() {
+        let mut tasks = Tasks::new();
+        let dead = mention(&mut tasks, 1, "dead");
+        tasks.release_pid(dead);
+        for pid in 2..=NR_TASKS - FIRST_TASK {
+            mention(&mut tasks, pid, "x");
+        }
+        let new = tasks.mention(70_000, "new", None, &mut Vec::new());
+        assert_eq!(new, Some(dead));
+        // Only now comes the end of the first.
+        tasks.reuse(dead);
+        assert_ne!(mention(&mut tasks, 70_001, "other"), dead);
     }
 
     #[test]

@@ -7,6 +7,10 @@
 //! with its outcome. It looks ahead once more at the very start, to learn what
 //! ran on each CPU before the CPU's first event.
 //!
+//! Time in which no CPU had an event for long is left out: the machine was
+//! suspended, or was not traced, or the clock was set. So much could not go on
+//! unseen while anybody waited for a CPU: ticks would have switched tasks.
+//!
 //! Limit: a wakeup whose end is more than the window away, or lost, has no
 //! outcome.
 
@@ -31,6 +35,10 @@ const TICK_PARTS: u64 = 64;
 /// Fewer wakeups in one part of the period tell no phase.
 const TICK_WAKEUPS: u32 = 4;
 
+/// Longer times without an event are no time of the trace. A running kernel has one every few
+/// seconds, for its own threads wake that often.
+const LONGEST_SILENCE_NS: u64 = 10_000_000_000;
+
 /// A wakeup that has begun.
 #[derive(Clone, Copy)]
 struct Begun {
@@ -52,6 +60,9 @@ pub struct Repairs {
     pub impossible_events: u64,
     /// Tasks that had to make room for others.
     pub forgotten_tasks: u64,
+    /// Times without an event on any CPU, which are left out, and how long they were in all.
+    pub silences: u64,
+    pub silent_ns: u64,
 }
 
 /// Turns records into steps.
@@ -60,6 +71,8 @@ pub struct Timeline {
     tick_ns: u64,
     overwritten: bool,
     tasks: Tasks,
+    /// Of the events so far.
+    latest_ns: Option<u64>,
     window: VecDeque<Step>,
     /// How many steps have left the window.
     handed_out: u64,
@@ -83,6 +96,7 @@ impl Timeline {
             tick_ns,
             overwritten,
             tasks: Tasks::new(),
+            latest_ns: None,
             window: VecDeque::new(),
             handed_out: 0,
             begun: Vec::new(),
@@ -112,6 +126,7 @@ impl Timeline {
         if let Event::LostEvents { count } = record.event {
             return self.lost(record, count);
         }
+        self.leave_out_silence(record);
         self.follow_current(record);
         if self.push_event(record).is_none() {
             self.repairs.impossible_events += 1;
@@ -158,11 +173,27 @@ impl Timeline {
 
     fn step(&mut self, record: &Record<'_>, action: Action) {
         self.window.push_back(Step {
-            time_ns: record.time_ns,
+            time_ns: record.time_ns.saturating_sub(self.repairs.silent_ns),
             cpu: record.cpu,
             context: record.context,
             action,
         });
+    }
+
+    fn leave_out_silence(&mut self, record: &Record<'_>) {
+        let latest_ns = self.latest_ns.unwrap_or(record.time_ns);
+        self.latest_ns = Some(latest_ns.max(record.time_ns));
+        let silence_ns = record.time_ns.saturating_sub(latest_ns);
+        if silence_ns <= LONGEST_SILENCE_NS {
+            return;
+        }
+        // Ticks keep their phase.
+        let ns = silence_ns / self.tick_ns * self.tick_ns;
+        self.repairs.silences += 1;
+        self.repairs.silent_ns += ns;
+        // What runs by now, each CPU's next event tells.
+        self.current.fill(None);
+        self.step(record, Action::Silence { ns });
     }
 
     fn position_of_next(&self) -> u64 {
@@ -250,6 +281,10 @@ impl Timeline {
     }
 
     fn lost(&mut self, record: &Record<'_>, count: u64) {
+        // Before the first event there is no time.
+        if self.latest_ns.is_none() {
+            return;
+        }
         self.current[record.cpu as usize] = None;
         self.step(record, Action::Lost { count });
     }

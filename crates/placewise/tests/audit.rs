@@ -198,6 +198,33 @@ fn losses_stand_at_the_top() {
     assert_eq!(figures(&lossy, &[])["trace"]["lost"], 12);
 }
 
+/// `client` waits behind `hog` when the clock jumps, as it does where a machine is suspended.
+#[test]
+fn a_jump_of_the_clock_is_no_waiting() {
+    let (before, after) = EVENTS.split_once("     hog-300").unwrap();
+    let after = after.replace(" 1.00", " 3000000001.00");
+    let jump = format!("{MACHINE}{before}     hog-300{after}");
+    let figures = figures(&jump, &[]);
+    assert!(figures["trace"]["seconds"].as_f64() < Some(1.0), "{}", figures["trace"]);
+    assert!(figures["findings"][0]["cost_ns"].as_u64() < Some(1_000_000_000));
+    let text = audited(&jump, &[]);
+    let problem =
+        "! 1 times no CPU had an event for more than 10 s: 3000000000 s, which are left out";
+    assert!(text.contains(problem), "{text}");
+    let decision = audited(&jump, &["--at", "3000000001.004500"]);
+    assert!(decision.contains("at 3000000001.004500: client-200"), "{decision}");
+}
+
+#[test]
+fn two_traces_are_refused_where_the_second_begins() {
+    let joined = trace() + &trace();
+    let line = trace().lines().count() + 1;
+    refused(&joined, &[], &[&format!("standard input: line {line}: a header behind events")]);
+    let time = "time goes back from 1.004610 s to 1.000000 s on CPU 0";
+    let bare = trace() + EVENTS;
+    refused(&bare, &[], &[&format!("line {line}: {time}")]);
+}
+
 #[test]
 fn what_the_trace_does_not_say_must_be_given() {
     refused(EVENTS, &[], &["standard input", "does not describe the machine", "--machine"]);

@@ -40,7 +40,7 @@ use crate::task::{TaskId, Tasks};
 /// What the placements of a trace cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostReport {
-    /// From the first step to the last.
+    /// From the first step to the last, less the silences.
     pub duration_ns: u64,
     pub latency: LatencyReport,
     pub missed_idle: MissedIdleReport,

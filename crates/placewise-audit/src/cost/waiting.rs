@@ -96,7 +96,10 @@ impl Waiting {
                 self.look_at_task(prev, view);
                 self.look_at_task(next, view);
             }
-            Action::Decided { .. } | Action::Lost { .. } | Action::Begin { .. } => {}
+            Action::Decided { .. }
+            | Action::Lost { .. }
+            | Action::Silence { .. }
+            | Action::Begin { .. } => {}
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use placewise_machine::from_trace;
 use placewise_policy::{NR_CPUS, Policy};
-use placewise_trace::TraceReader;
+use placewise_trace::{TraceError, TraceReader};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -85,10 +85,20 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
     })
 }
 
-/// Drives a trace through one policy, looking at it every so many steps; the steps.
-fn follow(text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, String> {
-    let mut reader =
-        TraceReader::from_reader("trace", std::io::Cursor::new(text.to_vec())).unwrap();
+fn reader(text: &[u8]) -> TraceReader {
+    TraceReader::from_reader("trace", std::io::Cursor::new(text.to_vec())).unwrap()
+}
+
+/// From a line on, counted from 1.
+fn tail(text: &[u8], line: u64) -> &[u8] {
+    let mut ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    &text[ends.nth(line as usize - 2).expect("the line is not the first").0 + 1..]
+}
+
+/// Drives a trace through one policy, looking at it every so many steps; the steps. Whatever the
+/// reader takes for a second trace goes through the same reconstruction.
+fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, String> {
+    let mut reader = reader(text);
     let machine = from_trace("trace", &reader.header().topology).unwrap();
     let policy = Policy::parse(kernel, "baseline").unwrap();
     let mut reconstruction = Reconstruction::new(&machine, &policy, &BTreeMap::new()).unwrap();
@@ -106,8 +116,16 @@ fn follow(text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, Stri
         }
         Ok(())
     };
-    while let Some(record) = reader.next_record().unwrap() {
-        timeline.push(&record);
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => timeline.push(&record),
+            Ok(None) => break,
+            Err(TraceError::SecondTrace { line, .. }) => {
+                text = tail(text, line);
+                reader = self::reader(text);
+            }
+            Err(error) => return Err(error.to_string()),
+        }
         drain(&mut timeline)?;
     }
     timeline.end();
@@ -137,6 +155,8 @@ enum Damage {
     Move(Index, usize, Index),
     /// A line's CPU or pid is that of another.
     Mix(Index, Index, usize),
+    /// All lines from one on are so many seconds later.
+    Later(Index, u64),
 }
 
 fn damages() -> impl Strategy<Value = Vec<Damage>> {
@@ -147,6 +167,7 @@ fn damages() -> impl Strategy<Value = Vec<Damage>> {
         (index(), index()).prop_map(|(one, other)| Damage::Swap(one, other)),
         (index(), 1..40_usize, index()).prop_map(|(at, lines, to)| Damage::Move(at, lines, to)),
         (index(), index(), 20..80_usize).prop_map(|(to, from, at)| Damage::Mix(to, from, at)),
+        (index(), 1..1_000_000_000_u64).prop_map(|(from, seconds)| Damage::Later(from, seconds)),
     ];
     vec(damage, 1..60)
 }
@@ -181,7 +202,21 @@ fn damage(events: &mut Vec<String>, damage: &Damage) {
                 events[to] = format!("{start}{end}");
             }
         }
+        Damage::Later(from, seconds) => {
+            let from = at(from, events);
+            events[from..].iter_mut().for_each(|line| *line = later(line, *seconds));
+        }
     }
+}
+
+/// `5.541742: ` is the first point of a line with a colon behind its word.
+fn later(line: &str, seconds: u64) -> String {
+    let delay = |word: &str| {
+        let (whole, fraction) = word.strip_suffix(':')?.split_once('.')?;
+        Some(format!("{}.{fraction}:", whole.parse::<u64>().ok()?.checked_add(seconds)?))
+    };
+    let words = line.split(' ').map(|word| delay(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A trace's number, and what happens to it.

@@ -7,7 +7,7 @@ use placewise_machine::load;
 use placewise_policy::{FIRST_TASK, NR_TASKS, Policy};
 use placewise_trace::TraceReader;
 
-use crate::script::{MACHINE, Script};
+use crate::script::{Audited, MACHINE, Script};
 
 #[test]
 fn a_truncated_line_and_garbage_are_counted() {
@@ -50,8 +50,8 @@ fn pids_that_cannot_be_are_left_out() {
 #[test]
 fn time_that_goes_back_stands_still() {
     let mut script = Script::new();
-    script.runs(0, 100).at(500_000).runs(4, 200).sleeps(4).at(1_000).wake(0, 200, 4, 4);
-    script.at(600_000).switch(4, "R", 200).at(0).sleeps(4);
+    script.runs(0, 100).at(500).runs(4, 200).sleeps(4).at(10).wake(0, 200, 4, 4);
+    script.at(600).switch(4, "R", 200).at(0).sleeps(4);
     let seen = script.audit("v6.0");
     assert_eq!(seen.audit.losses.clock_steps, 2);
     assert_eq!(seen.wakeups_of(200) + seen.audit.no_placement.values().sum::<u64>() as usize, 1);
@@ -65,7 +65,53 @@ fn a_clock_that_does_not_count_from_boot_is_refused() {
     let policy = Policy::parse("v6.0", "baseline").unwrap();
     let options = Options { machine: &machine, kernel: &policy, others: &[], task: None };
     let refused = audit(&mut reader, &options, &mut ());
-    assert!(matches!(refused, Err(AuditError::Clock { .. })));
+    assert!(matches!(refused, Err(AuditError::Clock { line: 1, .. })));
+}
+
+/// A suspended machine, or a clock that is set: 200 waits behind 100 before and after it.
+#[test]
+fn time_without_any_event_is_no_waiting() {
+    const HOUR_US: u64 = 3_600_000_000;
+    let waits = |silence_us: u64| {
+        let mut script = Script::new();
+        script.runs(0, 100).after(10).wake(0, 200, 0, 0).after(1_000).wake(1, 300, 1, 1);
+        script.after(silence_us).wake(1, 400, 1, 1).after(1_000).switch(0, "R", 200);
+        script.after(10).wake(0, 300, 1, 1).audit("v6.0")
+    };
+    let (short, hour) = (waits(1_000), waits(HOUR_US));
+    let waited = |seen: &Audited| seen.audit.cost.idle_beside.waited_ns;
+    assert!(waited(&hour) <= waited(&short), "{} ns", waited(&hour));
+    assert!(waited(&hour) >= 2_000_000, "{} ns", waited(&hour));
+    assert!(hour.audit.cost.duration_ns <= short.audit.cost.duration_ns);
+    assert_eq!((short.audit.repairs.silences, hour.audit.repairs.silences), (0, 1));
+    assert_eq!(hour.audit.repairs.silent_ns.div_ceil(1_000_000_000), 3_600);
+    assert_eq!(hour.audit.repairs.missing_switches, 0);
+    // A decision has the time that the trace shows.
+    let (last_short, last_hour) = (short.decisions.last().unwrap(), hour.decisions.last().unwrap());
+    assert_eq!(last_hour.us - last_short.us, HOUR_US - 1_000);
+}
+
+/// What a long wait is, as long as another CPU has events.
+#[test]
+fn a_wait_beside_events_of_other_cpus_is_one_however_long() {
+    let mut script = Script::new();
+    script.runs(0, 100).after(10).wake(0, 200, 0, 0);
+    for _ in 0..60 {
+        script.after(1_000_000).wake(1, 300, 1, 1).after(10).sleeps(1);
+    }
+    let seen = script.switch(0, "R", 200).audit("v6.0");
+    assert_eq!(seen.audit.repairs.silences, 0);
+    assert!(seen.audit.cost.idle_beside.waited_ns >= 60_000_000_000);
+}
+
+/// Nothing is known of the time before.
+#[test]
+fn events_lost_before_the_first_take_no_time() {
+    let mut script = Script::new();
+    script.raw("CPU:3 [LOST 12 EVENTS]").runs(0, 100).after(10).wake(0, 200, 4, 4);
+    let audit = script.audit("v6.0").audit;
+    assert_eq!((audit.repairs.silences, audit.losses.lost_events), (0, 12));
+    assert!(audit.cost.duration_ns < 1_000_000, "{} ns", audit.cost.duration_ns);
 }
 
 /// One task current on two CPUs at once.

@@ -131,6 +131,11 @@ impl TraceReader {
         self.lines.current()
     }
 
+    /// Its number, from 1.
+    pub fn line_number(&self) -> u64 {
+        self.lines.number
+    }
+
     fn read_header(&mut self) -> Result<(), TraceError> {
         match self.lines.is_utf16() {
             Ok(false) => {}

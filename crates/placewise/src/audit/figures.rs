@@ -320,6 +320,13 @@ fn problems(header: &Header, audit: &Audit) -> Vec<String> {
         repairs.impossible_events,
         "events name a CPU that the machine lacks, or a pid that cannot be",
     );
+    say(
+        repairs.silences,
+        &format!(
+            "times no CPU had an event for more than 10 s: {:.0} s, which are left out",
+            repairs.silent_ns as f64 / 1e9
+        ),
+    );
     say(repairs.missing_switches, "switches are missing");
     say(repairs.wakeups_without_end, "wakeups have no end");
     say(repairs.forgotten_tasks, "tasks were forgotten for want of room");
