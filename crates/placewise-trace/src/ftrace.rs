@@ -2,12 +2,14 @@
 //! and Perfetto accept.
 //!
 //! The five flag characters are those of kernels from v5.19 on, for older
-//! simulated kernels too: readers of old traces take both.
+//! simulated kernels too: readers of old traces take both. Unlike the kernel's,
+//! a name does not break its line: control characters are written as spaces.
 
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use crate::event::{Context, Event, Record, Sink};
-use crate::header::Header;
+use crate::header::{Header, one_line};
 
 /// A [`Sink`] that writes text. The first error is kept for [`finish`](Self::finish).
 pub struct FtraceWriter<W: Write> {
@@ -47,7 +49,9 @@ impl<W: Write> FtraceWriter<W> {
 impl<W: Write> Sink for FtraceWriter<W> {
     fn record(&mut self, record: &Record<'_>) {
         if self.status.is_ok() {
-            self.status = write_record(&mut self.out, record);
+            let mut line = String::new();
+            write_record(&mut line, record).expect("a String grows");
+            self.status = writeln!(self.out, "{}", one_line(&line));
         }
     }
 
@@ -71,7 +75,7 @@ fn write_header(out: &mut impl Write, nr_cpus: usize) -> io::Result<()> {
     writeln!(out, "#              | |         |   |||||     |         |")
 }
 
-fn write_record(out: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
+fn write_record(out: &mut String, record: &Record<'_>) -> fmt::Result {
     if let Event::LostEvents { count } = record.event {
         return write_lost_events(out, record.cpu, count);
     }
@@ -100,28 +104,28 @@ fn comm(comm: &str, pid: u32) -> &str {
     if pid == 0 { "<idle>" } else { comm }
 }
 
-fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
+fn write_event(out: &mut String, event: &Event<'_>) -> fmt::Result {
     match event {
         Event::Waking { comm, pid, prio, target_cpu } => {
-            writeln!(
+            write!(
                 out,
                 "sched_waking: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
             )
         }
         Event::Wakeup { comm, pid, prio, target_cpu } => {
-            writeln!(
+            write!(
                 out,
                 "sched_wakeup: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
             )
         }
         Event::WakeupNew { comm, pid, prio, target_cpu } => {
-            writeln!(
+            write!(
                 out,
                 "sched_wakeup_new: comm={comm} pid={pid} prio={prio} target_cpu={target_cpu:03}"
             )
         }
         Event::Migrate { comm, pid, prio, from, to } => {
-            writeln!(
+            write!(
                 out,
                 "sched_migrate_task: comm={comm} pid={pid} prio={prio} orig_cpu={from} dest_cpu={to}"
             )
@@ -140,29 +144,29 @@ fn write_event(out: &mut impl Write, event: &Event<'_>) -> io::Result<()> {
                 "sched_switch: prev_comm={prev_comm} prev_pid={prev_pid} prev_prio={prev_prio} "
             )?;
             write!(out, "prev_state={prev_state} ==> ")?;
-            writeln!(out, "next_comm={next_comm} next_pid={next_pid} next_prio={next_prio}")
+            write!(out, "next_comm={next_comm} next_pid={next_pid} next_prio={next_prio}")
         }
         Event::Fork { comm, pid, child_comm, child_pid } => {
-            writeln!(
+            write!(
                 out,
                 "sched_process_fork: comm={comm} pid={pid} child_comm={child_comm} child_pid={child_pid}"
             )
         }
         Event::Exec { pid, old_pid } => {
-            writeln!(out, "sched_process_exec: filename= pid={pid} old_pid={old_pid}")
+            write!(out, "sched_process_exec: filename= pid={pid} old_pid={old_pid}")
         }
         Event::Exit { comm, pid, prio } => {
-            writeln!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")
+            write!(out, "sched_process_exit: comm={comm} pid={pid} prio={prio}")
         }
-        Event::Decision(decision) => writeln!(out, "{decision}"),
+        Event::Decision(decision) => write!(out, "{decision}"),
         Event::LostEvents { .. } => unreachable!("has no prefix: write_lost_events()"),
     }
 }
 
-fn write_lost_events(out: &mut impl Write, cpu: u32, count: u64) -> io::Result<()> {
+fn write_lost_events(out: &mut String, cpu: u32, count: u64) -> fmt::Result {
     match count {
-        0 => writeln!(out, "CPU:{cpu} [LOST EVENTS]"),
-        _ => writeln!(out, "CPU:{cpu} [LOST {count} EVENTS]"),
+        0 => write!(out, "CPU:{cpu} [LOST EVENTS]"),
+        _ => write!(out, "CPU:{cpu} [LOST {count} EVENTS]"),
     }
 }
 

@@ -250,7 +250,7 @@ fn write_line<T: fmt::Display>(
     writeln!(out, "# {keyword}: {}", one_line(&value.to_string()))
 }
 
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 

@@ -43,12 +43,13 @@ const LURES: [&str; 24] = [
     "💡",
 ];
 
-/// Any comm that the kernel can hold: 15 bytes without a line end.
+/// Any comm that the kernel can hold and that is written as it is: 15 bytes without control
+/// characters.
 fn comm() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => select(&LURES[..]).prop_map(str::to_owned),
         2 => "[ -~]{0,15}",
-        1 => "[^\\n\\r]{0,4}",
+        1 => "[^\\p{Cc}]{0,4}",
     ];
     vec(piece, 1..4).prop_map(|pieces| {
         let text = pieces.concat();
@@ -256,6 +257,27 @@ fn cut_is_noticed((bytes, at): (Vec<u8>, usize)) -> Result<(), TestCaseError> {
         prop_assert_eq!(reader.losses().truncated_last_line, whole < at);
     }
     Ok(())
+}
+
+#[test]
+fn a_name_does_not_break_its_line() {
+    let comms = ["a\nb", "\x1b[31m", "c\r\u{9b}d"].map(str::to_owned);
+    let (time_ns, cpu, pids, prios, cpus) = (1_000, 0, [1, 2, 3], [120; 2], [0; 2]);
+    let (state, context) = ("S", Context::Task);
+    let drawn = [4, 5].map(|kind| {
+        let comms = comms.clone();
+        Drawn { time_ns, cpu, comms, pids, prios, cpus, state, context, kind }
+    });
+    let text = String::from_utf8(written(&drawn)).unwrap();
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    let mut reader = reader(text.as_bytes()).unwrap();
+    let record = reader.next_record().unwrap().unwrap();
+    assert_eq!(record.comm, "a b");
+    assert!(
+        matches!(record.event, Event::Switch { prev_comm: " [31m", next_comm: "c  d", .. }),
+        "{record:?}"
+    );
+    assert!(matches!(reader.next_record(), Ok(Some(Record { event: Event::Fork { .. }, .. }))));
 }
 
 proptest! {
