@@ -13,12 +13,13 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
 use placewise_policy::Policy;
 use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
 
 use crate::input::InputError;
+use crate::report::json;
+use crate::report::table::empty_table;
 use placewise_sim::{Scenario, simulate};
 
 const EXAMPLE: &str = "\
@@ -102,7 +103,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let report = Report { benches: benches.iter().map(measure).collect::<anyhow::Result<_>>()? };
     let text = match args.format {
         Format::Table => table(&report),
-        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+        Format::Json => json::render(&report)?,
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())
@@ -196,8 +197,7 @@ fn heap_per_s() -> f64 {
 }
 
 fn table(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+    let mut table = empty_table();
     table.set_header([
         "bench",
         "events",
@@ -208,9 +208,7 @@ fn table(report: &Report) -> String {
         "of a heap",
         "RSS MB",
     ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.align_right_from(1);
     for bench in &report.benches {
         table.add_row([
             bench.name.clone(),

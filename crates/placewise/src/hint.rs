@@ -23,7 +23,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::input::InputError;
-use crate::report::table::{empty_table, trimmed};
+use crate::report::foreign::visible;
+use crate::report::json;
+use crate::report::table::empty_table;
 use targets::Target;
 
 const EXAMPLE: &str = "\
@@ -168,7 +170,8 @@ fn set(args: &HintArgs) -> anyhow::Result<()> {
         return Err(exec(&args.target.command));
     };
     let hinted = hint_all(&mut client, &target, hint, inheritance)?;
-    eprintln!("{target}: {hint} for {hinted} thread{}", if hinted == 1 { "" } else { "s" });
+    let s = if hinted == 1 { "" } else { "s" };
+    eprintln!("{}", visible(&format!("{target}: {hint} for {hinted} thread{s}")));
     Ok(())
 }
 
@@ -297,14 +300,14 @@ fn print<R: Serialize, const N: usize>(
     cells: impl Fn(&R) -> [String; N],
 ) -> anyhow::Result<()> {
     let text = match format {
-        Format::Json => serde_json::to_string_pretty(rows)?,
+        Format::Json => json::render(rows)?,
         Format::Table => {
             let mut table = empty_table();
             table.set_header(header);
-            table.add_rows(rows.iter().map(cells));
-            trimmed(&table)
+            rows.iter().for_each(|row| table.add_row(cells(row)));
+            table.trimmed() + "\n"
         }
     };
-    writeln!(io::stdout(), "{text}")?;
+    io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::report::json;
+
 const EXAMPLE: &str = "\
 Example:
   placewise list --format json
@@ -54,7 +56,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
     let names = names()?;
     let text = match args.format {
         Format::Table => table(&names),
-        Format::Json => serde_json::to_string_pretty(&names)? + "\n",
+        Format::Json => json::render(&names)?,
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())

@@ -4,13 +4,16 @@
 use std::io::{self, Write};
 
 use clap::{Subcommand, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets as table_styles};
 use placewise_machine::domains::{self, DomainRules, DomainSpan, Domains, Level};
 use placewise_machine::{Machine, load, presets};
 use placewise_policy::Policy;
 use placewise_policy::topology::domain_rules;
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::report::foreign::visible;
+use crate::report::json;
+use crate::report::table::empty_bare_table;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -72,11 +75,11 @@ pub fn run(args: &MachineArgs) -> anyhow::Result<()> {
 }
 
 fn list() -> String {
-    let mut table = plain_table();
+    let mut table = empty_bare_table();
     for preset in presets() {
         table.add_row([preset.name, &preset.description]);
     }
-    trimmed(&table)
+    table.trimmed() + "\n"
 }
 
 fn show(args: &ShowArgs) -> anyhow::Result<String> {
@@ -84,7 +87,7 @@ fn show(args: &ShowArgs) -> anyhow::Result<String> {
     let domains = domains::build(&machine, &rules(&args.kernel)?)?;
     match args.format {
         Format::Table => Ok(table(&machine, &domains, args)),
-        Format::Json => json(&machine, &domains, &args.kernel),
+        Format::Json => in_json(&machine, &domains, &args.kernel),
         Format::Dot => Ok(dot(&machine, &domains)),
     }
 }
@@ -95,8 +98,9 @@ fn rules(kernel: &str) -> anyhow::Result<DomainRules> {
 }
 
 fn table(machine: &Machine, domains: &Domains, args: &ShowArgs) -> String {
-    let mut text = format!("{}: {}\n", machine.name, machine.description);
-    text += &format!("{}\ncosts: {}\n", shape(machine), machine.costs_of);
+    let what = visible(&format!("{}: {}", machine.name, machine.description));
+    let costs = visible(&machine.costs_of);
+    let mut text = format!("{what}\n{}\ncosts: {costs}\n", shape(machine));
     if machine.nr_nodes() > 1 {
         text += &format!("\nNUMA distances\n{}", distance_table(machine));
         text += &format!("node_reclaim_distance {}\n", machine.node_reclaim_distance);
@@ -122,13 +126,13 @@ fn shape(machine: &Machine) -> String {
 }
 
 fn distance_table(machine: &Machine) -> String {
-    let mut table = plain_table();
+    let mut table = empty_bare_table();
     for (node, row) in machine.node_distances.iter().enumerate() {
         let cpus = machine.cpus_where(|cpu| usize::from(cpu.node) == node);
         let distances = row.iter().map(u32::to_string);
         table.add_row([format!("node {node}"), cpus.to_string()].into_iter().chain(distances));
     }
-    trimmed(&table)
+    table.trimmed() + "\n"
 }
 
 /// Domains that differ in nothing but the CPUs they span.
@@ -181,7 +185,7 @@ fn level_name(level: &Level) -> String {
 }
 
 fn domain_table(domains: &Domains) -> String {
-    let mut table = plain_table();
+    let mut table = empty_bare_table();
     table.set_header([
         "level",
         "domains",
@@ -192,10 +196,7 @@ fn domain_table(domains: &Domains) -> String {
         "imb_numa_nr",
         "first span",
     ]);
-    for column in [1, 2, 4, 5, 6] {
-        let column = table.column_mut(column).expect("the header has eight columns");
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    table.align_right([1, 2, 4, 5, 6]);
     for Alike { first, count } in alike(domains) {
         table.add_row([
             level_name(&first.level),
@@ -208,11 +209,11 @@ fn domain_table(domains: &Domains) -> String {
             first.cpus.to_string(),
         ]);
     }
-    trimmed(&table)
+    table.trimmed() + "\n"
 }
 
 fn flag_table(domains: &Domains) -> String {
-    let mut table = plain_table();
+    let mut table = empty_bare_table();
     let mut rows: Vec<[String; 2]> = Vec::new();
     for Alike { first, .. } in alike(domains) {
         let row = [level_name(&first.level), flags(first).join(" ")];
@@ -220,8 +221,8 @@ fn flag_table(domains: &Domains) -> String {
             rows.push(row);
         }
     }
-    table.add_rows(rows);
-    trimmed(&table)
+    rows.into_iter().for_each(|row| table.add_row(row));
+    table.trimmed() + "\n"
 }
 
 fn flags(domain: &DomainSpan) -> Vec<&'static str> {
@@ -229,23 +230,15 @@ fn flags(domain: &DomainSpan) -> Vec<&'static str> {
 }
 
 fn cost_table(machine: &Machine) -> String {
-    let mut table = plain_table();
+    let mut table = empty_bare_table();
     for figure in machine.cost_figures() {
         // Idle states below each other.
         let value = figure.value.replace("}, {", "},\n {");
-        table.add_row([&figure.name, &value, figure.source]);
+        let (first, rest) = value.split_once('\n').unwrap_or((&value, ""));
+        table.add_row([&figure.name, first, figure.source]);
+        rest.lines().for_each(|line| table.add_row(["", line, ""]));
     }
-    trimmed(&table)
-}
-
-fn plain_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(table_styles::NOTHING);
-    table
-}
-
-fn trimmed(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    table.trimmed() + "\n"
 }
 
 #[derive(Serialize)]
@@ -292,7 +285,7 @@ struct DomainReport {
     imb_numa_nr: u32,
 }
 
-fn json(machine: &Machine, domains: &Domains, kernel: &str) -> anyhow::Result<String> {
+fn in_json(machine: &Machine, domains: &Domains, kernel: &str) -> anyhow::Result<String> {
     let report = MachineReport {
         name: &machine.name,
         description: &machine.description,
@@ -308,7 +301,7 @@ fn json(machine: &Machine, domains: &Domains, kernel: &str) -> anyhow::Result<St
         domains: domains.spans.iter().map(domain_report).collect(),
         costs: costs_with_sources(machine)?,
     };
-    Ok(serde_json::to_string_pretty(&report)? + "\n")
+    json::render(&report)
 }
 
 fn cpu_report(machine: &Machine, id: usize) -> CpuReport {

@@ -99,7 +99,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 fn fail(problem: &str, status: u8) -> ExitCode {
     let one_line: Vec<&str> = problem.split_whitespace().collect();
-    let _ = writeln!(io::stderr(), "placewise: {}", one_line.join(" "));
+    let one_line = report::foreign::visible(&one_line.join(" "));
+    let _ = writeln!(io::stderr(), "placewise: {one_line}");
     ExitCode::from(status)
 }
 

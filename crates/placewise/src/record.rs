@@ -32,6 +32,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::output_file::{self, OutputFile};
+use crate::report::foreign::visible;
 pub use command::CommandFailed;
 use command::RunningCommand;
 use instance::{Statistics, TraceInstance};
@@ -100,7 +101,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let mut recording = Recording::prepare(args, output)?;
     let command = recording.run(args, &stop)?;
     let summary = recording.finish(args)?;
-    eprintln!("{summary}");
+    eprintln!("{}", visible(&summary));
     Ok(command.map_or(Ok(()), |command| command.result())?)
 }
 

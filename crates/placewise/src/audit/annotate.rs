@@ -5,7 +5,7 @@
 //! ... sched_wakeup: comm=pp pid=271 prio=120 target_cpu=009 (LLC 2)    <== LLC 1 -> 2
 //! ```
 //!
-//! Lines that are no event of the scheduler are left out.
+//! Lines that are no event of the scheduler are left out. What does not show in a name is spelt out.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -15,13 +15,14 @@ use placewise_machine::Machine;
 use placewise_trace::{Event, Record, TraceReader};
 
 use super::bad_trace;
+use crate::report::foreign::visible;
 
 pub fn run(reader: &mut TraceReader, machine: &Machine) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut llcs = Llcs { machine, of_task: Vec::new() };
     while let Some(record) = reader.next_record().map_err(|error| bad_trace(&error))? {
         let marks = llcs.marks(&record);
-        writeln!(out, "{}", marks.on(reader.line()))?;
+        writeln!(out, "{}", visible(&marks.on(reader.line())))?;
     }
     out.flush()?;
     Ok(())

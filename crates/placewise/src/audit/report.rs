@@ -1,15 +1,15 @@
 //! How an audit is printed: the finding first, then tables on one screen, or the figures for
 //! programs.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
-use serde::Serialize;
 
 use super::Format;
-use super::explanation::Explanation;
+use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures, Spread, percent};
-use crate::report::{align_right_from, markdown, number, table};
+use crate::report::foreign::{in_markdown, visible};
+use crate::report::table::empty_bare_table;
+use crate::report::{Table, csv, json, markdown, number};
 
 /// Findings that are told; programs get all.
 const FINDINGS: usize = 2;
@@ -21,26 +21,19 @@ const DISTANCES: [&str; 5] = ["same CPU", "SMT", "LLC", "other LLC", "other node
 pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<String> {
     match format {
         Format::Table => Ok(terminal(figures, top)),
-        Format::Markdown => Ok(in_markdown(figures, top)),
-        Format::Csv => csv(figures),
-        Format::Json => json(figures),
+        Format::Markdown => Ok(document(figures, top)),
+        Format::Csv => in_csv(figures),
+        Format::Json => json::render(figures),
     }
-}
-
-fn json(report: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(report)? + "\n")
 }
 
 fn terminal(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
-    for line in findings(figures) {
-        text += &format!("{line}\n");
+    for line in findings(figures).iter().chain(&about(figures)) {
+        text += &format!("{}\n", visible(line));
     }
-    for line in about(figures) {
-        text += &format!("{line}\n");
-    }
-    for (heading, table) in tables(figures, top, empty_table) {
-        text += &format!("\n{heading}\n{}\n", table::trimmed(&table));
+    for (heading, table) in tables(figures, top, empty_bare_table) {
+        text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
     }
     text += "\n";
     for line in remarks(figures) {
@@ -49,27 +42,20 @@ fn terminal(figures: &Figures, top: usize) -> String {
     text
 }
 
-/// Without lines, so that all fits on a screen.
-fn empty_table() -> Table {
-    let mut table = table::empty_table();
-    table.load_style(presets::NOTHING);
-    table
-}
-
-fn in_markdown(figures: &Figures, top: usize) -> String {
+fn document(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
     for line in findings(figures) {
-        text += &format!("**{line}**\n\n");
+        text += &format!("**{}**\n\n", in_markdown(&line));
     }
     for line in about(figures) {
-        text += &format!("- {line}\n");
+        text += &format!("- {}\n", in_markdown(&line));
     }
     for (heading, table) in tables(figures, top, markdown::empty_table) {
-        text += &format!("\n{heading}\n\n{table}\n");
+        text += &format!("\n{}\n\n{table}\n", in_markdown(&heading));
     }
     text += "\n";
     for line in remarks(figures) {
-        text += &format!("- {line}\n");
+        text += &format!("- {}\n", in_markdown(&line));
     }
     text
 }
@@ -166,7 +152,7 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
 /// How far tasks went, and how long they then waited to run.
 fn distances(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["", "placements"].into_iter().chain(DISTANCES));
-    align_right_from(&mut table, 1);
+    table.align_right_from(1);
     add_spreads(figures, top, &mut table);
     add_latencies(figures, &mut table);
     table
@@ -213,7 +199,7 @@ fn add_latencies(figures: &Figures, table: &mut Table) {
 
 fn policies(figures: &Figures, mut table: Table) -> Table {
     table.set_header(["", "decisions", "another CPU", "another LLC"]);
-    align_right_from(&mut table, 1);
+    table.align_right_from(1);
     for policy in &figures.policies {
         table.add_row([
             policy.policy.clone(),
@@ -227,7 +213,7 @@ fn policies(figures: &Figures, mut table: Table) -> Table {
 
 fn missed_idle(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["", "on a busy CPU", "in the LLC", "in the node", "beyond", "waited"]);
-    align_right_from(&mut table, 1);
+    table.align_right_from(1);
     let missed = &figures.missed_idle.of;
     let mut add = |name: String, count: &MissedIdle| {
         table.add_row([
@@ -257,10 +243,7 @@ fn part(part: u64, whole: u64) -> String {
 
 fn bouncing_table(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["task", "changes", "per s", "waker, wakee", "wakeups", "across LLCs"]);
-    for column in [1, 2, 4, 5] {
-        let column = table.column_mut(column).expect("the header has six columns");
-        column.set_cell_alignment(comfy_table::CellAlignment::Right);
-    }
+    table.align_right([1, 2, 4, 5]);
     let (tasks, pairs) = (&figures.bouncing.tasks, &figures.bouncing.pairs);
     for row in 0..tasks.len().max(pairs.len()).min(top) {
         let task = tasks.get(row).map(|task| {
@@ -278,7 +261,7 @@ fn bouncing_table(figures: &Figures, top: usize, mut table: Table) -> Table {
 
 fn agreement(figures: &Figures, mut table: Table) -> Table {
     table.set_header(["", "decisions", "exact CPU", "same LLC"]);
-    align_right_from(&mut table, 1);
+    table.align_right_from(1);
     let mut add = |name: &str, decisions: u64, exact, same_llc| {
         table.add_row([name.to_owned(), decisions.to_string(), pct(exact), pct(same_llc)]);
     };
@@ -299,10 +282,7 @@ fn agreement(figures: &Figures, mut table: Table) -> Table {
 
 fn reasons(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["target by", "search ended", "decisions", "disagreed", "the kernel went to"]);
-    for column in [2, 3] {
-        let column = table.column_mut(column).expect("the header has five columns");
-        column.set_cell_alignment(comfy_table::CellAlignment::Right);
-    }
+    table.align_right([2, 3]);
     let disagreed = figures.agreement.reasons.iter().filter(|reason| reason.disagreed > 0);
     for reason in disagreed.take(top) {
         let went: Vec<String> = reason
@@ -341,15 +321,10 @@ fn time(ns: u64) -> String {
 }
 
 /// One row per figure: the path of the JSON report, and the value.
-fn csv(figures: &Figures) -> anyhow::Result<String> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    writer.write_record(["figure", "value"])?;
+fn in_csv(figures: &Figures) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     flatten(String::new(), &serde_json::to_value(figures)?, &mut rows);
-    for row in rows {
-        writer.write_record(row)?;
-    }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    csv::table(&["figure", "value"], rows)
 }
 
 /// `agreement.reasons.0.target`
@@ -374,40 +349,39 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>)
 /// Decisions step by step.
 pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result<String> {
     match format {
-        Format::Table => Ok(step_by_step(explained, empty_table, table::trimmed)),
-        Format::Markdown => {
-            Ok(step_by_step(explained, markdown::empty_table, |table| format!("\n{table}")))
-        }
+        Format::Table => Ok(step_by_step(explained, |heading, rules| {
+            format!("{}\n{}\n", visible(heading), filled(rules, empty_bare_table()).trimmed())
+        })),
+        Format::Markdown => Ok(step_by_step(explained, |heading, rules| {
+            format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
+        })),
         Format::Csv => explanations_csv(explained),
-        Format::Json => json(&explained),
+        Format::Json => json::render(explained),
     }
 }
 
+/// `text_of` a heading and the rules below it.
 fn step_by_step(
     explained: &[Explanation],
-    empty: impl Fn() -> Table,
-    text_of: impl Fn(&Table) -> String,
+    text_of: impl Fn(&str, &[ExplainedRule]) -> String,
 ) -> String {
-    let texts = explained.iter().map(|explanation| {
-        let mut table = empty();
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_header(["rule", "saw", "answer"]);
-        for rule in &explanation.rules {
-            table.add_row([rule.rule, &rule.saw, &rule.answer]);
-        }
-        format!("{}\n{}\n", explanation.heading(), text_of(&table))
-    });
+    let texts = explained.iter().map(|one| text_of(&one.heading(), &one.rules));
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn explanations_csv(explained: &[Explanation]) -> anyhow::Result<String> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    writer.write_record(["decision", "rule", "saw", "answer"])?;
-    for explanation in explained {
-        for rule in &explanation.rules {
-            let number = explanation.number.to_string();
-            writer.write_record([&number, rule.rule, &rule.saw, &rule.answer])?;
-        }
+fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {
+    table.wrap();
+    table.set_header(["rule", "saw", "answer"]);
+    for rule in rules {
+        table.add_row([rule.rule, &rule.saw, &rule.answer]);
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    table
+}
+
+fn explanations_csv(explained: &[Explanation]) -> anyhow::Result<String> {
+    let row = |of: &Explanation, rule: &ExplainedRule| {
+        [of.number.to_string(), rule.rule.to_owned(), rule.saw.clone(), rule.answer.clone()]
+    };
+    let rows = explained.iter().flat_map(|of| of.rules.iter().map(move |rule| row(of, rule)));
+    csv::table(&["decision", "rule", "saw", "answer"], rows)
 }

@@ -1,6 +1,7 @@
 //! One row per figure, in the tidy schema that published results are kept in, so that simulated
 //! and published tables can be laid over each other.
 
+use super::foreign::visible;
 use crate::comparison::{Comparison, Row, direction_name, round_to_nine_digits};
 use crate::load_balance;
 
@@ -24,19 +25,29 @@ pub const HEADER: [&str; 12] = [
 ];
 
 pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    writer.write_record(HEADER)?;
-    for row in comparison.rows.iter().chain(&comparison.stats) {
-        writer.write_record(record(comparison, row))?;
-    }
+    let figures = comparison.rows.iter().chain(&comparison.stats);
+    let mut records: Vec<_> = figures.map(|row| record(comparison, row)).collect();
     for row in &comparison.load_balance {
         for (name, mean) in &row.counters.0 {
-            writer.write_record(balance_record(comparison, row, name, *mean))?;
+            records.push(balance_record(comparison, row, name, *mean));
         }
         for (reason, mean) in &row.moved_nothing.0 {
             let name = format!("lb_moved_nothing_{reason}");
-            writer.write_record(balance_record(comparison, row, &name, *mean))?;
+            records.push(balance_record(comparison, row, &name, *mean));
         }
+    }
+    table(&HEADER, records)
+}
+
+/// The text of a CSV table.
+pub fn table<const N: usize>(
+    header: &[&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> anyhow::Result<String> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    writer.write_record(header)?;
+    for row in rows {
+        writer.write_record(row.map(|field| visible(&field)))?;
     }
     Ok(String::from_utf8(writer.into_inner()?)?)
 }

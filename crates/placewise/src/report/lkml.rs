@@ -1,8 +1,10 @@
 //! Plain text under 80 columns, complete enough to be posted: machine, kernel, runs, the sign
 //! convention, the figures and the command that gives them again.
 
-use comfy_table::{Cell, ContentArrangement, Table, presets};
+use comfy_table::{Cell, presets};
 
+use super::cells::Table;
+use super::foreign::visible;
 use super::{MARKS, SIGN, runs, tables};
 use crate::comparison::Comparison;
 
@@ -25,8 +27,8 @@ pub fn render(comparison: &Comparison) -> String {
         text += &field(name, value);
     }
     for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        let heading = textwrap::fill(&(heading + ":"), WIDTH);
-        text += &format!("\n{heading}\n{}\n", table.trim_fmt());
+        let heading = textwrap::fill(&visible(&(heading + ":")), WIDTH);
+        text += &format!("\n{heading}\n{}\n", table.trimmed());
     }
     text += &format!("\nSimulated with:\n{}", command(&comparison.command));
     text
@@ -34,22 +36,23 @@ pub fn render(comparison: &Comparison) -> String {
 
 fn field(name: &str, value: &str) -> String {
     let options = textwrap::Options::new(WIDTH).subsequent_indent("          ");
-    textwrap::fill(&format!("{name:<9} {value}"), options) + "\n"
+    textwrap::fill(&format!("{name:<9} {}", visible(value)), options) + "\n"
 }
 
 fn empty_table() -> Table {
-    let mut table = Table::new();
+    let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING);
     table.force_no_tty();
     table.set_width(WIDTH as u16);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = Table::new(table, visible);
+    table.wrap();
     table
 }
 
 /// One shell command, broken between words, and inside a word that no line could hold.
 fn command(words: &[String]) -> String {
     let mut lines = vec![INDENT.to_owned() + "placewise compare"];
-    for word in words {
+    for word in words.iter().map(|word| visible(word)) {
         let line = lines.last_mut().expect("there is a first line");
         // A space before and ` \` after it.
         if line.len() + word.len() + 3 <= WIDTH {

@@ -1,9 +1,7 @@
 //! The tables of what load balancing did: the counters, then why attempts moved nothing. A row per
 //! domain level, idle type and policy; reasons that never came have no column.
 
-use comfy_table::Table;
-
-use super::{align_right_from, grouped, heading_of_case, number};
+use super::{Table, grouped, heading_of_case, number};
 use crate::load_balance::{Means, Row};
 
 pub fn tables(rows: &[Row], mut empty: impl FnMut() -> Table) -> Vec<(String, Table)> {
@@ -23,7 +21,7 @@ fn fill(mut table: Table, rows: &[&Row], means: fn(&Row) -> &Means) -> Table {
         names.filter(|(at, _)| rows.iter().any(|row| means(row).0[*at].1 > 0.0)).collect();
     let titles = columns.iter().map(|(_, name)| words(name.trim_start_matches("lb_")));
     table.set_header(["level", "idle type", "policy"].map(str::to_owned).into_iter().chain(titles));
-    align_right_from(&mut table, 3);
+    table.align_right_from(3);
     let mut last = None;
     for row in rows {
         let place = (&row.level, row.idle);
@@ -44,7 +42,7 @@ fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::table::{empty_table, trimmed};
+    use crate::report::table::empty_table;
 
     fn row(idle: &'static str, policy: &str, gained: f64, hot: f64) -> Row {
         Row {
@@ -66,7 +64,7 @@ mod tests {
             row("newly_idle", "baseline", 3.0, 0.0),
             row("newly_idle", "short-task", 0.0, 0.0),
         ];
-        let text = |(heading, table): (String, Table)| format!("{heading}\n{}\n", trimmed(&table));
+        let text = |(heading, table): (String, Table)| format!("{heading}\n{}\n", table.trimmed());
         let texts: Vec<String> = tables(&rows, empty_table).into_iter().map(text).collect();
         insta::assert_snapshot!(texts.join("\n"));
     }

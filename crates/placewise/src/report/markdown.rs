@@ -1,31 +1,33 @@
 //! Pipe tables, for merge requests and documents.
 
-use comfy_table::{Cell, Table, presets};
+use comfy_table::{Cell, presets};
 
+use super::cells::Table;
+use super::foreign::{in_markdown, visible};
 use super::{MARKS, SIGN, runs, tables};
 use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
     let mut text = format!(
         "**{}** on {} ({}), kernel {}; costs: {}; runs: {}.\n",
-        comparison.workload,
-        comparison.machine,
-        comparison.machine_shape,
-        comparison.kernel,
-        comparison.costs_of,
+        in_markdown(&comparison.workload),
+        in_markdown(&comparison.machine),
+        in_markdown(&comparison.machine_shape),
+        in_markdown(&comparison.kernel),
+        in_markdown(&comparison.costs_of),
         runs(comparison),
     );
     for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        text += &format!("\n{heading}\n\n{table}\n");
+        text += &format!("\n{}\n\n{table}\n", in_markdown(&heading));
     }
-    let command = comparison.command.join(" ");
+    let command = visible(&comparison.command.join(" "));
     text += &format!("\nChange: {SIGN}; {MARKS}.\n\n```sh\nplacewise compare {command}\n```\n");
     text
 }
 
 pub fn empty_table() -> Table {
-    let mut table = Table::new();
+    let mut table = comfy_table::Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.force_no_tty();
-    table
+    Table::new(table, in_markdown)
 }

@@ -4,8 +4,10 @@
 //! and, where asked for, one table per case of the figures that say why, a column per policy, and
 //! two of what load balancing did.
 
+mod cells;
 pub mod csv;
-mod json;
+pub mod foreign;
+pub mod json;
 mod lkml;
 mod load_balance;
 pub mod markdown;
@@ -15,9 +17,10 @@ pub mod table;
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table};
 
 use crate::comparison::{Comparison, Row, direction_name};
+
+pub use cells::Table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -114,7 +117,7 @@ fn fill(
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Table {
     table.set_header(["case", "policy", "mean", "std %", "change %"]);
-    align_right_from(&mut table, 2);
+    table.align_right_from(2);
     let mut last_case = None;
     for row in rows {
         let is_same_case = last_case.replace(&row.case) == Some(&row.case);
@@ -144,19 +147,13 @@ fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
     let metrics = grouped(stats, |stat| stat.metric.as_str());
     let policies = metrics[0].iter().map(|stat| stat.policy.as_str());
     table.set_header(["figure", "unit"].into_iter().chain(policies));
-    align_right_from(&mut table, 2);
+    table.align_right_from(2);
     for of_policies in &metrics {
         let name = [of_policies[0].metric.clone(), of_policies[0].unit.to_owned()];
         let means = of_policies.iter().map(|stat| stat.mean.map(number::figure));
         table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
     }
     table
-}
-
-pub fn align_right_from(table: &mut Table, first: usize) {
-    for column in table.column_iter_mut().skip(first) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
 }
 
 #[cfg(test)]

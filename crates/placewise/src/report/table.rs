@@ -1,39 +1,40 @@
 //! For the terminal; changes are in colour where the terminal takes it.
 
-use comfy_table::{Attribute, Cell, Color, LineStyle, Table, presets};
+use comfy_table::{Attribute, Cell, Color, LineStyle, TableStyle, presets};
 
+use super::cells::Table;
+use super::foreign::visible;
 use super::{MARKS, SIGN, runs, tables};
 use crate::comparison::{Comparison, Row};
 
 pub fn render(comparison: &Comparison) -> String {
-    let mut text = format!(
-        "{} on {} ({}), kernel {}\ncosts: {}\nruns: {}\n",
-        comparison.workload,
-        comparison.machine,
-        comparison.machine_shape,
-        comparison.kernel,
-        comparison.costs_of,
-        runs(comparison)
-    );
+    let Comparison { workload, machine, machine_shape, kernel, costs_of, .. } = comparison;
+    let what = format!("{workload} on {machine} ({machine_shape}), kernel {kernel}");
+    let costs = visible(costs_of);
+    let mut text = format!("{}\ncosts: {costs}\nruns: {}\n", visible(&what), runs(comparison));
     for (heading, table) in tables(comparison, empty_table, coloured) {
-        text += &format!("\n{heading}\n{}\n", trimmed(&table));
+        text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
     }
     text += &format!("\nchange: {SIGN}\n{MARKS}\n");
     text
 }
 
 pub fn empty_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
+    of_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+}
+
+/// Without lines.
+pub fn empty_bare_table() -> Table {
+    of_style(presets::NOTHING)
+}
+
+fn of_style(style: TableStyle) -> Table {
+    let mut table = comfy_table::Table::new();
+    table.load_style(style);
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
         table.force_no_tty();
     }
-    table
-}
-
-pub fn trimmed(table: &Table) -> String {
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
+    Table::new(table, visible)
 }
 
 /// Better is green, worse is red, noise is dim.

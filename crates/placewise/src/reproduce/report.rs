@@ -1,7 +1,6 @@
 //! How a reproduction is printed: tables of published beside predicted figures, one per study, or
 //! its rows for programs.
 
-use comfy_table::Table;
 use serde::Serialize;
 
 use super::Reproduction;
@@ -10,7 +9,8 @@ use super::study::Published;
 use super::summary::Summary;
 use crate::comparison::direction_name;
 use crate::report::csv::{HEADER, number as plain};
-use crate::report::{align_right_from, grouped, markdown, number, table};
+use crate::report::foreign::{in_markdown, visible};
+use crate::report::{Table, csv, grouped, json, markdown, number, table};
 
 /// What is appended to the columns of a study.
 const PREDICTED: [&str; 4] =
@@ -34,42 +34,42 @@ correlation of predicted and published changes. Each row counts once, so long ta
 pub fn terminal(reproduction: &Reproduction) -> String {
     let mut text = String::new();
     for (heading, of_study) in studies(reproduction, table::empty_table) {
-        text += &format!("{heading}\n{}\n\n", table::trimmed(&of_study));
+        text += &format!("{}\n{}\n\n", visible(&heading), of_study.trimmed());
     }
     text += &format!("runs: {}\n", runs(reproduction));
     for reason in reasons(&reproduction.rows) {
-        text += &format!("not simulated: {reason}\n");
+        text += &format!("not simulated: {}\n", visible(&reason));
     }
     let summary = summary_table(reproduction, table::empty_table());
-    text + &format!("\nsummary\n{}\n", table::trimmed(&summary))
+    text + &format!("\nsummary\n{}\n", summary.trimmed())
 }
 
 pub fn markdown(reproduction: &Reproduction) -> String {
     let mut text = format!("# Published results and their predictions\n\n{METHOD}\n\n");
     text += &format!("Runs: {}.\n", runs(reproduction));
     if let Some(uncovered) = uncovered(&reproduction.rows) {
+        let uncovered = in_markdown(&uncovered);
         text += &format!("\nRows that are not covered, and so in no figure below: {uncovered}.\n");
     }
     let summary = summary_table(reproduction, markdown::empty_table());
     text += &format!("\n## Summary\n\n{SUMMARY}\n\n{summary}\n");
     for (heading, of_study) in studies(reproduction, markdown::empty_table) {
-        text += &format!("\n## {heading}\n\n{of_study}\n");
+        text += &format!("\n## {}\n\n{of_study}\n", in_markdown(&heading));
     }
     let reasons = reasons(&reproduction.rows);
     if !reasons.is_empty() {
-        text += &format!("\n## Not simulated\n\n- {}\n", reasons.join("\n- "));
+        text += "\n## Not simulated\n\n";
+        reasons.iter().for_each(|reason| text += &format!("- {}\n", in_markdown(reason)));
     }
     text
 }
 
 /// The studies' columns with the predictions behind them; the summary is a comment at the end.
 pub fn csv(reproduction: &Reproduction) -> anyhow::Result<String> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    writer.write_record(HEADER.iter().chain(&PREDICTED))?;
-    for row in &reproduction.rows {
-        writer.write_record(record(row))?;
-    }
-    let rows = String::from_utf8(writer.into_inner()?)?;
+    let mut header = [""; HEADER.len() + PREDICTED.len()];
+    header[..HEADER.len()].copy_from_slice(&HEADER);
+    header[HEADER.len()..].copy_from_slice(&PREDICTED);
+    let rows = csv::table(&header, reproduction.rows.iter().map(record))?;
     Ok(format!("{rows}# summary: {}\n", serde_json::to_string(&reproduction.summary)?))
 }
 
@@ -80,7 +80,7 @@ pub fn json(reproduction: &Reproduction) -> anyhow::Result<String> {
         summary: &'a Summary,
     }
     let report = Report { rows: &reproduction.rows, summary: &reproduction.summary };
-    Ok(serde_json::to_string_pretty(&report)? + "\n")
+    json::render(&report)
 }
 
 fn record(row: &Row) -> [String; 16] {
@@ -144,7 +144,7 @@ fn fill(mut table: Table, rows: &[&&Row]) -> Table {
         "predicted change %",
         "spread %",
     ]);
-    align_right_from(&mut table, 4);
+    table.align_right_from(4);
     let mut last = [""; 3];
     for row in rows {
         let published = &row.published;
@@ -177,7 +177,7 @@ fn metric(row: &Row) -> String {
 /// A line per study with published changes, and one for all.
 fn summary_table(reproduction: &Reproduction, mut table: Table) -> Table {
     table.set_header(["study", "effects", "sign right", "spearman", "nulls", "quiet"]);
-    align_right_from(&mut table, 1);
+    table.align_right_from(1);
     for rows in grouped(&reproduction.rows, |row| &row.published.file) {
         let pairs = super::pairs(rows.iter().copied());
         if !pairs.is_empty() {
