@@ -10,6 +10,10 @@
 
 /// For a terminal, a mail or a CSV field: what does not show is spelt out, such as `\n` or `\u{1b}`.
 pub fn visible(text: &str) -> String {
+    // A trace has many lines, and nearly all are so.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut spelt = String::new();
     for character in text.chars() {
         match shows(character) {
