@@ -49,7 +49,7 @@ impl Exit {
     fn of(record: &ExitRecord) -> Self {
         let text = |bytes: &[u8]| {
             let text = CStr::from_bytes_until_nul(bytes).unwrap_or_default();
-            text.to_string_lossy().into_owned()
+            visible(&text.to_string_lossy())
         };
         Self {
             kind: record.kind,
@@ -69,6 +69,16 @@ impl Exit {
     pub fn is_error(&self) -> bool {
         self.kind >= SCX_EXIT_ERROR
     }
+}
+
+/// The names of tasks are what their owners made them: nothing in them is for the terminal to obey.
+fn visible(text: &str) -> String {
+    let is_plain = |letter: char| matches!(letter, '\n' | '\t' | ' '..='~');
+    let spelt = |letter: char| match is_plain(letter) {
+        true => letter.to_string(),
+        false => letter.escape_unicode().to_string(),
+    };
+    text.chars().map(spelt).collect()
 }
 
 fn record(object: &Object) -> *const ExitRecord {
@@ -98,5 +108,24 @@ impl fmt::Display for Exit {
             true => f.write_str(reason),
             false => write!(f, "{reason} ({})", self.message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tasks_do_not_reach_the_terminal_as_orders() {
+        let mut record = ExitRecord {
+            code: 0,
+            kind: 1024,
+            reason: [0; 128],
+            message: [0; 1024],
+            dump: [0; 32768],
+        };
+        let dump = b"CPU 0\n\tR \x1b[2Jname\x07[1]\n";
+        record.dump[..dump.len()].copy_from_slice(dump);
+        assert_eq!(Exit::of(&record).dump, "CPU 0\n\tR \\u{1b}[2Jname\\u{7}[1]\n");
     }
 }
