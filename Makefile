@@ -44,11 +44,13 @@ test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[
 	else echo "left out: scx_placewise, for want of that"; fi
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
-# Also the one that never dispatches, for the test of the kernel's watchdog.
+# Also those with a fault, for the tests of what becomes of it.
 .PHONY: scheduler
 scheduler:
-	$(CARGO) build --package scx_placewise --features test-stall
-	cp $(BUILT)/scx_placewise $(BUILT)/scx_placewise-test-stall
+	for fault in test-stall test-few-tasks test-held-lock; do \
+	    $(CARGO) build --package scx_placewise --features $$fault && \
+	    cp $(BUILT)/scx_placewise $(BUILT)/scx_placewise-$$fault || exit; \
+	done
 	$(CARGO) build --package scx_placewise
 
 .PHONY: lint

@@ -49,13 +49,15 @@ fn knows_arenas(compiler: &str) -> bool {
     })
 }
 
-/// The scheduler takes libbpf's headers, from the crate that builds libbpf.
+/// The scheduler takes libbpf's headers, from the crate that builds libbpf; a feature `test-FAULT`
+/// is `TEST_FAULT` there.
 fn scheduler_flags() -> Vec<String> {
     let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     let mut flags = vec![format!("-I{headers}"), "-Wno-unused-parameter".to_string()];
-    if env::var_os("CARGO_FEATURE_TEST_STALL").is_some() {
-        flags.push("-DTEST_STALL".to_string());
-    }
+    flags.extend(env::vars().filter_map(|(name, _)| {
+        let fault = name.strip_prefix("CARGO_FEATURE_TEST_")?;
+        Some(format!("-DTEST_{fault}"))
+    }));
     flags
 }
 

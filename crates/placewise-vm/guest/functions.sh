@@ -31,9 +31,10 @@ record() {
 	placewise record --output "/out/$record_name.txt.zst" -- "$@" </dev/null
 }
 
-# load_scheduler ARGUMENT...: returns when the kernel has handed its tasks to scx_placewise.
+# load_scheduler ARGUMENT...: returns when the kernel has handed its tasks to $scheduler_program.
+scheduler_program=scx_placewise
 load_scheduler() {
-	scx_placewise "$@" >/tmp/scheduler.log 2>&1 &
+	$scheduler_program "$@" >/tmp/scheduler.log 2>&1 &
 	scheduler=$!
 	load_tries=0
 	until [ "$(cat $scheduler_state)" = enabled ]; do

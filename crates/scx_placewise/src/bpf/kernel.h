@@ -175,6 +175,8 @@ extern void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *iter,
 extern bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *iter,
 				   struct task_struct *p, u64 dsq_id,
 				   u64 enq_flags) __ksym __weak;
+extern void scx_bpf_error_bstr(char *format, unsigned long long *data,
+			       u32 data__sz) __ksym;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 extern bool scx_bpf_task_set_slice(struct task_struct *p,

@@ -28,6 +28,12 @@ static const bool stalls = true;
 static const bool stalls = false;
 #endif
 
+#ifdef TEST_HELD_LOCK
+static const bool holds_lock = true;
+#else
+static const bool holds_lock = false;
+#endif
+
 #define OPERATION(name, args...)                                               \
 	SEC("struct_ops/" #name) BPF_PROG(placewise_##name, ##args)
 #define SLEEPABLE_OPERATION(name, args...)                                     \
@@ -94,6 +100,8 @@ void OPERATION(tick, struct task_struct *p)
 	u64 now = bpf_ktime_get_ns();
 
 	tick(cpu, now);
+	if (holds_lock)
+		rq_lock(st, cpu);
 	reap_task_group();
 	if (balance_is_due(st, cpu, now))
 		set_slice(p, 0);

@@ -127,12 +127,29 @@ static inline struct scratch __arena *scratch_of(const struct state __arena *st)
 	return indexed(shadow()->scratch, cpu & (NR_CPUS - 1));
 }
 
+/*
+ * This CPU has waited for another until the kernel ended its loop: for a quarter of
+ * a second, or eight million turns before Linux 6.15. It cannot but go on, and what
+ * it writes may not fit together any more: the kernel is to unload the scheduler.
+ */
+static __always_inline bool give_up(void)
+{
+	static char reason[] = "it waited too long for the lock of a CPU";
+
+	/* Of data it takes none, but no NULL. */
+	scx_bpf_error_bstr(reason, (unsigned long long *)reason, 0);
+	return false;
+}
+
+/* can_loop, of a loop that waits for another CPU. */
+#define can_wait (can_loop || give_up())
+
 static inline void rq_lock(struct state __arena *st, u32 cpu)
 {
 	u32 __arena *locked = &queue_of(cpu)->locked;
 
 	(void)st;
-	while (__sync_lock_test_and_set(locked, 1) && can_loop)
+	while (__sync_lock_test_and_set(locked, 1) && can_wait)
 		;
 }
 
@@ -167,7 +184,7 @@ static inline u32 task_rq_lock(struct state __arena *st, u32 task)
 	u32 cpu = p->cpu;
 
 	rq_lock(st, cpu);
-	while (p->cpu != cpu && can_loop) {
+	while (p->cpu != cpu && can_wait) {
 		rq_unlock(st, cpu);
 		cpu = p->cpu;
 		rq_lock(st, cpu);

@@ -94,7 +94,7 @@ verified_once int follow_task(u32 task, u32 from, u32 cpu, u64 now)
 	struct state __arena *st = the_state();
 	struct task __arena *p = task_of(st, task);
 
-	while (p->cpu != cpu && can_loop) {
+	while (p->cpu != cpu && can_wait) {
 		u32 src = p->cpu;
 
 		if (from != ANY_CPU && src != from)
