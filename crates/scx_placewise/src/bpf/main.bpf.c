@@ -13,10 +13,12 @@
  *   exit.h     what the loader is told at the end
  *
  * Every CPU has a dispatch queue of its own, as each has a run queue in the
- * kernel: where a task waits is what the policy decides.
+ * kernel: where a task waits is what the policy decides. Tasks of which there are
+ * too many to know them wait in one more.
  *
- * With TEST_STALL nothing is ever dispatched, so that the kernel's watchdog has
- * to step in: for its test.
+ * For tests of what becomes of a fault: with TEST_STALL nothing is ever dispatched,
+ * so that the kernel's watchdog has to step in; with TEST_HELD_LOCK a CPU does not
+ * let go of its lock; with TEST_FEW_TASKS few tasks have shadows (task.h).
  */
 #include "exit.h"
 #include "select.h"
@@ -58,7 +60,7 @@ void OPERATION(enqueue, struct task_struct *p, u64 enq_flags)
 	if (stalls)
 		dsq_insert(p, scx_bpf_task_cpu(p), slice_ns(), enq_flags);
 	else if (task == NO_TASK)
-		dsq_insert(p, SCX_DSQ_GLOBAL, slice_ns(), enq_flags);
+		queue_overflow(st, p, enq_flags);
 	else
 		queue_task(st, p, task, enq_flags, bpf_ktime_get_ns());
 	/* The CPU idles now, unless it is told to look again. */
@@ -80,12 +82,14 @@ void OPERATION(dispatch, s32 cpu, struct task_struct *prev)
 		account(cpu, now);
 		if (trigger_load_balance(st, cpu, now))
 			visit(cpu, CPU_NOT_IDLE, now);
-		if (!leaves(prev, cpu, now) && goes_on(prev, cpu)) {
-			set_slice(prev, slice_ns());
-			return;
-		}
 	}
-	if (dsq_move_to_local(cpu) || runnable)
+	if (overflow_is_next(cpu) && dsq_move_to_local(OVERFLOW))
+		return;
+	if (runnable && !leaves(prev, cpu, now) && goes_on(prev, cpu)) {
+		set_slice(prev, slice_ns());
+		return;
+	}
+	if (dsq_move_to_local(cpu) || dsq_move_to_local(OVERFLOW) || runnable)
 		return;
 	if (available_idle_cpu(st, cpu))
 		return;
@@ -119,9 +123,12 @@ void OPERATION(runnable, struct task_struct *p, u64 enq_flags)
 void OPERATION(running, struct task_struct *p)
 {
 	u32 task = shadow_of(p);
+	u32 cpu = scx_bpf_task_cpu(p);
 
 	if (task != NO_TASK)
-		task_running(task, scx_bpf_task_cpu(p), bpf_ktime_get_ns());
+		task_running(task, cpu, bpf_ktime_get_ns());
+	else
+		cpu_taken(cpu, true, bpf_ktime_get_ns());
 }
 
 void OPERATION(stopping, struct task_struct *p, bool runnable)
@@ -130,6 +137,8 @@ void OPERATION(stopping, struct task_struct *p, bool runnable)
 
 	if (task != NO_TASK)
 		task_stopping(task, runnable, bpf_ktime_get_ns());
+	else
+		overflow_stopping(scx_bpf_task_cpu(p), bpf_ktime_get_ns());
 }
 
 void OPERATION(quiescent, struct task_struct *p, u64 deq_flags)
@@ -163,7 +172,7 @@ void OPERATION(update_idle, s32 cpu, bool idle)
 	cpu_idles(cpu, idle, bpf_ktime_get_ns());
 	start_foreign_tick(cpu);
 	/* What arrived while this CPU made up its mind must not wait. */
-	if (idle && scx_bpf_dsq_nr_queued(cpu) > 0)
+	if (idle && anything_waits(cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
@@ -241,11 +250,14 @@ void OPERATION(cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 s32 SLEEPABLE_OPERATION(init)
 {
 	struct state __arena *st = the_state();
+	s32 error = scx_bpf_create_dsq(OVERFLOW, -1);
 	u32 cpu;
 
+	if (error)
+		return error;
 	reserve_tasks(st);
 	for (cpu = opaque(0); cpu < st->root.nr_cpu_ids && can_loop; cpu++) {
-		s32 error = scx_bpf_create_dsq(cpu, -1);
+		error = scx_bpf_create_dsq(cpu, -1);
 
 		if (error)
 			return error;

@@ -8,6 +8,10 @@
  * preempts a task that is ahead of it by more than the granularity: a third of
  * the credit, as in CFS.
  *
+ * Tasks that have no shadow wait in a queue for all CPUs, OVERFLOW, and run for a
+ * slice each. Where both kinds wait for a CPU, each gets half of it, however many
+ * they are. Those of this queue are neither ordered by weight nor preempted.
+ *
  * Limits: this order is neither that of CFS nor of EEVDF; what it shares with
  * them is that CPU time goes by weight.
  */
@@ -114,6 +118,50 @@ static inline void queue_task(struct state __arena *st, struct task_struct *p,
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
+/* An idle CPU that @p may use, or NO_CPU. */
+static subprogram u32 idle_cpu_for(struct state __arena *st,
+				   struct task_struct *p)
+{
+	const u64 *allowed = p->cpus_ptr;
+	u32 word;
+
+	for (word = 0; word < CPUMASK_WORDS; word++) {
+		u64 idle = st->root.idle.bits[word];
+		u64 bits = 0;
+
+		if (idle)
+			bpf_probe_read_kernel(&bits, sizeof(bits),
+					      allowed + word);
+		if (bits & idle)
+			return word * 64 + first_bit(bits & idle);
+	}
+	return NO_CPU;
+}
+
+/* @p has no shadow: any CPU may take it. */
+static inline void queue_overflow(struct state __arena *st,
+				  struct task_struct *p, u64 enq_flags)
+{
+	u32 idle = idle_cpu_for(st, p);
+
+	dsq_insert(p, OVERFLOW, slice_ns(), enq_flags);
+	if (idle != NO_CPU)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* Where both kinds of tasks wait for @cpu, has it run ours for longer? */
+static inline bool overflow_is_next(u32 cpu)
+{
+	return queue_of(cpu)->ahead > 0;
+}
+
+/* Is there a task that is or may be for @cpu, and has not got it? */
+static inline bool anything_waits(u32 cpu)
+{
+	return scx_bpf_dsq_nr_queued(cpu) > 0 ||
+	       scx_bpf_dsq_nr_queued(OVERFLOW) > 0;
+}
+
 /* The task that is first in the queue of @cpu, or NO_TASK. */
 verified_once u32 first_queued(u32 cpu)
 {
@@ -136,7 +184,7 @@ static inline bool goes_on(struct task_struct *prev, u32 cpu)
 	u32 first;
 
 	if (task == NO_TASK)
-		return false;
+		return overflow_is_next(cpu) || !anything_waits(cpu);
 	first = first_queued(cpu);
 	if (first != NO_TASK &&
 	    vtime_before(entity_of(first)->vtime, entity_of(task)->vtime))

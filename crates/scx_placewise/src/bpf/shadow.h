@@ -40,11 +40,15 @@ struct scratch {
 	u64 cpus[WALK_WORDS];	/* a nohz_walk */
 };
 
+/* The dispatch queue of the tasks that have no shadow, for all CPUs. */
+#define OVERFLOW NR_CPUS
+
 /* A CPU's dispatch queue, whose id is the CPU's number. */
 struct queue {
 	u32 locked;
 	u32 push_to; /* CPU + 1 that active balance wants a task for; 0 */
 	u64 vtime;   /* the least that any of its tasks has run; never falls */
+	s64 ahead; /* ns its tasks have run here more than those of OVERFLOW */
 };
 
 /* What orders a task in its queue. */
@@ -85,8 +89,8 @@ struct {
 } arena SEC(".maps");
 
 /*
- * Stands for what runs on @cpu if that is no task of ours: one of another
- * class. These tasks follow the idle tasks, and are never queued.
+ * Stands for what runs on @cpu if that is a task of another class, or one that has
+ * no shadow. These tasks follow the idle tasks, and are never queued.
  */
 #define foreign_task(cpu) (FIRST_TASK + (cpu))
 

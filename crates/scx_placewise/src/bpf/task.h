@@ -6,8 +6,8 @@
  * whatever its class: it may wake ours. Hints stand in a map of their own that
  * outlives a shadow's owner; children inherit them.
  *
- * Limits: 63,488 tasks. Those beyond have no shadow: they are not placed, and
- * wait in the global queue.
+ * Limits: 63,488 tasks. Those beyond have no shadow, and are not placed: they wait
+ * for whatever CPU is the first to take them (queue.h).
  */
 #ifndef SCX_PLACEWISE_TASK_H
 #define SCX_PLACEWISE_TASK_H
@@ -44,6 +44,12 @@ struct {
 	__type(value, struct hint_entry);
 } hints SEC(".maps");
 
+#ifdef TEST_FEW_TASKS
+#define SLOT_WORDS ((foreign_task(NR_CPUS) + 512) / 64)
+#else
+#define SLOT_WORDS (NR_TASKS / 64)
+#endif
+
 static u32 next_slots; /* the word of slots to look at first */
 
 static inline u32 shadow_of(struct task_struct *p)
@@ -64,11 +70,11 @@ static inline u32 hint_of(struct task_struct *p)
 /* A task that is not in use, or NO_TASK. */
 static inline u32 allocate_task(void)
 {
-	u32 words = NR_TASKS / 64;
+	u32 words = SLOT_WORDS;
 	u32 i;
 
 	for (i = opaque(0); i < words && can_loop; i++) {
-		u32 word = (next_slots + i) % (NR_TASKS / 64);
+		u32 word = (next_slots + i) % SLOT_WORDS;
 		u64 __arena *used = &shadow()->slots[word];
 		u64 before = *used;
 		u64 bit = ~before & (before + 1);

@@ -169,14 +169,24 @@ static inline void advance_queue(u32 cpu, u64 vtime)
 		queue->vtime = vtime;
 }
 
-/* Account the time that the current task of @cpu has run. */
+/*
+ * Account the time that the current task of @cpu has run. Neither ours nor those
+ * without a shadow save up more than a slice while none of the others is there.
+ */
 static inline void account_current(struct state __arena *st, u32 cpu, u64 now)
 {
 	u32 curr = cpu_rq(st, cpu)->curr;
-	u64 ran = update_curr(st, cpu, now);
+	struct queue __arena *queue = queue_of(cpu);
+	s64 ran = update_curr(st, cpu, now);
+	s64 slice = slice_ns();
 
 	if (!ran)
 		return;
+	if (curr == foreign_task(cpu)) {
+		queue->ahead = max(queue->ahead - ran, -slice);
+		return;
+	}
+	queue->ahead = min(queue->ahead + ran, slice);
 	entity_of(curr)->vtime += weighted(st, curr, ran);
 	if (cpu_rq(st, cpu)->nr_running == 1)
 		advance_queue(cpu, entity_of(curr)->vtime);
@@ -213,8 +223,8 @@ static inline bool runs_foreign(struct state __arena *st, u32 cpu)
 }
 
 /*
- * A task of another class has taken the CPU, or leaves it; @cpu is locked. It
- * runs before ours, as RT tasks do.
+ * A task of another class, or one without a shadow, has taken the CPU, or leaves
+ * it; @cpu is locked. It runs before ours, as RT tasks do.
  */
 static inline void set_foreign(struct state __arena *st, u32 cpu, bool foreign,
 			       u64 now)
@@ -237,6 +247,18 @@ verified_once int cpu_taken(u32 cpu, bool taken, u64 now)
 
 	rq_lock(st, cpu);
 	set_foreign(st, cpu, taken, now);
+	rq_unlock(st, cpu);
+	return 0;
+}
+
+/* What runs on @cpu, and has no shadow, stops. */
+verified_once int overflow_stopping(u32 cpu, u64 now)
+{
+	struct state __arena *st = the_state();
+
+	rq_lock(st, cpu);
+	account_current(st, cpu, now);
+	set_foreign(st, cpu, false, now);
 	rq_unlock(st, cpu);
 	return 0;
 }
