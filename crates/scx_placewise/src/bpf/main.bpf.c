@@ -17,8 +17,8 @@
  * too many to know them wait in one more.
  *
  * For tests of what becomes of a fault: with TEST_STALL nothing is ever dispatched,
- * so that the kernel's watchdog has to step in; with TEST_HELD_LOCK a CPU does not
- * let go of its lock; with TEST_FEW_TASKS few tasks have shadows (task.h).
+ * so that the kernel's watchdog has to step in; with TEST_HELD_LOCK a CPU once
+ * does not let go of its lock; with TEST_FEW_TASKS few tasks have shadows (task.h).
  */
 #include "exit.h"
 #include "select.h"
@@ -31,9 +31,9 @@ static const bool stalls = false;
 #endif
 
 #ifdef TEST_HELD_LOCK
-static const bool holds_lock = true;
+static bool holds_lock = true;
 #else
-static const bool holds_lock = false;
+static bool holds_lock = false;
 #endif
 
 #define OPERATION(name, args...)                                               \
@@ -104,8 +104,10 @@ void OPERATION(tick, struct task_struct *p)
 	u64 now = bpf_ktime_get_ns();
 
 	tick(cpu, now);
-	if (holds_lock)
+	if (holds_lock) {
+		holds_lock = false;
 		rq_lock(st, cpu);
+	}
 	reap_task_group();
 	if (balance_is_due(st, cpu, now))
 		set_slice(p, 0);

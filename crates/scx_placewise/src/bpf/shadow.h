@@ -132,9 +132,8 @@ static inline struct scratch __arena *scratch_of(const struct state __arena *st)
 }
 
 /*
- * This CPU has waited for another until the kernel ended its loop: for a quarter of
- * a second, or eight million turns before Linux 6.15. It cannot but go on, and what
- * it writes may not fit together any more: the kernel is to unload the scheduler.
+ * This CPU has waited for others in vain. It cannot but go on, and what it writes may
+ * not fit together any more: the kernel is to unload the scheduler.
  */
 static __always_inline bool give_up(void)
 {
@@ -148,13 +147,36 @@ static __always_inline bool give_up(void)
 /* can_loop, of a loop that waits for another CPU. */
 #define can_wait (can_loop || give_up())
 
+/* For as long as one loop may: a quarter of a second, or eight million turns before Linux 6.15. */
+verified_once bool spin_for_lock(u32 cpu)
+{
+	while (__sync_lock_test_and_set(&queue_of(cpu)->locked, 1)) {
+		if (!can_loop)
+			return false;
+	}
+	return true;
+}
+
+/* The host of a virtual machine may stop a CPU that holds a lock: eight seconds. */
+#define SPINS 32
+
+verified_once int wait_for_lock(u32 cpu)
+{
+	u32 i;
+
+	for (i = opaque(0); i < SPINS && can_loop; i++) {
+		if (spin_for_lock(cpu))
+			return 0;
+	}
+	give_up();
+	return 0;
+}
+
 static inline void rq_lock(struct state __arena *st, u32 cpu)
 {
-	u32 __arena *locked = &queue_of(cpu)->locked;
-
 	(void)st;
-	while (__sync_lock_test_and_set(locked, 1) && can_wait)
-		;
+	if (__sync_lock_test_and_set(&queue_of(cpu)->locked, 1))
+		wait_for_lock(cpu);
 }
 
 static inline void rq_unlock(struct state __arena *st, u32 cpu)
