@@ -9,6 +9,8 @@ use tempfile::TempDir;
 /// As long as a task's name may be: an escape sequence, the end of a cell, an override of the
 /// direction of the text, markup.
 const HOSTILE: &str = "\x1b[31m|\u{202e}`<b\u{9b}";
+/// Where control characters are refused.
+const HOSTILE_TEXT: &str = "|\u{202e}`<b";
 /// Where a name may have line breaks as well.
 const HOSTILE_LINES: &str = "\x1b[31m|\n# x\r`<b>\u{202e}\u{9b}";
 
@@ -145,8 +147,8 @@ fn rows_of_a_study() {
     let directory = TempDir::new().unwrap();
     let study = format!(
         "# source: made up\nseries,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct\n\
-         s,uma-8,v6.0,schedpipe,window_ms=5,throughput,baseline,100000,\"{HOSTILE}\",higher,0.5,\n\
-         s,uma-8,v6.0,\"{HOSTILE}\",window_ms=5,throughput,baseline,100000,ops/s,higher,0.5,\n"
+         s,uma-8,v6.0,schedpipe,window_ms=5,throughput,baseline,100000,\"ops/s({HOSTILE_TEXT}\",higher,0.5,\n\
+         s,uma-8,v6.0,\"{HOSTILE_TEXT}\",window_ms=5,throughput,baseline,100000,ops/s,higher,0.5,\n"
     );
     let file = HOSTILE_LINES.to_owned() + ".csv";
     std::fs::write(directory.path().join(&file), study).unwrap();

@@ -185,7 +185,7 @@ fn schedule(cli: &Cli, kernel: &str, policy: &Policy) -> anyhow::Result<Option<E
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     scheduler::check()?;
-    let pins = Pins::new().context("cannot pin maps in /sys/fs/bpf")?;
+    let pins = Pins::new()?;
     let mut scheduler = Scheduler::load(policy, options, &pins)?;
     let services = Services::start(cli, &pins)?;
     loop {

@@ -24,8 +24,6 @@ fn a_wrong_argument_is_named_with_what_was_expected() {
         (&["--policy", "short-tusk"][..], &["short-tusk", "short-task"][..]),
         (&["--policy", "hint:fork_affine+fork_spread"], &["fork_affine+fork_spread"]),
         (&["--kernel", "v6.1"], &["v6.1", "v6.0", "v6.12"]),
-        (&["--metrics", "0.0.0.0:9123"], &["--metrics", "0.0.0.0", "127.0.0.1:PORT"]),
-        (&["--metrics", "metrics.sock"], &["--metrics", "absolute path"]),
         (&["--stats", "soon"], &["--stats", "soon"]),
         (&["--format", "json"], &["--stats"]),
         (&["--stats", "1s", "--format", "csv"], &["csv", "table, json"]),
