@@ -54,13 +54,16 @@ scheduler:
 	$(CARGO) build --package scx_placewise
 
 .PHONY: lint
-lint: compiler ## formatting and warnings, Rust and C; licences, versions and advisories of dependencies
+lint: compiler ## formatting and warnings, Rust and C; dependencies; what the service may do
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(SCOPE) --all-targets -- --deny warnings
 	@if command -v clang-format-19 >/dev/null; \
 	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
 	else echo "skipped: clang-format-19 is not installed"; fi
 	@CARGO='$(CARGO)' scripts/deny.sh
+	@if command -v systemd-analyze >/dev/null; \
+	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
+	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
 .PHONY: accuracy
 accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 15 to 20 minutes on 2 CPUs
