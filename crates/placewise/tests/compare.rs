@@ -119,7 +119,13 @@ fn nothing_is_left_of_a_comparison_that_is_killed() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_placewise")]);
+        // A job in the background of a script is started with SIGINT ignored.
+        command.args([
+            "-c",
+            "ulimit -c 0; exec env --default-signal \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_placewise"),
+        ]);
         let long = QUICK.iter().filter(|arg| **arg != "--runs=3");
         command.args(long).args(["--runs=10000", "--trace", "trace.txt"]);
         let mut child = command.current_dir(directory).spawn().unwrap();
