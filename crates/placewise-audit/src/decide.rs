@@ -100,7 +100,7 @@ impl Reconstruction {
             return Verdict::NoPlacement(NoPlacement::NoEnd);
         };
         let wakeup = Wakeup { waking_cpu: step.cpu, prev_cpu, context: step.context, outcome };
-        if self.whereabouts(task) == Whereabouts::Queued && !self.is_delayed(task) {
+        if self.whereabouts(task) == Whereabouts::Queued && !self.scheduler.is_delayed(task) {
             return self.wake_queued(task, wakeup);
         }
         self.wake_sleeper(task, &wakeup, tasks)
@@ -108,7 +108,7 @@ impl Reconstruction {
 
     /// The wakee is running, or waiting to run.
     fn wake_queued(&mut self, task: TaskId, wakeup: Wakeup) -> Verdict {
-        if self.current(wakeup.prev_cpu) != task {
+        if self.scheduler.current(wakeup.prev_cpu) != task {
             return Verdict::NoPlacement(NoPlacement::StillQueued);
         }
         if queued_by_prev_cpu(&wakeup) {
@@ -119,14 +119,14 @@ impl Reconstruction {
     }
 
     pub(crate) fn wake_sleeper(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {
-        if self.is_delayed(task) {
+        if self.scheduler.is_delayed(task) {
             if stayed(wakeup) {
                 self.inferred.delayed_by_lag += 1;
                 return Verdict::NoPlacement(NoPlacement::Delayed);
             }
             self.take_off_queue(task, Dequeue::Sleep);
         }
-        self.state.set_task_cpu(task, wakeup.prev_cpu);
+        self.scheduler.set_task_cpu(task, wakeup.prev_cpu);
         self.trail(task).whereabouts = Whereabouts::Waking;
         let verdict = match self.no_placement(task, wakeup, tasks) {
             Some(reason) => Verdict::NoPlacement(reason),
@@ -167,7 +167,7 @@ impl Reconstruction {
             return None;
         }
         self.inferred.delayed_by_wake_list += 1;
-        self.queues.spend_lag(task);
+        self.scheduler.spend_lag(task);
         Some(NoPlacement::Delayed)
     }
 
@@ -182,11 +182,18 @@ impl Reconstruction {
         self.may_have_been_delayed(task, wakeup)
             && wakeup.outcome.woken_by.is_some()
             && wakeup.waking_cpu != wakeup.prev_cpu
-            && self.state.ttwu_queue_wakelist(task, wakeup.waking_cpu, wakeup.prev_cpu, false)
+            && self.scheduler.policy.ttwu_queue_wakelist(
+                task,
+                wakeup.waking_cpu,
+                wakeup.prev_cpu,
+                false,
+            )
     }
 
     fn may_have_been_delayed(&mut self, task: TaskId, wakeup: &Wakeup) -> bool {
-        self.state.profile.delayed_dequeue && self.trail(task).slept_beside_others && stayed(wakeup)
+        self.scheduler.policy.profile.delayed_dequeue
+            && self.trail(task).slept_beside_others
+            && stayed(wakeup)
     }
 
     fn place_wakee(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Placed {
@@ -195,7 +202,7 @@ impl Reconstruction {
             self.renew_scan_limit(cpu);
         }
         let Wakeup { waking_cpu, prev_cpu, context, .. } = *wakeup;
-        let waker = self.current(waking_cpu);
+        let waker = self.scheduler.current(waking_cpu);
         let question = Question {
             waker,
             wakee: task,
@@ -210,7 +217,7 @@ impl Reconstruction {
         let (predicted, decision, believed) = self.judge(&question, actual);
         if predicted != actual && self.may_have_been_delayed(task, wakeup) {
             self.inferred.perhaps_delayed += 1;
-            self.queues.spend_lag(task);
+            self.scheduler.spend_lag(task);
         }
         self.correct_scan_limit(&decision, actual);
         self.affinity.judge(task, question.names.1, predicted, actual);
@@ -235,13 +242,13 @@ impl Reconstruction {
         tasks: &Tasks,
     ) -> Verdict {
         self.meet(task, cpu, tasks);
-        for each in 0..self.state.root.nr_cpu_ids {
+        for each in 0..self.scheduler.policy.root.nr_cpu_ids {
             self.catch_up_loads(each);
         }
-        let predicted = self.state.select_task_rq(task, cpu, cpu, WF_FORK, self.now);
-        let decision = self.state.decision;
+        let predicted = self.scheduler.policy.select_task_rq(task, cpu, cpu, WF_FORK, self.now);
+        let decision = self.scheduler.policy.decision;
         if self.whereabouts(task) == Whereabouts::Asleep {
-            self.state.place_new_task(task, target_cpu);
+            self.scheduler.policy.place_new_task(task, target_cpu);
         }
         self.put_on_queue(task, target_cpu, Enqueue::Fork, tasks);
         if !is_fair(tasks.get(task).prio) {

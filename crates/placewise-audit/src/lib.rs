@@ -7,7 +7,7 @@
 //!                 ├─> reconstruction.rs   the policy's state, driven by the steps
 //!                 │     decide.rs         which wakeups and forks ran a placement
 //!                 │     trial.rs          what the policy says, and to what it was told
-//!                 │     beliefs.rs affinity.rs queues.rs scan_limit.rs loads.rs
+//!                 │     beliefs.rs affinity.rs scan_limit.rs loads.rs
 //!                 │                       what no trace shows
 //!                 ├─> recorded.rs         decisions that the trace recorded in full
 //!                 └─> cost/               latency, missed idle CPUs, bouncing
@@ -28,7 +28,6 @@ mod explain;
 mod inference;
 mod loads;
 mod placements;
-mod queues;
 mod reconstruction;
 pub mod recorded;
 mod scan_limit;

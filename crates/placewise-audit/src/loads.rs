@@ -14,21 +14,21 @@ const BLOCKED_LOAD_PERIOD_NS: u64 = 32_000_000;
 impl Reconstruction {
     /// The last tick that a busy CPU had.
     pub(crate) fn catch_up_ticks(&mut self, cpu: u32) {
-        let tick_ns = u64::from(self.state.root.tick_ns);
+        let tick_ns = u64::from(self.scheduler.policy.root.tick_ns);
         let last_tick = self.now / tick_ns * tick_ns;
-        if last_tick > self.state.rq[cpu as usize].cfs.avg.last_update_time {
-            self.state.task_tick(cpu, last_tick);
+        if last_tick > self.scheduler.policy.rq[cpu as usize].cfs.avg.last_update_time {
+            self.scheduler.policy.task_tick(cpu, last_tick);
         }
     }
 
     /// The averages of `cpu` as the kernel has stored them.
     pub(crate) fn catch_up_loads(&mut self, cpu: u32) {
-        if self.current(cpu) >= FIRST_TASK {
+        if self.scheduler.current(cpu) >= FIRST_TASK {
             return self.catch_up_ticks(cpu);
         }
         let last = self.now / BLOCKED_LOAD_PERIOD_NS * BLOCKED_LOAD_PERIOD_NS;
-        if last > self.state.rq[cpu as usize].cfs.avg.last_update_time {
-            self.state.update_blocked_averages(cpu, last);
+        if last > self.scheduler.policy.rq[cpu as usize].cfs.avg.last_update_time {
+            self.scheduler.policy.update_blocked_averages(cpu, last);
         }
     }
 }

@@ -22,15 +22,19 @@ use std::collections::BTreeMap;
 use placewise_machine::{CpuSet, Machine, MachineError};
 use placewise_policy::weight::weight_of;
 use placewise_policy::*;
-use placewise_run_queue::{Dequeue, Enqueue};
+use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
 
 use crate::affinity::Affinity;
 use crate::beliefs::Beliefs;
 use crate::decide::{NoPlacement, Verdict, Wakeup};
 use crate::inference::InferenceCounts;
-use crate::queues::Queues;
 use crate::step::{Action, PrevState, Step};
 use crate::task::{DEFAULT_PRIO, TaskId, Tasks};
+
+/// A run time in the trace may be wrong by so much: its clock tells microseconds, and the kernel
+/// accounts some way before it prints the switch. Where a sleeper's lag is too small to tell, it is
+/// taken to stay queued: a wakeup that moves it will show otherwise.
+const CLOCK_RESOLUTION_NS: i64 = 4_000;
 
 /// Priorities below are real-time.
 const MAX_RT_PRIO: i32 = 100;
@@ -69,10 +73,9 @@ pub(crate) struct Trail {
 
 /// The state that a trace has led to, under one policy.
 pub struct Reconstruction {
-    pub(crate) state: Placement,
+    pub(crate) scheduler: Scheduler,
     /// Of every task: no trace shows hints.
     hint: u8,
-    pub(crate) queues: Queues,
     pub(crate) affinity: Affinity,
     pub(crate) beliefs: Beliefs,
     pub(crate) inferred: InferenceCounts,
@@ -95,16 +98,15 @@ impl Reconstruction {
         policy: &Policy,
         stated: &BTreeMap<u32, CpuSet>,
     ) -> Result<Self, MachineError> {
-        let (mut state, _) = topology::boot(machine, &policy.profile)?;
+        let (mut scheduler, _) = Scheduler::boot(machine, &policy.profile, &[])?;
         for cpu in 0..machine.cpus.len() {
-            state.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;
+            scheduler.policy.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;
         }
         Ok(Reconstruction {
-            queues: Queues::new(machine, &policy.profile),
             affinity: Affinity::new(machine, stated.clone()),
             beliefs: Beliefs::default(),
             inferred: InferenceCounts::default(),
-            state,
+            scheduler,
             hint: policy.hint.mask() as u8,
             now: topology::BOOT,
             clock_offset: topology::BOOT,
@@ -116,7 +118,7 @@ impl Reconstruction {
     }
 
     pub fn state(&self) -> &State {
-        &self.state
+        &self.scheduler.policy
     }
 
     /// What had to be inferred so far.
@@ -160,7 +162,7 @@ impl Reconstruction {
             Action::Switch { prev, prev_state, next } => {
                 return self.switch(step.cpu, prev, prev_state, next, tasks);
             }
-            Action::Exit { task } => self.state.task[task as usize].exiting = 1,
+            Action::Exit { task } => self.scheduler.policy.task[task as usize].exiting = 1,
             Action::Forgotten { task } => self.forget(task),
             Action::Exec { .. }
             | Action::Decided { .. }
@@ -171,7 +173,7 @@ impl Reconstruction {
     }
 
     fn begin(&mut self, tick_phase_ns: Option<u64>, complete_from_ns: u64) {
-        let tick_ns = u64::from(self.state.root.tick_ns);
+        let tick_ns = u64::from(self.scheduler.policy.root.tick_ns);
         self.clock_offset = topology::BOOT + tick_ns - tick_phase_ns.unwrap_or(0) % tick_ns;
         self.complete_from = complete_from_ns + self.clock_offset;
         self.inferred.tick_phase_ns = tick_phase_ns;
@@ -189,14 +191,6 @@ impl Reconstruction {
         self.trails.get(task as usize).map_or(Whereabouts::Unseen, |trail| trail.whereabouts)
     }
 
-    pub(crate) fn current(&self, cpu: u32) -> TaskId {
-        self.state.rq[cpu as usize].curr
-    }
-
-    pub(crate) fn is_delayed(&self, task: TaskId) -> bool {
-        self.state.task[task as usize].delayed != 0
-    }
-
     /// A task is first heard of: it was on `cpu` last.
     pub(crate) fn meet(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
         if task < FIRST_TASK {
@@ -204,10 +198,10 @@ impl Reconstruction {
         }
         if self.whereabouts(task) == Whereabouts::Unseen {
             let weight = weight_of_prio(tasks.get(task).prio);
-            self.state.task[task as usize] = self.new_task(weight, cpu);
+            self.scheduler.policy.task[task as usize] = self.new_task(weight, cpu);
             // It has slept for long, as far as one can tell.
-            self.state.task[task as usize].avg.load_avg = 0;
-            self.queues.meet(task, weight);
+            self.scheduler.policy.task[task as usize].avg.load_avg = 0;
+            self.scheduler.add(task);
             self.trail(task).whereabouts = Whereabouts::Asleep;
         }
         self.reweight(task, weight_of_prio(tasks.get(task).prio));
@@ -216,13 +210,11 @@ impl Reconstruction {
         }
     }
 
-    /// reweight_entity(): the trace shows a new priority. That of a queued task waits until it sleeps.
+    /// The trace shows a new priority. That of a queued task waits until it sleeps.
     fn reweight(&mut self, task: TaskId, weight: u32) {
-        let entry = &mut self.state.task[task as usize];
+        let entry = &self.scheduler.policy.task[task as usize];
         if entry.weight != weight && entry.on_rq == 0 {
-            entry.avg.load_avg = entry.avg.load_avg * u64::from(weight) / u64::from(entry.weight);
-            entry.weight = weight;
-            self.queues.reweight(task, weight);
+            self.scheduler.reweight(task, weight);
         }
     }
 
@@ -246,16 +238,10 @@ impl Reconstruction {
         self.trail(task).affinity_generation = self.affinity.generation();
         let allowed = self.affinity.of(task, cpu, tasks);
         self.trail(task).bound = allowed.cpus.len() == 1 && !allowed.inferred;
-        let entry = &mut self.state.task[task as usize];
+        let entry = &mut self.scheduler.policy.task[task as usize];
         entry.cpus_allowed = Cpumask { bits: *allowed.cpus.words() };
         entry.nr_cpus_allowed = allowed.cpus.len() as u16;
         entry.per_cpu_kthread = allowed.per_cpu_kthread.into();
-    }
-
-    /// Brings the run time of what runs on `cpu` up to now.
-    fn account(&mut self, cpu: u32) {
-        let ran = self.state.update_curr(cpu, self.now);
-        self.queues.account(cpu, self.current(cpu), ran);
     }
 
     pub(crate) fn put_on_queue(&mut self, task: TaskId, cpu: u32, why: Enqueue, tasks: &Tasks) {
@@ -263,41 +249,30 @@ impl Reconstruction {
             return;
         }
         if self.whereabouts(task) == Whereabouts::Queued {
-            if u32::from(self.state.task[task as usize].cpu) == cpu {
+            if u32::from(self.scheduler.policy.task[task as usize].cpu) == cpu {
                 return;
             }
             self.take_off_queue(task, Dequeue::Balance);
         }
-        self.account(cpu);
-        self.state.set_task_cpu(task, cpu);
-        let flags = match why {
-            Enqueue::Wakeup => ENQUEUE_WAKEUP,
-            Enqueue::Balance => ENQUEUE_MIGRATED,
-            Enqueue::Fork => 0,
-        };
-        self.state.enqueue_task(task, flags, self.now);
-        self.queues.enqueue(cpu, self.current(cpu), task, why);
+        self.scheduler.account(cpu, self.now);
+        self.scheduler.set_task_cpu(task, cpu);
+        self.scheduler.enqueue(task, why, self.now);
         self.trail(task).whereabouts = Whereabouts::Queued;
         self.affinity.see(task, tasks.get(task).name, cpu);
     }
 
     /// Takes a task off the queue it is on, delayed or not.
     pub(crate) fn take_off_queue(&mut self, task: TaskId, why: Dequeue) {
-        let cpu = u32::from(self.state.task[task as usize].cpu);
-        self.account(cpu);
-        self.queues.dequeue(cpu, self.current(cpu), task, why);
-        if self.current(cpu) == task {
-            self.state.rq[cpu as usize].curr = cpu;
-        }
-        let flags = if why == Dequeue::Sleep { DEQUEUE_SLEEP } else { DEQUEUE_MIGRATE };
-        self.state.dequeue_task(task, flags, self.now);
-        self.state.task[task as usize].delayed = 0;
+        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        self.scheduler.account(cpu, self.now);
+        self.scheduler.dequeue(task, why, self.now);
+        self.scheduler.policy.task[task as usize].delayed = 0;
         self.trail(task).whereabouts = Whereabouts::Asleep;
     }
 
     /// The trace shows `task` on `cpu`, whatever was known of both.
     fn runs(&mut self, cpu: u32, task: TaskId, tasks: &Tasks) {
-        let current = self.current(cpu);
+        let current = self.scheduler.current(cpu);
         if current == task {
             return;
         }
@@ -311,39 +286,27 @@ impl Reconstruction {
     fn switch_in(&mut self, cpu: u32, next: TaskId, tasks: &Tasks) {
         self.meet(next, cpu, tasks);
         if next >= FIRST_TASK {
-            if self.is_delayed(next) {
+            if self.scheduler.is_delayed(next) {
                 self.take_off_queue(next, Dequeue::Sleep);
             }
             self.leave_other_cpu(next, cpu);
             self.put_on_queue(next, cpu, Enqueue::Wakeup, tasks);
         }
-        self.drop_delayed(cpu, next);
-        if next >= FIRST_TASK {
-            self.queues.take(cpu, next);
-        } else {
-            self.state.rq[cpu as usize].idle_stamp = self.now;
+        // Delayed tasks that the pick came upon before `next` have left the queue.
+        while let Some(Picked::Left(task)) = self.scheduler.pick(cpu, self.now) {
+            self.trail(task).whereabouts = Whereabouts::Asleep;
         }
-        self.state.set_next_task(cpu, next, self.now);
+        if next < FIRST_TASK {
+            self.scheduler.policy.rq[cpu as usize].idle_stamp = self.now;
+        }
+        self.scheduler.take(cpu, next, self.now);
     }
 
     /// A task that a gap in the trace has left running elsewhere.
     fn leave_other_cpu(&mut self, task: TaskId, cpu: u32) {
-        let last = u32::from(self.state.task[task as usize].cpu);
-        if last != cpu && self.current(last) == task {
+        let last = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        if last != cpu && self.scheduler.current(last) == task {
             self.take_off_queue(task, Dequeue::Balance);
-        }
-    }
-
-    /// Delayed tasks that the pick came upon before `next` have left the queue.
-    fn drop_delayed(&mut self, cpu: u32, next: TaskId) {
-        while self.state.rq[cpu as usize].cfs.h_nr_delayed > 0 {
-            let Some(picked) = self.queues.pick(cpu) else { return };
-            if picked == next || !self.is_delayed(picked) {
-                return;
-            }
-            self.queues.finish_delayed(cpu, picked);
-            self.state.dequeue_task(picked, DEQUEUE_SLEEP, self.now);
-            self.trail(picked).whereabouts = Whereabouts::Asleep;
         }
     }
 
@@ -357,7 +320,7 @@ impl Reconstruction {
     ) -> Verdict {
         self.runs(cpu, prev, tasks);
         self.catch_up_ticks(cpu);
-        self.account(cpu);
+        self.scheduler.account(cpu, self.now);
         if prev >= FIRST_TASK {
             match prev_state {
                 PrevState::Runnable => self.put_back(cpu, prev),
@@ -369,7 +332,7 @@ impl Reconstruction {
             return Verdict::Nothing;
         }
         if prev_state == PrevState::Dead {
-            self.state.task_dead(prev);
+            self.scheduler.policy.task_dead(prev);
             self.trail(prev).whereabouts = Whereabouts::Unseen;
         }
         match self.trail(prev).spinning.take() {
@@ -381,22 +344,19 @@ impl Reconstruction {
     }
 
     fn put_back(&mut self, cpu: u32, task: TaskId) {
-        self.state.task[task as usize].nivcsw += 1;
-        self.state.put_prev_task(cpu, self.now);
-        self.queues.put_back(cpu, task);
+        self.scheduler.policy.task[task as usize].nivcsw += 1;
+        self.scheduler.put_back(cpu, self.now);
     }
 
     fn fall_asleep(&mut self, cpu: u32, task: TaskId, state: PrevState) {
-        self.state.task[task as usize].nvcsw += 1;
         self.trail(task).switched_out_at = self.now;
-        self.trail(task).slept_beside_others = self.state.rq[cpu as usize].nr_running > 1;
-        if state == PrevState::Asleep && self.queues.delays(cpu, task) {
-            self.state.delay_dequeue(task, self.now);
-            self.queues.put_back(cpu, task);
+        self.trail(task).slept_beside_others =
+            self.scheduler.policy.rq[cpu as usize].nr_running > 1;
+        if state != PrevState::Asleep {
+            self.scheduler.deactivate(cpu, self.now);
+        } else if self.scheduler.sleep(cpu, CLOCK_RESOLUTION_NS, self.now) {
             return;
         }
-        self.queues.dequeue(cpu, task, task, Dequeue::Sleep);
-        self.state.dequeue_task(task, DEQUEUE_SLEEP, self.now);
         self.trail(task).whereabouts = Whereabouts::Asleep;
     }
 
@@ -415,12 +375,12 @@ impl Reconstruction {
         }
         self.meet(task, target_cpu, tasks);
         let still_queued = self.trail(task).spinning.take().is_some();
-        if self.is_delayed(task) {
+        if self.scheduler.is_delayed(task) {
             self.requeue_delayed(task);
         }
         self.put_on_queue(task, target_cpu, Enqueue::Wakeup, tasks);
         self.arrive(task);
-        self.state.sample_avg_idle(target_cpu, self.now);
+        self.scheduler.policy.sample_avg_idle(target_cpu, self.now);
         if still_queued {
             return Verdict::NoPlacement(NoPlacement::StillQueued);
         }
@@ -428,21 +388,20 @@ impl Reconstruction {
     }
 
     fn requeue_delayed(&mut self, task: TaskId) {
-        let cpu = u32::from(self.state.task[task as usize].cpu);
-        self.account(cpu);
-        self.state.requeue_delayed(task, self.now);
-        self.queues.requeue_delayed(cpu, self.current(cpu), task);
+        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        self.scheduler.account(cpu, self.now);
+        self.scheduler.wake_delayed(task, self.now);
     }
 
     fn fork(&mut self, cpu: u32, parent: TaskId, child: TaskId, tasks: &Tasks) {
         self.meet(parent, cpu, tasks);
         self.forget(child);
         let weight = weight_of_prio(tasks.get(parent).prio);
-        self.state.task[child as usize] = self.new_task(weight, cpu);
+        self.scheduler.policy.task[child as usize] = self.new_task(weight, cpu);
         if parent >= FIRST_TASK {
-            self.state.copy_task(child, parent, cpu);
+            self.scheduler.policy.copy_task(child, parent, cpu);
         }
-        self.queues.meet(child, weight);
+        self.scheduler.add(child);
         self.affinity.inherit(child, parent);
         self.trail(child).whereabouts = Whereabouts::Asleep;
         self.look_up_affinity(child, cpu, tasks);
@@ -469,8 +428,9 @@ impl Reconstruction {
             self.put_on_queue(task, to, Enqueue::Wakeup, tasks);
             return;
         }
-        let over_wake_list = placement && self.state.ttwu_queue_wakelist(task, cpu, to, false);
-        self.state.set_task_cpu(task, to);
+        let over_wake_list =
+            placement && self.scheduler.policy.ttwu_queue_wakelist(task, cpu, to, false);
+        self.scheduler.set_task_cpu(task, to);
         if over_wake_list {
             self.send(task, to);
         }
@@ -481,14 +441,14 @@ impl Reconstruction {
         self.arrive(task);
         self.trail(task).pending_on = Some(cpu);
         self.pending[cpu as usize] += 1;
-        self.state.set_ttwu_pending(cpu, true);
+        self.scheduler.policy.set_ttwu_pending(cpu, true);
     }
 
     fn arrive(&mut self, task: TaskId) {
         if let Some(cpu) = self.trail(task).pending_on.take() {
             self.pending[cpu as usize] -= 1;
             if self.pending[cpu as usize] == 0 {
-                self.state.set_ttwu_pending(cpu, false);
+                self.scheduler.policy.set_ttwu_pending(cpu, false);
             }
         }
     }

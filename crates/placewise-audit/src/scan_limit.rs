@@ -17,36 +17,41 @@ const NSEC_PER_MSEC: u64 = 1_000_000;
 impl Reconstruction {
     /// What the balancer's last statistics pass over the LLC of `cpu` made of the scan limit.
     pub(crate) fn renew_scan_limit(&mut self, cpu: u32) {
-        let llc = usize::from(self.state.cpu[cpu as usize].llc);
+        let llc = usize::from(self.scheduler.policy.cpu[cpu as usize].llc);
         if self.now < self.scan_limit_due[llc] {
             return;
         }
-        let size = self.state.llc[llc].size;
+        let size = self.scheduler.policy.llc[llc].size;
         self.scan_limit_due[llc] = self.now + self.balance_interval(llc);
         let mut util = 0;
-        for other in 0..self.state.root.nr_cpu_ids {
-            if usize::from(self.state.cpu[other as usize].llc) == llc {
+        for other in 0..self.scheduler.policy.root.nr_cpu_ids {
+            if usize::from(self.scheduler.policy.cpu[other as usize].llc) == llc {
                 self.catch_up_loads(other);
-                util += self.state.cpu_util(other);
+                util += self.scheduler.policy.cpu_util(other);
             }
         }
-        let imbalance_pct = self.state.llc[llc].imbalance_pct;
-        self.state.llc[llc].nr_idle_scan = nr_idle_scan_of(util, size, imbalance_pct);
+        let imbalance_pct = self.scheduler.policy.llc[llc].imbalance_pct;
+        self.scheduler.policy.llc[llc].nr_idle_scan = nr_idle_scan_of(util, size, imbalance_pct);
     }
 
     /// Busy CPUs balance more rarely than an idle one does.
     fn balance_interval(&self, llc: usize) -> u64 {
-        let llc = &self.state.llc[llc];
-        let idle = llc.cpus.bits.iter().zip(&self.state.root.idle.bits).any(|(a, b)| a & b != 0);
-        let factor = if idle { 1 } else { u64::from(self.state.profile.busy_factor) };
+        let llc = &self.scheduler.policy.llc[llc];
+        let idle = llc
+            .cpus
+            .bits
+            .iter()
+            .zip(&self.scheduler.policy.root.idle.bits)
+            .any(|(a, b)| a & b != 0);
+        let factor = if idle { 1 } else { u64::from(self.scheduler.policy.profile.busy_factor) };
         u64::from(llc.size) * NSEC_PER_MSEC * factor
     }
 
     /// The kernel's scan limit was not what was reckoned: it found a CPU beyond it, or none within.
     pub(crate) fn correct_scan_limit(&mut self, decision: &Decision, actual: u32) {
         let target = u32::from(decision.target_cpu);
-        let llc = usize::from(self.state.cpu[target as usize].llc);
-        if usize::from(self.state.cpu[actual as usize].llc) != llc
+        let llc = usize::from(self.scheduler.policy.cpu[target as usize].llc);
+        if usize::from(self.scheduler.policy.cpu[actual as usize].llc) != llc
             || decision.has_idle_cores != 0 && decision.scan_limit != 0
         {
             return;
@@ -60,16 +65,16 @@ impl Reconstruction {
     }
 
     fn raise_scan_limit(&mut self, decision: &Decision, llc: usize) {
-        if self.state.profile.scan_limit == SIS_UTIL {
-            self.state.llc[llc].nr_idle_scan = self.state.llc[llc].size;
+        if self.scheduler.policy.profile.scan_limit == SIS_UTIL {
+            self.scheduler.policy.llc[llc].nr_idle_scan = self.scheduler.policy.llc[llc].size;
         } else if let Some(cost) = self.avg_scan_cost(decision.waking_cpu) {
             *cost /= 2;
         }
     }
 
     fn lower_scan_limit(&mut self, decision: &Decision, llc: usize) {
-        if self.state.profile.scan_limit == SIS_UTIL {
-            let limit = &mut self.state.llc[llc].nr_idle_scan;
+        if self.scheduler.policy.profile.scan_limit == SIS_UTIL {
+            let limit = &mut self.scheduler.policy.llc[llc].nr_idle_scan;
             *limit = limit.saturating_sub(1);
         } else if decision.scan_limit > LEAST_SCAN_LIMIT
             && let Some(cost) = self.avg_scan_cost(decision.waking_cpu)
@@ -82,7 +87,8 @@ impl Reconstruction {
     /// What SIS_PROP reckons with.
     fn avg_scan_cost(&mut self, waking_cpu: u16) -> Option<&mut u64> {
         let cpu = usize::from(waking_cpu);
-        let level = self.state.llc[usize::from(self.state.cpu[cpu].llc)].domain_level as usize;
-        self.state.domain[cpu].get_mut(level).map(|domain| &mut domain.avg_scan_cost)
+        let level = self.scheduler.policy.llc[usize::from(self.scheduler.policy.cpu[cpu].llc)]
+            .domain_level as usize;
+        self.scheduler.policy.domain[cpu].get_mut(level).map(|domain| &mut domain.avg_scan_cost)
     }
 }

@@ -16,35 +16,35 @@ impl Reconstruction {
     ) -> (u32, Decision, Hypothesis) {
         let (waker, wakee) = question.names;
         let believed = self.beliefs.of(waker, wakee, question.may_be_sync);
-        let before = Memory::of(&self.state, question);
+        let before = Memory::of(&self.scheduler.policy, question);
         let predicted = self.ask(question, believed);
-        let decision = self.state.decision;
-        let after = Memory::of(&self.state, question);
+        let decision = self.scheduler.policy.decision;
+        let after = Memory::of(&self.scheduler.policy, question);
         if self.beliefs.wants_trial(waker, wakee, predicted == actual) {
             let explained = Hypothesis::ALL.map(|hypothesis| {
                 if hypothesis == believed {
                     return Some(predicted == actual);
                 }
                 (question.may_be_sync || !hypothesis.sync).then(|| {
-                    before.restore(&mut self.state, question);
+                    before.restore(&mut self.scheduler.policy, question);
                     self.ask(question, hypothesis) == actual
                 })
             });
             self.beliefs.learn(waker, wakee, explained);
         }
-        after.restore(&mut self.state, question);
-        self.state.decision = decision;
+        after.restore(&mut self.scheduler.policy, question);
+        self.scheduler.policy.decision = decision;
         (predicted, decision, believed)
     }
 
     fn ask(&mut self, question: &Question, hypothesis: Hypothesis) -> u32 {
-        let own = self.state.task[question.waker as usize].wakee_flips;
+        let own = self.scheduler.policy.task[question.waker as usize].wakee_flips;
         if hypothesis.wide {
             self.pretend_wide(question);
         }
         let interrupt = if question.interrupt { WF_INTERRUPT } else { 0 };
         let sync = if hypothesis.sync { WF_SYNC } else { 0 };
-        let answer = self.state.select_task_rq(
+        let answer = self.scheduler.policy.select_task_rq(
             question.wakee,
             question.prev_cpu,
             question.waking_cpu,
@@ -52,20 +52,21 @@ impl Reconstruction {
             self.now,
         );
         if hypothesis.wide {
-            self.state.task[question.waker as usize].wakee_flips = own.saturating_add(1);
+            self.scheduler.policy.task[question.waker as usize].wakee_flips = own.saturating_add(1);
         }
         answer
     }
 
     /// Gives both the fewest flips that make the wakeup wide.
     fn pretend_wide(&mut self, question: &Question) {
-        let factor =
-            self.state.llc[usize::from(self.state.cpu[question.waking_cpu as usize].llc)].size;
-        let wakee = &mut self.state.task[question.wakee as usize];
+        let factor = self.scheduler.policy.llc
+            [usize::from(self.scheduler.policy.cpu[question.waking_cpu as usize].llc)]
+        .size;
+        let wakee = &mut self.scheduler.policy.task[question.wakee as usize];
         wakee.wakee_flips = wakee.wakee_flips.max(factor);
         let flips = wakee.wakee_flips.saturating_mul(factor);
         // Whatever record_wakee() halves first.
-        let waker = &mut self.state.task[question.waker as usize];
+        let waker = &mut self.scheduler.policy.task[question.waker as usize];
         waker.wakee_flips = waker.wakee_flips.max(flips.saturating_mul(2));
     }
 }

@@ -3,8 +3,8 @@
 //! One level of it; hierarchy.rs puts several together. Limits: the skip buddy
 //! of sched_yield is left out.
 
+use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables};
 use crate::waiting::{Waiting, WaitingTasks};
-use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;

@@ -9,8 +9,8 @@
 //! for all tasks, so that the rules for shorter slices never act, and that the
 //! smallest slice in a task group, which is its entity's, is this one too.
 
+use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, Tunables};
 use crate::waiting::{Waiting, WaitingTasks};
-use crate::{Dequeue, Enqueue, Entities, Entity, Tunables};
 
 pub struct Eevdf {
     pub(crate) waiting: WaitingTasks,

@@ -20,7 +20,7 @@
 use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile};
 
 use crate::cfs::share;
-use crate::{Dequeue, Enqueue, Entities, Entity, GROUP, NICE_0_WEIGHT, Queue, Tunables};
+use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, GROUP, NICE_0_WEIGHT, Queue, Tunables};
 
 const ROOT: u32 = 0;
 
@@ -189,11 +189,18 @@ impl Hierarchy {
         waiting.filter(|waiting| waiting.task & GROUP == 0).count()
     }
 
+    #[cfg(feature = "invariants")]
+    pub fn check(&self, tasks: &[Entity]) {
+        self.queues.iter().for_each(|queue| queue.check(&self.readable(tasks)));
+    }
+
+    #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<u32> {
         let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
         waiting.map(|waiting| waiting.task).filter(|entity| entity & GROUP == 0).collect()
     }
 
+    #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
         let queued = (1..self.queues.len()).filter(|&group| self.groups.queued[group]);
         queued.map(|group| (group as u32, self.groups.entities[group].weight)).collect()

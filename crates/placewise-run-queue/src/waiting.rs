@@ -3,10 +3,10 @@
 //! Their weighted sum of virtual runtimes is kept along, so that the average does
 //! not take a walk over all of them.
 
-use crate::{Entities, Entity};
+use crate::run_queue::{Entities, Entity};
 
 /// A waiting task, with what picking compares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub vruntime: i64,
     pub deadline: i64,
@@ -76,6 +76,17 @@ impl WaitingTasks {
         if let Some(&waiting) = self.tasks.iter().find(|waiting| waiting.task == task) {
             self.replace(Waiting { weight, ..waiting });
         }
+    }
+
+    /// Each waits as what it is, and the sums are theirs.
+    #[cfg(feature = "invariants")]
+    pub fn check(&self, entities: &(impl Entities + ?Sized)) {
+        for waiting in &self.tasks {
+            assert_eq!(*waiting, Waiting::new(entities, waiting.task), "it waits as what it was");
+        }
+        let weighted = self.tasks.iter().map(Waiting::weighted).sum::<i128>();
+        let weight = self.tasks.iter().map(|waiting| waiting.weight).sum::<u64>();
+        assert_eq!(self.sums(), (weighted, weight), "sums over what waits");
     }
 
     /// What a task that waits has become, in the place it had.

@@ -57,20 +57,20 @@ pub fn cpu_set(mask: &Cpumask) -> CpuSet {
 impl Engine<'_> {
     #[inline]
     pub fn is_online(&self, cpu: u32) -> bool {
-        self.policy.root.online.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0
+        self.scheduler.policy.root.online.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0
     }
 
     fn online(&self) -> CpuSet {
-        cpu_set(&self.policy.root.online)
+        cpu_set(&self.scheduler.policy.root.online)
     }
 
     fn allowed(&self, task: u32) -> CpuSet {
-        cpu_set(&self.policy.task[task as usize].cpus_allowed)
+        cpu_set(&self.scheduler.policy.task[task as usize].cpus_allowed)
     }
 
     /// Is `cpu` one that the task may be on?
     pub fn may_be_on(&self, task: u32, cpu: u32) -> bool {
-        let allowed = &self.policy.task[task as usize].cpus_allowed;
+        let allowed = &self.scheduler.policy.task[task as usize].cpus_allowed;
         allowed.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0 && self.is_online(cpu)
     }
 
@@ -85,13 +85,13 @@ impl Engine<'_> {
         let online = self.online();
         let before = self.affinity.effective.clone();
         for group in 1..before.len() {
-            let parent = self.policy.task_group[group].parent as usize;
+            let parent = self.scheduler.policy.task_group[group].parent as usize;
             let above = self.affinity.effective[parent];
             let own = self.affinity.cpusets[group].map(|cpus| cpus & above & online);
             self.affinity.effective[group] = own.filter(|cpus| !cpus.is_empty()).unwrap_or(above);
         }
         for task in FIRST_TASK..self.next_task {
-            let group = self.policy.task[task as usize].task_group as usize;
+            let group = self.scheduler.policy.task[task as usize].task_group as usize;
             if self.affinity.effective[group] != before[group] {
                 self.confine(task);
             }
@@ -126,22 +126,22 @@ impl Engine<'_> {
     }
 
     fn cpuset_of(&self, task: u32) -> CpuSet {
-        self.affinity.effective[self.policy.task[task as usize].task_group as usize]
+        self.affinity.effective[self.scheduler.policy.task[task as usize].task_group as usize]
     }
 
     pub fn set_cpus_allowed(&mut self, task: u32, cpus: CpuSet) {
-        let record = &mut self.policy.task[task as usize];
+        let record = &mut self.scheduler.policy.task[task as usize];
         record.cpus_allowed = Cpumask { bits: *cpus.words() };
         record.nr_cpus_allowed = cpus.len() as u16;
     }
 
     /// A task on a run queue leaves a CPU where it may not be.
     fn move_displaced(&mut self, task: u32) {
-        let cpu = u32::from(self.policy.task[task as usize].cpu);
-        if !self.is_queued(task) || self.may_be_on(task, cpu) {
+        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        if !self.scheduler.is_queued(task) || self.may_be_on(task, cpu) {
             return;
         }
-        if self.current(cpu) == task {
+        if self.scheduler.current(cpu) == task {
             self.cpus[cpu as usize].interrupts.push_back(Interrupt::Migrate(task));
             return self.interrupt(cpu);
         }
@@ -153,8 +153,12 @@ impl Engine<'_> {
 
     /// migration_cpu_stop: the stopper of `cpu` moves a task that may not be there.
     pub fn migrate_displaced(&mut self, cpu: u32, task: u32) {
-        let here = u32::from(self.policy.task[task as usize].cpu) == cpu;
-        if !here || !self.is_queued(task) || self.may_be_on(task, cpu) || !self.is_online(cpu) {
+        let here = u32::from(self.scheduler.policy.task[task as usize].cpu) == cpu;
+        if !here
+            || !self.scheduler.is_queued(task)
+            || self.may_be_on(task, cpu)
+            || !self.is_online(cpu)
+        {
             return self.begin_interrupt(cpu);
         }
         let to = self.any_allowed_cpu(task);
@@ -181,7 +185,7 @@ impl Engine<'_> {
     /// select_fallback_rq.
     pub fn fallback_cpu(&mut self, task: u32) -> u32 {
         self.allow_some_cpu(task);
-        self.policy.select_fallback_rq(task)
+        self.scheduler.policy.select_fallback_rq(task)
     }
 
     /// A task all of whose CPUs are offline may run where its cpuset allows, and if these are

@@ -33,21 +33,21 @@ impl Engine<'_> {
     /// Nothing is queued on `cpu`: look for work before it idles.
     pub fn newidle_balance(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
-        let goes = self.policy.newidle_balance_start(&mut walk, cpu, self.now);
+        let goes = self.scheduler.policy.newidle_balance_start(&mut walk, cpu, self.now);
         self.cpus[cpu as usize].newidle = walk;
         if !goes {
             return self.pick_after_newidle(cpu);
         }
-        self.policy.update_blocked_averages(cpu, self.now);
+        self.scheduler.policy.update_blocked_averages(cpu, self.now);
         self.newidle_next_level(cpu);
     }
 
     fn newidle_next_level(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
-        let level = self.policy.newidle_balance_next(&mut walk);
+        let level = self.scheduler.policy.newidle_balance_next(&mut walk);
         self.cpus[cpu as usize].newidle = walk;
         if level == NR_LEVELS {
-            self.policy.newidle_balance_end(&mut walk);
+            self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
@@ -61,8 +61,8 @@ impl Engine<'_> {
     pub fn newidle_level_done(&mut self, cpu: u32) {
         let mut walk = self.cpus[cpu as usize].newidle;
         // The domains may have been built anew, with fewer levels.
-        if walk.level >= u32::from(self.policy.cpu[cpu as usize].nr_domains) {
-            self.policy.newidle_balance_end(&mut walk);
+        if walk.level >= u32::from(self.scheduler.policy.cpu[cpu as usize].nr_domains) {
+            self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
         self.load_balance(cpu, walk.level, CPU_NEWLY_IDLE);
@@ -70,19 +70,19 @@ impl Engine<'_> {
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
         let locking = self.cpus[cpu as usize].debt - owed;
         let cost = self.now + locking - self.cpus[cpu as usize].newidle_began;
-        self.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
+        self.scheduler.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
         self.cpus[cpu as usize].newidle = walk;
         self.newidle_next_level(cpu);
     }
 
     /// At a tick: the CPU's own periodic balance, and a push for the tickless idle ones.
     pub fn tick_balance(&mut self, cpu: u32) {
-        if self.policy.trigger_load_balance(cpu, self.now) {
-            let idle = if self.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };
+        if self.scheduler.policy.trigger_load_balance(cpu, self.now) {
+            let idle = if self.scheduler.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };
             let cost = self.rebalance_domains(cpu, cpu, idle, Cause::Periodic);
             self.cpus[cpu as usize].debt += cost;
         }
-        let helper = self.policy.nohz_balancer_kick(cpu, self.now);
+        let helper = self.scheduler.policy.nohz_balancer_kick(cpu, self.now);
         if helper != NO_CPU {
             self.cpus[helper as usize].interrupts.push_back(Interrupt::NohzBalance);
             self.interrupt_remotely(cpu, helper);
@@ -93,23 +93,25 @@ impl Engine<'_> {
     fn rebalance_domains(&mut self, by: u32, cpu: u32, idle: u32, cause: Cause) -> Time {
         let mut walk = BALANCE_WALK;
         let mut cost = 0;
-        self.policy.update_blocked_averages(cpu, self.now);
-        self.policy.rebalance_domains_start(&mut walk, cpu, idle, self.now);
+        self.scheduler.policy.update_blocked_averages(cpu, self.now);
+        self.scheduler.policy.rebalance_domains_start(&mut walk, cpu, idle, self.now);
         loop {
-            let level = self.policy.rebalance_domains_next(&mut walk, self.now);
+            let level = self.scheduler.policy.rebalance_domains_next(&mut walk, self.now);
             if level == NR_LEVELS {
                 break;
             }
             self.load_balance(cpu, level, walk.idle);
             // A CPU that is not chosen to balance has looked at its own group only.
-            let continues = self.policy.balance.continue_balancing != 0;
+            let continues = self.scheduler.policy.balance.continue_balancing != 0;
             if continues {
                 cost += self.pass_cost(cpu, level);
             }
             let moved = self.carry_out(by, cause);
-            self.policy.rebalance_domains_level_done(&mut walk, moved, continues, self.now);
+            self.scheduler
+                .policy
+                .rebalance_domains_level_done(&mut walk, moved, continues, self.now);
         }
-        self.policy.rebalance_domains_end(&mut walk);
+        self.scheduler.policy.rebalance_domains_end(&mut walk);
         cost
     }
 
@@ -118,18 +120,18 @@ impl Engine<'_> {
         let mut walk =
             NohzWalk { next_balance: 0, this_cpu: cpu, cpu: NO_CPU, flags: 0, aborted: 0 };
         let mut cost = self.costs.figures.balance_ns;
-        if self.policy.nohz_balance_start(&mut walk, cpu, self.now) {
+        if self.scheduler.policy.nohz_balance_start(&mut walk, cpu, self.now) {
             self.refresh_tickless();
             loop {
-                let other = self.policy.nohz_balance_next(&mut walk, self.now);
+                let other = self.scheduler.policy.nohz_balance_next(&mut walk, self.now);
                 if other == NO_CPU {
                     break;
                 }
                 cost += self.rebalance_domains(cpu, other, CPU_IDLE, Cause::Nohz);
             }
-            self.policy.nohz_balance_end(&mut walk, self.now);
+            self.scheduler.policy.nohz_balance_end(&mut walk, self.now);
         }
-        if self.running(cpu).is_some() {
+        if self.scheduler.running(cpu).is_some() {
             self.cpus[cpu as usize].debt += cost;
             return self.begin_interrupt(cpu);
         }
@@ -138,12 +140,12 @@ impl Engine<'_> {
 
     /// The blocked load of idle CPUs decays.
     fn refresh_tickless(&mut self) {
-        let tickless = self.policy.root.tickless;
+        let tickless = self.scheduler.policy.root.tickless;
         for (word, mut bits) in tickless.bits.into_iter().enumerate() {
             while bits != 0 {
                 let cpu = word as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                self.policy.update_blocked_averages(cpu, self.now);
+                self.scheduler.policy.update_blocked_averages(cpu, self.now);
             }
         }
     }
@@ -151,30 +153,19 @@ impl Engine<'_> {
     /// One attempt of the policy at a level. Some kernels leave tasks alone that have had more than
     /// their share, which only the run queues know.
     fn load_balance(&mut self, cpu: u32, level: u32, idle: u32) {
-        if self.policy.profile.detach_delayed_load_only {
+        if self.scheduler.policy.profile.detach_delayed_load_only {
             let span = self.domains.chains[cpu as usize][level as usize];
             let sources = self.domains.spans[span].cpus;
             for source in sources.iter() {
-                self.mark_eligible(source);
+                self.scheduler.mark_eligible(source as u32);
             }
         }
-        self.policy.load_balance(cpu, level, idle, self.now);
-    }
-
-    fn mark_eligible(&mut self, cpu: usize) {
-        if self.policy.rq[cpu].nr_running < 2 {
-            return;
-        }
-        let current = self.running_fair(cpu as u32);
-        let tasks = &mut self.policy.task;
-        self.run_queues[cpu].for_each_waiting(&self.entities, current, |task, eligible| {
-            tasks[task as usize].eligible = eligible.into();
-        });
+        self.scheduler.policy.load_balance(cpu, level, idle, self.now);
     }
 
     /// `by` moves the tasks that the last load_balance() named. True if there were any.
     fn carry_out(&mut self, by: u32, cause: Cause) -> bool {
-        let result = self.policy.balance;
+        let result = self.scheduler.policy.balance;
         let moves = result.nr as usize;
         let src = u32::from(result.src);
         if moves > 0 {
@@ -203,15 +194,11 @@ impl Engine<'_> {
     }
 
     fn detach(&mut self, by: u32, task: u32, to: u32) {
-        let from = u32::from(self.policy.task[task as usize].cpu);
+        let from = u32::from(self.scheduler.policy.task[task as usize].cpu);
         self.add_wait(from, task);
-        if !self.is_rt(task) {
-            let current = self.running_fair(from);
-            let queue = &mut self.run_queues[from as usize];
-            queue.dequeue(&mut self.entities, current, task, Dequeue::Balance);
-        }
-        self.dequeued(from, task, DEQUEUE_MIGRATE);
-        self.policy.set_task_cpu(task, to);
+        self.scheduler.dequeue(task, Dequeue::Balance, self.now);
+        self.return_runtime(from, task);
+        self.scheduler.set_task_cpu(task, to);
         self.tasks[task as usize].statistics.migrations += 1;
         self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate {
             comm,
@@ -236,7 +223,7 @@ impl Engine<'_> {
     /// The stopper of `cpu` pushes one task to `to`.
     pub fn active_balance(&mut self, cpu: u32, to: u32) {
         self.run_stopper(cpu, |engine| {
-            let task = engine.policy.active_balance_task(cpu, to, engine.now);
+            let task = engine.scheduler.policy.active_balance_task(cpu, to, engine.now);
             if task != NO_TASK {
                 engine.move_queued_task(cpu, task, to);
                 engine.measurement.migrations.active += 1;
@@ -248,24 +235,24 @@ impl Engine<'_> {
     /// The stopper of `cpu` preempts its current task, for `push` to move tasks away, and says in
     /// how many runs.
     pub fn run_stopper(&mut self, cpu: u32, push: impl FnOnce(&mut Self) -> u32) {
-        let current = self.running(cpu);
+        let current = self.scheduler.running(cpu);
         if let Some(current) = current {
             self.account_current(cpu);
             self.put_back(cpu, current);
         }
         // While the stopper runs, no task of the queue does.
-        self.policy.rq[cpu as usize].curr = cpu;
+        self.scheduler.policy.rq[cpu as usize].curr = cpu;
         let runs = push(self);
         let Some(current) = current else { return self.begin_interrupt(cpu) };
         let switches = 2 * self.costs.draw(self.costs.figures.context_switch_ns);
         self.cpus[cpu as usize].debt += switches * Time::from(runs);
-        if u32::from(self.policy.task[current as usize].cpu) != cpu {
+        if u32::from(self.scheduler.policy.task[current as usize].cpu) != cpu {
             // It has left: nothing is to be switched out here.
             self.tasks[current as usize].on_cpu = false;
             self.cpus[cpu as usize].idle_task_since = self.now;
             return self.pick_next(cpu, cpu);
         }
-        self.policy.rq[cpu as usize].curr = current;
+        self.scheduler.policy.rq[cpu as usize].curr = current;
         self.pick_next(cpu, current);
     }
 }

@@ -164,7 +164,7 @@ impl Engine<'_> {
     /// How long what is left of the stream on `cpu` takes at the rate it was timed with.
     #[inline]
     pub fn stream_time(&self, cpu: u32) -> Time {
-        match self.tasks[self.current(cpu) as usize].stream_left {
+        match self.tasks[self.scheduler.current(cpu) as usize].stream_left {
             0 => 0,
             bytes => bytes * 1000 / self.cpus[cpu as usize].stream_mbps,
         }
@@ -172,7 +172,7 @@ impl Engine<'_> {
 
     /// The stream on `cpu` was to end after `left`: that is what is left of it.
     pub fn keep_stream(&mut self, cpu: u32, left: Time) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         let bytes = left * self.cpus[cpu as usize].stream_mbps / 1000;
         self.tasks[task as usize].stream_left = bytes.max(1);
     }

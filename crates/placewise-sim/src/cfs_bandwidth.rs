@@ -76,6 +76,7 @@ impl CfsBandwidth {
         }
     }
 
+    #[cfg(feature = "invariants")]
     pub fn is_throttled(&self, group: u32) -> bool {
         !self.groups[group as usize].throttled.is_empty()
     }
@@ -102,25 +103,21 @@ impl Engine<'_> {
     }
 
     fn is_throttled(&self, group: u32, cpu: u32) -> bool {
-        self.policy.group_rq[group as usize][cpu as usize].throttled != 0
+        self.scheduler.policy.group_rq[group as usize][cpu as usize].throttled != 0
     }
 
-    /// throttled_hierarchy: does the task wait for runtime, if it waits?
-    pub fn waits_for_runtime(&self, task: u32) -> bool {
-        let record = &self.policy.task[task as usize];
-        let (group, cpu) = (record.task_group as usize, usize::from(record.cpu));
-        group != ROOT_TASK_GROUP as usize
-            && record.rt_priority == 0
-            && self.policy.group_rq[group][cpu].throttle_count != 0
+    /// May a group that the task is in be limited? Only fair tasks use runtime.
+    fn may_be_limited(&self, task: u32) -> bool {
+        self.cfs_bandwidth.in_use && !self.scheduler.is_rt(task)
     }
 
     /// The task groups that a task is in, from below.
     fn groups_of(&self, task: u32) -> impl Iterator<Item = u32> + use<> {
-        let mut group = self.policy.task[task as usize].task_group;
+        let mut group = self.scheduler.policy.task[task as usize].task_group;
         let mut groups = [ROOT_TASK_GROUP; NR_TASK_GROUP_LEVELS as usize];
         for level in &mut groups {
             *level = group;
-            group = self.policy.task_group[group as usize].parent;
+            group = self.scheduler.policy.task_group[group as usize].parent;
         }
         groups.into_iter().take_while(|&group| group != ROOT_TASK_GROUP)
     }
@@ -179,6 +176,9 @@ impl Engine<'_> {
 
     /// check_cfs_rq_runtime: the task, which was current, waits again or sleeps.
     pub fn throttle_exhausted(&mut self, cpu: u32, task: u32) {
+        if !self.may_be_limited(task) {
+            return;
+        }
         for group in self.groups_of(task) {
             self.throttle_if_exhausted(group, cpu, 1);
         }
@@ -186,8 +186,12 @@ impl Engine<'_> {
 
     /// check_enqueue_throttle: a task comes to groups that may have had none here.
     pub fn throttle_before_enqueue(&mut self, cpu: u32, task: u32) {
+        if !self.may_be_limited(task) {
+            return;
+        }
         for group in self.groups_of(task) {
-            let is_empty = self.policy.group_rq[group as usize][cpu as usize].cfs.h_nr_queued == 0;
+            let is_empty =
+                self.scheduler.policy.group_rq[group as usize][cpu as usize].cfs.h_nr_queued == 0;
             if is_empty {
                 self.throttle_if_exhausted(group, cpu, SLICE);
             }
@@ -203,10 +207,7 @@ impl Engine<'_> {
         }
         let now = self.now;
         self.bandwidth_of(group).throttled.push((cpu, now));
-        let current = self.running_fair(cpu);
-        self.run_queues[cpu as usize].throttle(&mut self.entities, current, group);
-        self.policy.throttle_cfs_rq(group, cpu, self.now);
-        self.weigh_groups(cpu, group);
+        self.scheduler.throttle(group, cpu, now);
     }
 
     fn unthrottle(&mut self, group: u32, cpu: u32) {
@@ -218,12 +219,9 @@ impl Engine<'_> {
         let (_, since) = bandwidth.throttled.remove(at);
         bandwidth.statistics.throttled_ns += now - since;
         self.account_current(cpu);
-        self.policy.unthrottle_cfs_rq(group, cpu, self.now);
-        self.weigh_groups(cpu, group);
-        let current = self.running_fair(cpu);
-        self.run_queues[cpu as usize].unthrottle(&mut self.entities, current, group);
+        self.scheduler.unthrottle(group, cpu, now);
         if self.cpus[cpu as usize].activity == Activity::Idle
-            && self.policy.rq[cpu as usize].nr_running > 0
+            && self.scheduler.policy.rq[cpu as usize].nr_running > 0
         {
             self.kick_idle(cpu, self.now);
         }
@@ -256,8 +254,11 @@ impl Engine<'_> {
 
     /// return_cfs_rq_runtime: a task has left; groups that have none left here give back the rest.
     pub fn return_runtime(&mut self, cpu: u32, task: u32) {
+        if !self.may_be_limited(task) {
+            return;
+        }
         for group in self.groups_of(task) {
-            let cfs = &self.policy.group_rq[group as usize][cpu as usize].cfs;
+            let cfs = &self.scheduler.policy.group_rq[group as usize][cpu as usize].cfs;
             let slack = self.cfs_bandwidth.groups[group as usize].remaining[cpu as usize] - KEPT;
             if cfs.h_nr_queued > 0 || !self.is_limited(group, cpu) || slack <= 0 {
                 continue;

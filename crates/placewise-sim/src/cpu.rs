@@ -82,8 +82,6 @@ pub const FULL_SPEED: Speed = 100 * 1024;
 pub struct Cpu {
     pub activity: Activity,
     pub need_resched: bool,
-    /// The current task was put back in the queue, and another is looked for.
-    pub current_waits: bool,
     pub wake_sync: bool,
     pub wake_context: WakerContext,
     /// Of the segment under way.
@@ -154,7 +152,6 @@ impl Cpu {
             speed: FULL_SPEED,
             stream_mbps: 1,
             need_resched: false,
-            current_waits: false,
             prev: None,
             wakees: VecDeque::new(),
             wake_sync: false,

@@ -29,12 +29,12 @@ impl Engine<'_> {
             self.allow_some_cpu(task);
         }
         // What auditors ask about is the fair class.
-        if !self.traces_decisions || self.is_rt(task) {
-            return self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
+        if !self.traces_decisions || self.scheduler.is_rt(task) {
+            return self.scheduler.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
         }
         let mut decision = self.readings(cpu, task, prev, wake_flags);
-        let result = self.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
-        let answer = &self.policy.decision;
+        let result = self.scheduler.policy.select_task_rq(task, prev, cpu, wake_flags, self.now);
+        let answer = &self.scheduler.policy.decision;
         decision.target_cpu = answer.target_cpu;
         decision.result_cpu = answer.result_cpu;
         decision.affine = AffineReason::ALL[answer.affine as usize];
@@ -45,7 +45,7 @@ impl Engine<'_> {
 
     /// The decision before it is taken.
     fn readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> Decision {
-        let state = &self.policy;
+        let state = &self.scheduler.policy;
         let placed = &state.task[task as usize];
         let (placement, cpus) = if wake_flags & WF_TTWU != 0 {
             let readings = self.wakeup_readings(cpu, task, prev, wake_flags);
@@ -55,7 +55,7 @@ impl Engine<'_> {
         };
         Decision {
             pid: self.pid(task),
-            waker_pid: self.pid(self.current(cpu)),
+            waker_pid: self.pid(self.scheduler.current(cpu)),
             waking_cpu: cpu as u16,
             prev_cpu: prev as u16,
             jiffies: self.now / u64::from(state.root.tick_ns),
@@ -76,7 +76,7 @@ impl Engine<'_> {
     /// The CPUs that a search from `cpu` may look at: its LLC, and where CPUs differ in capacity,
     /// the lowest domain that shows it.
     fn searchable(&self, cpu: u32) -> CpuSet {
-        let state = &self.policy;
+        let state = &self.scheduler.policy;
         let here = &state.cpu[cpu as usize];
         let spans = state.domain[cpu as usize][..here.nr_domains as usize]
             .iter()
@@ -88,9 +88,9 @@ impl Engine<'_> {
     }
 
     fn wakeup_readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> WakeupReadings {
-        let state = &self.policy;
-        let waker = self.current(cpu);
-        let prev_curr = self.current(prev);
+        let state = &self.scheduler.policy;
+        let waker = self.scheduler.current(cpu);
+        let prev_curr = self.scheduler.current(prev);
         let rq = &state.rq[cpu as usize];
         let exiting = state.task[waker as usize].exiting != 0;
         WakeupReadings {
@@ -113,12 +113,12 @@ impl Engine<'_> {
     }
 
     fn cpu_readings(&self, cpu: u32) -> CpuReadings {
-        let rq = &self.policy.rq[cpu as usize];
-        let llc = &self.policy.llc[self.policy.cpu[cpu as usize].llc as usize];
+        let rq = &self.scheduler.policy.rq[cpu as usize];
+        let llc = &self.scheduler.policy.llc[self.scheduler.policy.cpu[cpu as usize].llc as usize];
         CpuReadings {
             nr_running: rq.nr_running,
             h_nr_delayed: rq.cfs.h_nr_delayed,
-            load: match self.policy.profile.affine {
+            load: match self.scheduler.policy.profile.affine {
                 AFFINE_QUEUES => rq.cfs.load_weight,
                 _ => rq.cfs.avg.load_avg,
             },
@@ -129,13 +129,15 @@ impl Engine<'_> {
 
     /// SIS_PROP keeps the cost in the domain of the LLC, which a lone CPU does not have.
     fn avg_scan_cost(&self, cpu: u32) -> u64 {
-        let llc = self.policy.cpu[cpu as usize].llc;
-        let level = self.policy.llc[llc as usize].domain_level as usize;
-        self.policy.domain[cpu as usize].get(level).map_or(0, |domain| domain.avg_scan_cost)
+        let llc = self.scheduler.policy.cpu[cpu as usize].llc;
+        let level = self.scheduler.policy.llc[llc as usize].domain_level as usize;
+        self.scheduler.policy.domain[cpu as usize]
+            .get(level)
+            .map_or(0, |domain| domain.avg_scan_cost)
     }
 
     fn task_readings(&self, task: u32) -> TaskReadings {
-        let record = &self.policy.task[task as usize];
+        let record = &self.scheduler.policy.task[task as usize];
         TaskReadings {
             wakee_flips: record.wakee_flips,
             wakee_flip_decay_ts: record.wakee_flip_decay_ts,
@@ -143,7 +145,7 @@ impl Engine<'_> {
                 NO_TASK => 0,
                 wakee => self.pid(wakee),
             },
-            load: match self.policy.profile.affine {
+            load: match self.scheduler.policy.profile.affine {
                 AFFINE_QUEUES => record.weight.into(),
                 _ => self.task_h_load(task),
             },
@@ -156,18 +158,18 @@ impl Engine<'_> {
     /// What the policy's task_h_load() answers. That keeps parts of the answer for the rest of the
     /// jiffy, which a decision that does not ask must not do: tracing leaves the run as it is.
     fn task_h_load(&self, task: u32) -> u64 {
-        let record = &self.policy.task[task as usize];
+        let record = &self.scheduler.policy.task[task as usize];
         let (load, group) = (record.avg.load_avg, record.task_group);
         if group == ROOT_TASK_GROUP {
             return load;
         }
-        let queue = &self.policy.group_rq[group as usize][usize::from(record.cpu)].cfs;
+        let queue = &self.scheduler.policy.group_rq[group as usize][usize::from(record.cpu)].cfs;
         load * self.cfs_rq_h_load(group, record.cpu.into()) / (queue.avg.load_avg + 1)
     }
 
     /// The same of update_cfs_rq_h_load(): what `cpu`'s part of a cgroup counts for in its load.
     fn cfs_rq_h_load(&self, group: u32, cpu: usize) -> u64 {
-        let state = &self.policy;
+        let state = &self.scheduler.policy;
         let queue_of = |group: u32| match group {
             ROOT_TASK_GROUP => &state.rq[cpu].cfs,
             group => &state.group_rq[group as usize][cpu].cfs,
@@ -186,7 +188,7 @@ impl Engine<'_> {
     }
 
     fn slow_path_readings(&self, task: u32) -> SlowPathReadings {
-        let state = &self.policy;
+        let state = &self.scheduler.policy;
         let record = &state.task[task as usize];
         let imbalanced = |group: &u32| state.group[*group as usize].imbalance != 0;
         SlowPathReadings {
@@ -203,7 +205,7 @@ impl Engine<'_> {
     }
 
     fn run_queue_readings(&self, cpu: usize) -> RunQueueReadings {
-        let rq = &self.policy.rq[cpu];
+        let rq = &self.scheduler.policy.rq[cpu];
         let latency = rq.idle_exit_latency;
         RunQueueReadings {
             cpu: cpu as u16,

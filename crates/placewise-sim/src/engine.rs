@@ -35,7 +35,7 @@ use crate::occupancy::Occupancy;
 use crate::outcome::Outcome;
 use crate::sync::{Barrier, Condition, Flag, Gate, Mutex};
 use crate::task::{Task, TaskState};
-use placewise_run_queue::{Enqueue, Entity, RunQueue, Tunables};
+use placewise_run_queue::{Enqueue, Scheduler};
 
 /// The first user task of a real boot has a pid of about this size.
 const FIRST_PID: u32 = 1000;
@@ -43,7 +43,7 @@ const FIRST_PID: u32 = 1000;
 pub struct Engine<'a> {
     pub now: Time,
     pub queue: EventQueue,
-    pub policy: Placement,
+    pub scheduler: Scheduler,
     pub costs: CostModel<'a>,
     pub bandwidth: Bandwidth,
     pub workload: &'a Workload,
@@ -51,10 +51,8 @@ pub struct Engine<'a> {
     pub domains: Domains,
 
     pub cpus: Vec<Cpu>,
-    pub run_queues: Vec<RunQueue>,
-    /// Indexed by the policy's task numbers, as is `entities`.
+    /// By the policy's task numbers.
     pub tasks: Vec<Task>,
-    pub entities: Vec<Entity>,
     pub next_task: u32,
     /// The first task has exited, and takes with it what it left running.
     pub finished: bool,
@@ -117,16 +115,11 @@ impl<'a> Engine<'a> {
         seed: u64,
         trace: Option<&'a mut dyn Sink>,
     ) -> Result<Self, MachineError> {
-        let (mut state, domains) = topology::boot(machine, &policy.profile)?;
-        let parents: Vec<u32> =
-            workload.cgroups.iter().map(|cgroup| task_group(cgroup.parent)).collect();
-        for (Cgroup { shares, .. }, &parent) in workload.cgroups.iter().zip(&parents) {
-            state.create_task_group(parent, *shares);
-        }
+        let group = |cgroup: &Cgroup| (task_group(cgroup.parent), cgroup.shares);
+        let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
+        let (scheduler, domains) = Scheduler::boot(machine, &policy.profile, &groups)?;
         let nr_cpus = machine.cpus.len();
         let nr_tasks = FIRST_TASK as usize;
-        let scale = topology::tunable_scale(machine);
-        let tunables = Tunables::new(&policy.profile, scale, u64::from(state.root.tick_ns));
         let mut tasks: Vec<Task> = (0..nr_tasks).map(|_| Task::unused()).collect();
         for (cpu, task) in tasks.iter_mut().enumerate().take(nr_cpus) {
             task.last_cpu = cpu as u32;
@@ -142,11 +135,7 @@ impl<'a> Engine<'a> {
             machine,
             domains,
             cpus: (0..nr_cpus as u32).map(Cpu::new).collect(),
-            run_queues: (0..nr_cpus)
-                .map(|_| RunQueue::with_groups(&policy.profile, tunables, &parents))
-                .collect(),
             tasks,
-            entities: vec![Entity::default(); nr_tasks],
             next_task: FIRST_TASK,
             finished: false,
             channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
@@ -162,10 +151,10 @@ impl<'a> Engine<'a> {
             hotplug: Hotplug::default(),
             cfs_bandwidth: CfsBandwidth::new(workload, nr_cpus),
             next_change: 0,
-            llc_busy: vec![(0, 0); state.root.nr_llcs as usize + 1],
+            llc_busy: vec![(0, 0); scheduler.policy.root.nr_llcs as usize + 1],
             measurement: Measurement::new(workload),
             occupancy: Occupancy::new(machine, workload),
-            policy: state,
+            scheduler,
             traces_decisions: trace.as_ref().is_some_and(|sink| sink.takes_decisions()),
             trace,
             hint: policy.hint.mask() as u8,
@@ -223,36 +212,6 @@ impl<'a> Engine<'a> {
     pub fn begin(&mut self, cpu: u32, activity: Activity, end: Time) {
         self.cpus[cpu as usize].activity = activity;
         self.arm(Slot::Activity(cpu), end);
-    }
-
-    /// The task that runs on `cpu`; the CPU's own number is its idle task.
-    #[inline]
-    pub fn current(&self, cpu: u32) -> u32 {
-        self.policy.rq[cpu as usize].curr
-    }
-
-    /// The current task, unless that is the idle task.
-    #[inline]
-    pub fn running(&self, cpu: u32) -> Option<u32> {
-        let current = self.current(cpu);
-        (current >= FIRST_TASK).then_some(current)
-    }
-
-    #[inline]
-    pub fn is_rt(&self, task: u32) -> bool {
-        self.policy.task[task as usize].rt_priority != 0
-    }
-
-    /// The current task as far as it counts among the fair ones in the queue of `cpu`: not while it
-    /// leaves, and not once it has been put back.
-    #[inline]
-    pub fn running_fair(&self, cpu: u32) -> Option<u32> {
-        let counts = |current: &u32| {
-            self.is_queued(*current)
-                && !self.is_rt(*current)
-                && !self.cpus[cpu as usize].current_waits
-        };
-        self.running(cpu).filter(counts)
     }
 
     /// Runs until the workload's window is over or its first task has exited.
@@ -334,10 +293,10 @@ impl<'a> Engine<'a> {
         }
         let task = self.new_task(0, 0, cpu);
         self.tasks[task as usize].parent = task;
-        self.policy.copy_task(task, cpu, cpu);
+        self.scheduler.policy.copy_task(task, cpu, cpu);
         self.join_cgroup(task);
-        self.policy.task[task as usize].hint = self.hint;
-        self.policy.place_new_task(task, cpu);
+        self.scheduler.policy.task[task as usize].hint = self.hint;
+        self.scheduler.policy.place_new_task(task, cpu);
         self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);
         self.await_change();
@@ -348,7 +307,6 @@ impl<'a> Engine<'a> {
         let number = self.next_task;
         self.next_task += 1;
         self.tasks.push(Task::unused());
-        self.entities.push(Entity::default());
         self.queue.add_slot();
         let attributes = &self.workload.programs[program as usize];
         let idle_policy = attributes.policy == SchedPolicy::Idle;
@@ -365,18 +323,14 @@ impl<'a> Engine<'a> {
 
         let allowed = match &attributes.cpus {
             Some(cpus) => Cpumask { bits: *cpus.words() },
-            None => self.policy.root.online,
+            None => self.scheduler.policy.root.online,
         };
-        let record = &mut self.policy.task[number as usize];
+        let record = &mut self.scheduler.policy.task[number as usize];
         record.weight = weight;
         record.idle_policy = idle_policy.into();
         record.rt_priority = attributes.policy.rt_priority();
         record.cpus_allowed = allowed;
         record.nr_cpus_allowed = allowed.bits.iter().map(|word| word.count_ones() as u16).sum();
-
-        let entity = &mut self.entities[number as usize];
-        entity.weight = u64::from(weight);
-        entity.idle_policy = idle_policy;
         number
     }
 
@@ -385,9 +339,9 @@ impl<'a> Engine<'a> {
         let program = self.tasks[task as usize].program;
         let cgroup = self.workload.programs[program as usize].cgroup;
         if cgroup.is_some() {
-            self.policy.task_change_group(task, task_group(cgroup), self.now);
+            self.scheduler.policy.task_change_group(task, task_group(cgroup), self.now);
         }
-        self.entities[task as usize].group = self.policy.task[task as usize].task_group;
+        self.scheduler.add(task);
         if self.affinity.in_use {
             self.confine(task);
         }

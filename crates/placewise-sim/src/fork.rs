@@ -31,12 +31,10 @@ impl Engine<'_> {
         let child = self.new_task(program, child_base, cpu);
         self.tasks[child as usize].parent = task;
         self.trace_fork(cpu, task, child);
-        self.policy.copy_task(child, task, cpu);
+        self.scheduler.policy.copy_task(child, task, cpu);
         self.join_cgroup(child);
         self.account_current(cpu);
-        let running = self.run_queues[cpu as usize].len() as u64 + 1;
-        let creator = self.entities[task as usize];
-        self.run_queues[cpu as usize].fork(&creator, &mut self.entities[child as usize], running);
+        self.scheduler.fork(cpu, child);
         self.place_child(cpu, child);
         if at + 1 < count { Then::Again } else { Then::Next }
     }
@@ -44,8 +42,9 @@ impl Engine<'_> {
     /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
     fn place_child(&mut self, cpu: u32, child: u32) {
         let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
-        let scan = u64::from(self.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
-        self.policy.place_new_task(child, target);
+        let scan =
+            u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        self.scheduler.policy.place_new_task(child, target);
         self.cpus[cpu as usize].debt += self.costs.draw(scan);
         self.lock_run_queue(target, cpu);
         self.measurement.migrations.fork += u64::from(target != cpu);
@@ -56,7 +55,7 @@ impl Engine<'_> {
             prio,
             target_cpu: target,
         });
-        let preempts = self.policy.profile.fork_preempts || self.is_rt(child);
+        let preempts = self.scheduler.policy.profile.fork_preempts || self.scheduler.is_rt(child);
         if preempts || self.gives_way_to_all(target) {
             self.check_preempt(target, child, cpu);
         }
@@ -64,7 +63,8 @@ impl Engine<'_> {
 
     /// Nothing runs on `cpu`, or a SCHED_IDLE task does.
     fn gives_way_to_all(&self, cpu: u32) -> bool {
-        let idle_policy = |current: u32| self.policy.task[current as usize].idle_policy != 0;
-        self.running(cpu).is_none_or(idle_policy)
+        let idle_policy =
+            |current: u32| self.scheduler.policy.task[current as usize].idle_policy != 0;
+        self.scheduler.running(cpu).is_none_or(idle_policy)
     }
 }

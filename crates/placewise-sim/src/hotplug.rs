@@ -33,9 +33,9 @@ pub struct Hotplug {
 impl Engine<'_> {
     pub fn set_online(&mut self, cpu: u32, online: bool) -> Result<(), MachineError> {
         let siblings = self.siblings(cpu);
-        let llc = self.policy.cpu[cpu as usize].llc as usize;
+        let llc = self.scheduler.policy.cpu[cpu as usize].llc as usize;
         if !online {
-            self.policy.nohz_balance_exit_idle(cpu);
+            self.scheduler.policy.nohz_balance_exit_idle(cpu);
         }
         self.rebuild_domains(cpu, online)?;
         self.move_llc_busy(cpu, llc);
@@ -58,7 +58,7 @@ impl Engine<'_> {
     }
 
     fn siblings(&self, cpu: u32) -> Vec<u32> {
-        let core = &self.policy.cpu[cpu as usize];
+        let core = &self.scheduler.policy.cpu[cpu as usize];
         core.siblings[..core.nr_siblings as usize].iter().map(|&it| it.into()).collect()
     }
 
@@ -68,14 +68,14 @@ impl Engine<'_> {
         let booted = self.machine;
         let machine = self.hotplug.machine.get_or_insert_with(|| booted.clone());
         machine.cpus[cpu as usize].online = online;
-        self.domains = topology::rebuild(&mut self.policy, machine, self.now)?;
+        self.domains = topology::rebuild(&mut self.scheduler.policy, machine, self.now)?;
         self.pass_costs = pass_costs(&self.costs, &self.domains);
         Ok(())
     }
 
     /// A CPU that does not rest counts where its LLC is now.
     fn move_llc_busy(&mut self, cpu: u32, from: usize) {
-        let to = self.policy.cpu[cpu as usize].llc as usize;
+        let to = self.scheduler.policy.cpu[cpu as usize].llc as usize;
         if self.cpus[cpu as usize].activity != Activity::Idle && from != to {
             self.llc_busy[from].0 -= 1;
             self.llc_busy[from].1 = self.now;
@@ -106,11 +106,13 @@ impl Engine<'_> {
         for interrupt in std::mem::take(&mut self.cpus[cpu as usize].interrupts) {
             match interrupt {
                 Interrupt::Timer(task) => self.timer_expired(task),
-                Interrupt::ActiveBalance { .. } => self.policy.rq[cpu as usize].active_balance = 0,
+                Interrupt::ActiveBalance { .. } => {
+                    self.scheduler.policy.rq[cpu as usize].active_balance = 0
+                }
                 Interrupt::NohzBalance | Interrupt::Migrate(_) | Interrupt::Offline => {}
             }
         }
-        self.policy.rq[cpu as usize].nohz_flags = 0;
+        self.scheduler.policy.rq[cpu as usize].nohz_flags = 0;
     }
 
     /// Timers of a CPU that is offline expire on the first that is not.
@@ -118,7 +120,7 @@ impl Engine<'_> {
         if self.is_online(cpu) {
             return cpu;
         }
-        let words = self.policy.root.online.bits.iter().enumerate();
+        let words = self.scheduler.policy.root.online.bits.iter().enumerate();
         let first = |(at, word): (usize, &u64)| {
             (*word != 0).then(|| at as u32 * 64 + word.trailing_zeros())
         };
@@ -135,7 +137,7 @@ impl Engine<'_> {
         let Some(since) = self.cpus[cpu as usize].offline_since.take() else { return };
         self.hotplug.offline_ns += self.now - since;
         self.cpus[cpu as usize].idle_since = self.now;
-        let tick = Time::from(self.policy.root.tick_ns);
+        let tick = Time::from(self.scheduler.policy.root.tick_ns);
         self.arm(Slot::Tick(cpu), (self.now / tick + 1) * tick);
     }
 

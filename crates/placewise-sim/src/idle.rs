@@ -25,13 +25,13 @@ impl Engine<'_> {
         self.cpus[cpu as usize].idle_since = self.now;
         self.cpus[cpu as usize].idle_state = state;
         self.cpus[cpu as usize].debt = 0;
-        self.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
+        self.scheduler.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
         self.leave_llc_busy(cpu);
         self.siblings_change_speed(cpu);
         if !self.is_online(cpu) {
             self.stop_tick(cpu);
             self.note_offline(cpu);
-        } else if expected >= u64::from(self.policy.root.tick_ns) {
+        } else if expected >= u64::from(self.scheduler.policy.root.tick_ns) {
             self.stop_tick(cpu);
         }
     }
@@ -50,7 +50,8 @@ impl Engine<'_> {
         let rested = arrival - self.cpus[cpu as usize].idle_since;
         let latency = self.exit_latency(cpu, rested);
         self.note_idle_time(cpu, rested);
-        self.policy.rq[cpu as usize].idle_exit_latency = placewise_policy::LATENCY_UNKNOWN;
+        self.scheduler.policy.rq[cpu as usize].idle_exit_latency =
+            placewise_policy::LATENCY_UNKNOWN;
         self.begin(cpu, Activity::IdleExit, arrival + latency);
         self.enter_llc_busy(cpu);
         self.siblings_change_speed(cpu);
@@ -58,12 +59,12 @@ impl Engine<'_> {
     }
 
     fn exit_latency(&mut self, cpu: u32, rested: Time) -> Time {
-        let tick = Time::from(self.policy.root.tick_ns);
+        let tick = Time::from(self.scheduler.policy.root.tick_ns);
         let chosen = self.cpus[cpu as usize].idle_state;
         let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
         let figures = self.costs.figures;
         let core = figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
-        let (busy, since) = self.llc_busy[self.policy.cpu[cpu as usize].llc as usize];
+        let (busy, since) = self.llc_busy[self.scheduler.policy.cpu[cpu as usize].llc as usize];
         let whole_llc = busy == 0 && self.now - since >= figures.llc_idle_residency_ns;
         let figure = core + if whole_llc { figures.llc_idle_exit_ns } else { 0 };
         self.costs.draw(figure)
@@ -76,14 +77,14 @@ impl Engine<'_> {
     }
 
     fn leave_llc_busy(&mut self, cpu: u32) {
-        let llc = self.policy.cpu[cpu as usize].llc as usize;
+        let llc = self.scheduler.policy.cpu[cpu as usize].llc as usize;
         let (busy, since) = &mut self.llc_busy[llc];
         *busy -= 1;
         *since = self.now;
     }
 
     fn enter_llc_busy(&mut self, cpu: u32) {
-        let llc = self.policy.cpu[cpu as usize].llc as usize;
+        let llc = self.scheduler.policy.cpu[cpu as usize].llc as usize;
         self.llc_busy[llc].0 += 1;
     }
 
@@ -91,14 +92,14 @@ impl Engine<'_> {
         let slot = self.slot(Slot::Tick(cpu));
         self.queue.disarm(slot);
         if self.is_online(cpu) {
-            self.policy.nohz_balance_enter_idle(cpu);
+            self.scheduler.policy.nohz_balance_enter_idle(cpu);
         }
     }
 
     fn start_tick(&mut self, cpu: u32) {
         let slot = self.slot(Slot::Tick(cpu));
         if self.queue.due(slot).is_none() {
-            let tick = Time::from(self.policy.root.tick_ns);
+            let tick = Time::from(self.scheduler.policy.root.tick_ns);
             self.queue.arm(slot, (self.now / tick + 1) * tick);
         }
     }
@@ -107,11 +108,11 @@ impl Engine<'_> {
     /// ticks from now on.
     pub fn idle_tick(&mut self, cpu: u32) {
         self.tick_balance(cpu);
-        if self.policy.rq[cpu as usize].nr_running > 0 {
+        if self.scheduler.policy.rq[cpu as usize].nr_running > 0 {
             return self.kick_idle(cpu, self.now);
         }
         let rested = self.now - self.cpus[cpu as usize].idle_since;
-        if rested >= Time::from(self.policy.root.tick_ns) {
+        if rested >= Time::from(self.scheduler.policy.root.tick_ns) {
             self.stop_tick(cpu);
         } else {
             self.start_tick(cpu);

@@ -42,7 +42,7 @@ impl Engine<'_> {
     fn steal_debt(&mut self, cpu: u32) {
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
         let slot = self.slot(Slot::Activity(cpu));
-        let spins = self.tasks[self.current(cpu) as usize].spin_until.is_some();
+        let spins = self.tasks[self.scheduler.current(cpu) as usize].spin_until.is_some();
         if let Some(end) = self.queue.due(slot).filter(|_| debt > 0 && !spins) {
             self.queue.arm(slot, end + debt);
         }
@@ -77,7 +77,7 @@ impl Engine<'_> {
                 self.tasks[task as usize].woken_sync = false;
                 if !self.begin_wakeup(cpu, WakerContext::Interrupt, task) {
                     self.begin_interrupt(cpu);
-                } else if self.running(cpu).is_some() {
+                } else if self.scheduler.running(cpu).is_some() {
                     self.cpus[cpu as usize].activity = Activity::Spinning;
                 }
             }
@@ -97,7 +97,7 @@ impl Engine<'_> {
     }
 
     fn interrupts_done(&mut self, cpu: u32) {
-        match self.running(cpu) {
+        match self.scheduler.running(cpu) {
             Some(_) => self.go_on(cpu),
             None => self.idle_loop(cpu),
         }
@@ -107,15 +107,11 @@ impl Engine<'_> {
         if self.cpus[cpu as usize].activity == Activity::Idle {
             return self.idle_tick(cpu);
         }
-        let tick = u64::from(self.policy.root.tick_ns);
+        let tick = u64::from(self.scheduler.policy.root.tick_ns);
         self.arm(Slot::Tick(cpu), self.now + tick);
         self.account_current(cpu);
-        self.policy.task_tick(cpu, self.now);
-        if let Some(current) = self.running_fair(cpu) {
-            self.weigh_groups(cpu, self.policy.task[current as usize].task_group);
-            let share_is_up = self.run_queues[cpu as usize].tick(&self.entities, current);
-            self.cpus[cpu as usize].need_resched |= share_is_up;
-        } else if let Some(current) = self.running(cpu).filter(|&current| self.is_queued(current)) {
+        self.cpus[cpu as usize].need_resched |= self.scheduler.tick(cpu, self.now);
+        if let Some(current) = self.scheduler.running(cpu) {
             self.tick_rt(cpu, current);
         }
         let cost = self.costs.draw(self.costs.figures.tick_ns);
@@ -129,10 +125,12 @@ impl Engine<'_> {
     /// task_tick_rt: a SCHED_RR task that has used up its time lets those of its priority run.
     fn tick_rt(&mut self, cpu: u32, current: u32) {
         let program = self.tasks[current as usize].program as usize;
-        if !matches!(self.workload.programs[program].policy, SchedPolicy::RoundRobin(_)) {
+        let takes_turns =
+            matches!(self.workload.programs[program].policy, SchedPolicy::RoundRobin(_));
+        if !takes_turns || !self.scheduler.is_queued(current) {
             return;
         }
-        let ticks = RR_TIMESLICE / u64::from(self.policy.root.tick_ns);
+        let ticks = RR_TIMESLICE / u64::from(self.scheduler.policy.root.tick_ns);
         let used = &mut self.tasks[current as usize].rr_ticks;
         *used += 1;
         if *used >= ticks {
@@ -143,7 +141,8 @@ impl Engine<'_> {
 
     /// An RT task goes behind those of its priority.
     pub fn yield_rt(&mut self, cpu: u32, task: u32) {
-        self.policy.requeue_task_rt(task);
-        self.cpus[cpu as usize].need_resched |= self.policy.rq[cpu as usize].rt_head != task;
+        self.scheduler.policy.requeue_task_rt(task);
+        self.cpus[cpu as usize].need_resched |=
+            self.scheduler.policy.rq[cpu as usize].rt_head != task;
     }
 }

@@ -21,9 +21,11 @@ mod fork;
 mod hotplug;
 mod idle;
 mod interrupt;
+#[cfg(feature = "invariants")]
 mod invariants;
 mod load_balance;
 mod measure;
+#[cfg(feature = "invariants")]
 mod missed_idle;
 mod occupancy;
 mod ops;
@@ -36,9 +38,11 @@ mod tracing;
 mod wakeup;
 
 #[doc(hidden)]
+#[cfg(feature = "invariants")]
 pub use invariants::{Audit, simulate_checked};
 pub use load_balance::LoadBalance;
 #[doc(hidden)]
+#[cfg(feature = "invariants")]
 pub use missed_idle::{MissedIdle, simulate_watched};
 pub use outcome::{Better, Figure, Outcome, Statistics};
 

@@ -101,7 +101,7 @@ impl Engine<'_> {
     /// The counters of every CPU's domains by the name of the level, bottom up.
     pub fn domain_stats_by_level(&self) -> Vec<(String, Vec<&DomainStats>)> {
         let mut levels: Vec<(String, Vec<&DomainStats>)> = Vec::new();
-        for (chain, domains) in self.domains.chains.iter().zip(&self.policy.domain) {
+        for (chain, domains) in self.domains.chains.iter().zip(&self.scheduler.policy.domain) {
             for (&span, domain) in chain.iter().zip(domains) {
                 let name = self.domains.spans[span].level.name().to_lowercase();
                 match levels.iter_mut().find(|(known, _)| *known == name) {

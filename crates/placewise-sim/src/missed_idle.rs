@@ -152,7 +152,7 @@ impl Observer {
 
 /// The idle CPUs that a task which waits on `cpu` may run on.
 fn missed_by(engine: &Engine, cpu: u32) -> Cpumask {
-    let policy = &engine.policy;
+    let policy = &engine.scheduler.policy;
     let rq = &policy.rq[cpu as usize];
     let mut missed = NONE;
     if rq.nr_running < 2 || rq.curr == cpu {
@@ -161,7 +161,7 @@ fn missed_by(engine: &Engine, cpu: u32) -> Cpumask {
     let mut task = rq.mru_head;
     while task != NO_TASK {
         let record = &policy.task[task as usize];
-        if task != rq.curr && record.delayed == 0 && !engine.waits_for_runtime(task) {
+        if task != rq.curr && record.delayed == 0 && !engine.scheduler.waits_for_runtime(task) {
             let words = missed.bits.iter_mut().zip(&policy.root.idle.bits);
             for ((missed, idle), allowed) in words.zip(&record.cpus_allowed.bits) {
                 *missed |= idle & allowed;
@@ -185,6 +185,6 @@ fn allowed_at(engine: &Engine, span: &DomainSpan, pinned: bool) -> Time {
     let doubles = |interval: &Time| (pinned && *interval < most).then_some(2 * *interval);
     let max_interval = std::iter::successors(Some(2 * min_interval), doubles).last();
     let failures = Time::from(span.cache_nice_tries) + 3;
-    let tick = Time::from(engine.policy.root.tick_ns);
+    let tick = Time::from(engine.scheduler.policy.root.tick_ns);
     max_interval.unwrap_or(0) + failures * min_interval + (failures + 2) * tick
 }

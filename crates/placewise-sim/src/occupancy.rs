@@ -102,7 +102,7 @@ impl Engine<'_> {
                 continue;
             }
             let name = self.occupancy.name_of_program[*program as usize];
-            let cpu = self.policy.task[task as usize].cpu;
+            let cpu = self.scheduler.policy.task[task as usize].cpu;
             let llc = self.occupancy.llc_of_cpu[usize::from(cpu)];
             self.occupancy.found[name][usize::from(llc)] += looks;
         }

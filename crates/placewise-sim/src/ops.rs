@@ -56,7 +56,7 @@ impl Engine<'_> {
 
     /// The current task goes on where it is in its program.
     pub fn advance(&mut self, cpu: u32) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         if self.tasks[task as usize].in_segment {
             return self.start_segment(cpu);
         }
@@ -205,7 +205,7 @@ impl Engine<'_> {
 
     /// Runs what is left of the current task's segment.
     fn start_segment(&mut self, cpu: u32) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         if self.tasks[task as usize].stream_left > 0 {
             self.begin_stream(cpu, task);
         }
@@ -214,7 +214,7 @@ impl Engine<'_> {
 
     /// The rest of the segment takes as long as it does at the speed of this moment.
     pub fn time_segment(&mut self, cpu: u32) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         let speed = self.speed(cpu);
         if self.tasks[task as usize].stream_left > 0 {
             self.cpus[cpu as usize].stream_mbps = self.stream_rate(cpu, speed);
@@ -237,7 +237,7 @@ impl Engine<'_> {
 
     /// Speed of one thread of a core whose other threads may be busy.
     fn speed(&self, cpu: u32) -> Speed {
-        let core = &self.policy.cpu[cpu as usize];
+        let core = &self.scheduler.policy.cpu[cpu as usize];
         let siblings = &core.siblings[..core.nr_siblings as usize];
         let busy = siblings.iter().filter(|&&other| self.is_busy(u32::from(other))).count() as u32;
         let thread_pct = match busy {
@@ -255,8 +255,8 @@ impl Engine<'_> {
     /// A CPU went idle or came back: its siblings' long segments change speed.
     /// Those about to end keep theirs.
     pub fn siblings_change_speed(&mut self, cpu: u32) {
-        for sibling in 0..usize::from(self.policy.cpu[cpu as usize].nr_siblings) {
-            let sibling = u32::from(self.policy.cpu[cpu as usize].siblings[sibling]);
+        for sibling in 0..usize::from(self.scheduler.policy.cpu[cpu as usize].nr_siblings) {
+            let sibling = u32::from(self.scheduler.policy.cpu[cpu as usize].siblings[sibling]);
             if sibling != cpu && self.cpus[sibling as usize].activity == Activity::Segment {
                 self.change_speed(sibling);
             }
@@ -266,7 +266,7 @@ impl Engine<'_> {
     pub fn change_speed(&mut self, cpu: u32) {
         let slot = self.slot(Slot::Activity(cpu));
         let Some(end) = self.queue.due(slot) else { return };
-        let spins = self.tasks[self.current(cpu) as usize].spin_until.is_some();
+        let spins = self.tasks[self.scheduler.current(cpu) as usize].spin_until.is_some();
         if spins || end < self.now + NEAR_END {
             return;
         }
@@ -280,7 +280,7 @@ impl Engine<'_> {
         let Some(end) = self.queue.due(slot) else { return };
         self.queue.disarm(slot);
         self.keep_rest(cpu, end);
-        if self.tasks[self.current(cpu) as usize].stream_left > 0 {
+        if self.tasks[self.scheduler.current(cpu) as usize].stream_left > 0 {
             self.end_stream(cpu);
         }
     }
@@ -293,13 +293,13 @@ impl Engine<'_> {
         if left < streams {
             self.keep_stream(cpu, left);
         }
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         self.tasks[task as usize].work_left = left.saturating_sub(streams) * speed / FULL_SPEED;
     }
 
     /// The segment ends in the operation's effect.
     pub fn segment_done(&mut self, cpu: u32) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
         let state = &mut self.tasks[task as usize];
         state.in_segment = false;
@@ -391,7 +391,7 @@ impl Engine<'_> {
             }
             Op::Yield => {
                 self.cpus[cpu as usize].counters.yields += 1;
-                if self.is_rt(task) {
+                if self.scheduler.is_rt(task) {
                     self.yield_rt(cpu, task);
                 } else {
                     self.cpus[cpu as usize].need_resched = true;
@@ -421,7 +421,7 @@ impl Engine<'_> {
     }
 
     fn send(&mut self, cpu: u32, task: u32, index: usize, bytes: u32) -> Then {
-        let rule = self.policy.profile.pipe_wakes;
+        let rule = self.scheduler.policy.profile.pipe_wakes;
         let sender = self.tasks[task as usize].base;
         let channel = &mut self.channels[index];
         let Some(wake) = channel.send(bytes, sender, rule) else {
@@ -436,7 +436,7 @@ impl Engine<'_> {
     }
 
     fn receive(&mut self, cpu: u32, task: u32, index: usize, bytes: u32) -> Then {
-        let rule = self.policy.profile.pipe_wakes;
+        let rule = self.scheduler.policy.profile.pipe_wakes;
         let channel = &mut self.channels[index];
         if let Some(sender) = channel.next_sender() {
             self.tasks[task as usize].peer = sender;
@@ -581,7 +581,7 @@ impl Engine<'_> {
     }
 
     fn exit(&mut self, cpu: u32, task: u32) -> Then {
-        self.policy.task[task as usize].exiting = 1;
+        self.scheduler.policy.task[task as usize].exiting = 1;
         self.trace_exit(cpu, task);
         let parent = self.tasks[task as usize].parent;
         if parent != task {

@@ -150,7 +150,7 @@ impl Engine<'_> {
 
     /// Time of the idle tasks that are current, which the counters do not hold yet.
     fn idle_so_far(&self) -> u64 {
-        let idle = (0..self.cpus.len()).filter(|&cpu| self.running(cpu as u32).is_none());
+        let idle = (0..self.cpus.len()).filter(|&cpu| self.scheduler.running(cpu as u32).is_none());
         idle.map(|cpu| self.now - self.cpus[cpu].idle_task_since).sum()
     }
 

@@ -8,10 +8,10 @@ use crate::engine::Engine;
 
 /// `version 15` layout (16 and 17 where the kernel has them).
 pub fn schedstat(engine: &Engine) -> String {
-    let version = engine.policy.profile.schedstat_version;
+    let version = engine.scheduler.policy.profile.schedstat_version;
     let mut out = format!(
         "version {version}\ntimestamp {}\n",
-        engine.now / u64::from(engine.policy.root.tick_ns)
+        engine.now / u64::from(engine.scheduler.policy.root.tick_ns)
     );
     for cpu in engine.machine.online().iter().filter(|&cpu| engine.is_online(cpu as u32)) {
         let counters = &engine.cpus[cpu].counters;
@@ -33,7 +33,8 @@ pub fn schedstat(engine: &Engine) -> String {
             let name =
                 if version >= 17 { format!(" {}", span.level.name()) } else { String::new() };
             write!(out, "domain{level}{name} {}", span.cpus.to_mask()).expect("a String grows");
-            for number in domain_numbers(version, &engine.policy.domain[cpu][level].stats) {
+            for number in domain_numbers(version, &engine.scheduler.policy.domain[cpu][level].stats)
+            {
                 write!(out, " {number}").expect("a String grows");
             }
             out.push('\n');
@@ -89,7 +90,7 @@ pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = u32> + 'e {
 /// `/proc/PID/sched` with the names of kernels from v5.14 on.
 pub fn proc_sched(engine: &Engine, task: u32) -> String {
     let state = &engine.tasks[task as usize];
-    let record = &engine.policy.task[task as usize];
+    let record = &engine.scheduler.policy.task[task as usize];
     let statistics = &state.statistics;
     let comm = &engine.workload.programs[state.program as usize].name;
     let mut out = format!("{comm} ({}, #threads: 1)\n{}\n", state.pid, "-".repeat(67));

@@ -7,25 +7,20 @@ use crate::engine::{Engine, Slot};
 use crate::event_queue::Time;
 use crate::ops::NEAR_END;
 use crate::task::TaskState;
-use placewise_run_queue::Dequeue;
+use placewise_run_queue::{Picked, Ran};
 
 impl Engine<'_> {
     /// Brings the current task's run time and virtual time up to now.
     pub fn account_current(&mut self, cpu: u32) {
-        let ran = self.policy.update_curr(cpu, self.now);
-        if ran == 0 {
-            return;
-        }
-        self.cpus[cpu as usize].counters.run_ns += ran;
-        let current = self.current(cpu);
-        if self.running_fair(cpu).is_none() {
-            return;
-        }
-        if self.run_queues[cpu as usize].account(&mut self.entities, current, ran) {
-            self.cpus[cpu as usize].need_resched = true;
-        }
-        if self.cfs_bandwidth.in_use {
-            self.account_runtime(cpu, current, ran);
+        let Ran { ns, reschedule } = self.scheduler.account(cpu, self.now);
+        let here = &mut self.cpus[cpu as usize];
+        here.counters.run_ns += ns;
+        here.need_resched |= reschedule;
+        if ns > 0
+            && self.cfs_bandwidth.in_use
+            && let Some(current) = self.scheduler.running_fair(cpu)
+        {
+            self.account_runtime(cpu, current, ns);
         }
     }
 
@@ -45,13 +40,13 @@ impl Engine<'_> {
     /// What the kernel did on the task's time is added to its next segment.
     fn pay_debt(&mut self, cpu: u32) {
         let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         self.tasks[task as usize].work_left += debt;
     }
 
     /// The current task blocks, has exited, or is preempted; another one is picked.
     pub fn schedule(&mut self, cpu: u32) {
-        let prev = self.current(cpu);
+        let prev = self.scheduler.current(cpu);
         self.cpus[cpu as usize].counters.schedules += 1;
         self.account_current(cpu);
         self.cpus[cpu as usize].need_resched = false;
@@ -65,83 +60,33 @@ impl Engine<'_> {
 
     /// The current task, accounted up to now, waits again.
     pub fn put_back(&mut self, cpu: u32, task: u32) {
-        self.policy.put_prev_task(cpu, self.now);
-        if !self.is_rt(task) {
-            self.run_queues[cpu as usize].put_back(&self.entities, task);
-        }
+        self.scheduler.put_back(cpu, self.now);
         self.tasks[task as usize].queued_since = self.now;
-        self.current_waits(cpu, task);
+        self.throttle_exhausted(cpu, task);
     }
 
-    /// The current task counts as such no longer: its task groups may be throttled now.
-    fn current_waits(&mut self, cpu: u32, task: u32) {
-        self.cpus[cpu as usize].current_waits = true;
-        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
-            self.throttle_exhausted(cpu, task);
-        }
-    }
-
-    /// A blocking task leaves the queue, or stays there delayed until its lag is spent.
+    /// A task that blocks may stay in the queue; one that has exited leaves it.
     fn block(&mut self, cpu: u32, task: u32) {
-        let sleeps = self.tasks[task as usize].state == TaskState::Blocked;
-        self.policy.task[task as usize].nvcsw += 1;
-        if self.is_rt(task) {
-            return self.policy.dequeue_task(task, DEQUEUE_SLEEP, self.now);
-        }
-        let queue = &mut self.run_queues[cpu as usize];
-        let eligible = queue.is_eligible(&self.entities, Some(task), task);
-        if self.policy.profile.delayed_dequeue && sleeps && !eligible {
-            self.policy.delay_dequeue(task, self.now);
-            queue.put_back(&self.entities, task);
-        } else {
-            queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
-            self.dequeued(cpu, task, DEQUEUE_SLEEP);
-        }
-        self.current_waits(cpu, task);
-    }
-
-    /// A task has left the queue of `cpu`: the policy learns of it.
-    pub fn dequeued(&mut self, cpu: u32, task: u32, flags: u32) {
-        self.policy.dequeue_task(task, flags, self.now);
-        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
-        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
+        let stays = match self.tasks[task as usize].state {
+            TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.now),
+            _ => {
+                self.scheduler.deactivate(cpu, self.now);
+                false
+            }
+        };
+        if !stays {
             self.return_runtime(cpu, task);
         }
+        self.throttle_exhausted(cpu, task);
     }
 
-    /// The policy has weighed a task group and those it is in anew; the queues of `cpu` follow.
-    #[inline]
-    pub fn weigh_groups(&mut self, cpu: u32, mut group: u32) {
-        if group == ROOT_TASK_GROUP {
-            return;
-        }
-        let current = self.running_fair(cpu);
-        while group != ROOT_TASK_GROUP {
-            let weight = u64::from(self.policy.group_rq[group as usize][cpu as usize].weight);
-            // It has none before it was first queued, and a throttled group is not.
-            if weight > 0 {
-                let queue = &mut self.run_queues[cpu as usize];
-                queue.reweight_group(&mut self.entities, current, group, weight);
-            }
-            group = self.policy.task_group[group as usize].parent;
-        }
-    }
-
-    /// The next task by the order of the queue, but RT tasks first; delayed tasks met on the way
-    /// leave it.
+    /// The next task; delayed tasks met on the way leave the queue.
     pub fn pick(&mut self, cpu: u32) -> Option<u32> {
-        let rq = &self.policy.rq[cpu as usize];
-        if rq.rt_nr_running > 0 {
-            return Some(rq.rt_head);
-        }
         loop {
-            let queue = &mut self.run_queues[cpu as usize];
-            let task = queue.pick(&self.entities)?;
-            if self.policy.task[task as usize].delayed == 0 {
-                return Some(task);
+            match self.scheduler.pick(cpu, self.now)? {
+                Picked::Next(task) => return Some(task),
+                Picked::Left(task) => self.return_runtime(cpu, task),
             }
-            queue.finish_delayed(&mut self.entities, task);
-            self.dequeued(cpu, task, DEQUEUE_SLEEP);
         }
     }
 
@@ -156,7 +101,7 @@ impl Engine<'_> {
 
     /// After a newly-idle balance: what it has brought, or the idle task.
     pub fn pick_after_newidle(&mut self, cpu: u32) {
-        let prev = self.current(cpu);
+        let prev = self.scheduler.current(cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, prev, next),
             None => self.switch_to_idle(cpu, prev),
@@ -164,11 +109,7 @@ impl Engine<'_> {
     }
 
     fn switch_to(&mut self, cpu: u32, prev: u32, next: u32) {
-        self.cpus[cpu as usize].current_waits = false;
-        if !self.is_rt(next) {
-            self.run_queues[cpu as usize].take(&mut self.entities, next);
-        }
-        self.policy.set_next_task(cpu, next, self.now);
+        self.scheduler.take(cpu, next, self.now);
         self.account_wait(cpu, next);
         if next == prev {
             return self.go_on(cpu);
@@ -188,18 +129,18 @@ impl Engine<'_> {
     /// If the previous task is preempted, or throttled, a balancing CPU may take it, and run it,
     /// before the switch is over.
     fn leave_runnable(&mut self, prev: u32) {
-        if self.tasks[prev as usize].state == TaskState::Runnable && self.is_queued(prev) {
-            self.policy.task[prev as usize].nivcsw += 1;
+        if self.tasks[prev as usize].state == TaskState::Runnable && self.scheduler.is_queued(prev)
+        {
+            self.scheduler.policy.task[prev as usize].nivcsw += 1;
             self.tasks[prev as usize].on_cpu = false;
         }
     }
 
     fn switch_to_idle(&mut self, cpu: u32, prev: u32) {
-        self.cpus[cpu as usize].current_waits = false;
         self.leave_runnable(prev);
         self.cpus[cpu as usize].counters.schedules_idle += 1;
         self.cpus[cpu as usize].idle_task_since = self.now;
-        self.policy.set_next_task(cpu, cpu, self.now);
+        self.scheduler.take(cpu, cpu, self.now);
         self.begin_switch(cpu, prev, cpu, self.costs.figures.idle_switch_ns);
     }
 
@@ -233,14 +174,14 @@ impl Engine<'_> {
     pub fn switch_done(&mut self, cpu: u32) {
         if let Some(prev) = self.cpus[cpu as usize].prev.take() {
             // It slept delayed, and may have been moved, woken and picked meanwhile.
-            let home = u32::from(self.policy.task[prev as usize].cpu);
-            self.tasks[prev as usize].on_cpu = self.current(home) == prev;
+            let home = u32::from(self.scheduler.policy.task[prev as usize].cpu);
+            self.tasks[prev as usize].on_cpu = self.scheduler.current(home) == prev;
             if self.tasks[prev as usize].state == TaskState::Exited {
-                self.policy.task_dead(prev);
+                self.scheduler.policy.task_dead(prev);
             }
             self.resume_spinner(prev);
         }
-        match self.running(cpu) {
+        match self.scheduler.running(cpu) {
             None => self.idle_loop(cpu),
             Some(task) => {
                 self.settle(cpu, task);
@@ -260,7 +201,7 @@ impl Engine<'_> {
             return self.begin_interrupt(cpu);
         }
         self.cpus[cpu as usize].need_resched = false;
-        if self.policy.rq[cpu as usize].nr_running == 0 {
+        if self.scheduler.policy.rq[cpu as usize].nr_running == 0 {
             return self.enter_idle(cpu);
         }
         self.cpus[cpu as usize].counters.schedules += 1;

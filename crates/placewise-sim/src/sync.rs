@@ -152,7 +152,7 @@ impl Engine<'_> {
         let state = &mut self.tasks[waiter as usize];
         state.stage = LET_GO;
         state.work_left = state.work_left.min(line);
-        let spins_there = self.current(there) == waiter
+        let spins_there = self.scheduler.current(there) == waiter
             && self.cpus[there as usize].activity == Activity::Segment;
         if spins_there {
             self.arm(Slot::Activity(there), self.now + line);

@@ -35,7 +35,7 @@ impl Engine<'_> {
     }
 
     fn record(&mut self, cpu: u32, context: Context, event: Event<'_>) {
-        let current = self.current(cpu);
+        let current = self.scheduler.current(cpu);
         let (comm, pid) = (self.comm(current), self.pid(current));
         let time_ns = self.now;
         if let Some(sink) = &mut self.trace {
@@ -61,7 +61,7 @@ impl Engine<'_> {
 
     /// An event reached by a waker on `cpu`.
     pub fn trace_in(&mut self, cpu: u32, context: WakerContext, event: Event<'_>) {
-        let context = match (context, self.current(cpu) < FIRST_TASK) {
+        let context = match (context, self.scheduler.current(cpu) < FIRST_TASK) {
             (WakerContext::Task, _) => Context::Task,
             (WakerContext::Softirq, _) => Context::SoftInterrupt,
             (WakerContext::Interrupt, false) => Context::HardInterrupt,

@@ -61,7 +61,7 @@ impl Engine<'_> {
     }
 
     fn wakeups_done(&mut self, cpu: u32) {
-        let task = self.current(cpu);
+        let task = self.scheduler.current(cpu);
         match self.cpus[cpu as usize].then {
             Then::Next => {
                 self.next_op(task);
@@ -103,7 +103,7 @@ impl Engine<'_> {
             return false;
         }
         self.claim(wakee);
-        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking {
             comm,
             pid,
@@ -111,12 +111,12 @@ impl Engine<'_> {
             target_cpu: target,
         });
 
-        if self.policy.task[wakee as usize].delayed != 0 {
+        if self.scheduler.policy.task[wakee as usize].delayed != 0 {
             self.wake_delayed(cpu, context, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else if !self.tasks[wakee as usize].on_cpu {
             self.select(cpu, context, wakee);
-        } else if self.policy.ttwu_queue_wakelist(wakee, cpu, target, true) {
+        } else if self.scheduler.policy.ttwu_queue_wakelist(wakee, cpu, target, true) {
             self.queue_on_wake_list(cpu, wakee);
             self.account_wakeup(cpu, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
@@ -154,17 +154,17 @@ impl Engine<'_> {
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
     fn select(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
-        let prev = u32::from(self.policy.task[wakee as usize].cpu);
+        let prev = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
         let figures = self.costs.figures;
-        self.policy.record_scan_cost(
+        self.scheduler.policy.record_scan_cost(
             cpu,
-            u64::from(self.policy.decision.timed_scan) * figures.scan_cpu_ns,
+            u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
-        let scan = u64::from(self.policy.decision.scanned) * figures.scan_cpu_ns;
+        let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
         let placed = Some(Placed { wakee, cpu: target });
         match context {
             WakerContext::Task | WakerContext::Softirq => self.cpus[cpu as usize].placed = placed,
@@ -188,7 +188,7 @@ impl Engine<'_> {
             target = self.still_allowed_cpu(wakee, target);
         }
         self.move_wakee(cpu, context, wakee, target);
-        if self.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
+        if self.scheduler.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
             self.queue_on_wake_list(cpu, wakee);
         } else {
             self.lock_run_queue(target, cpu);
@@ -199,10 +199,9 @@ impl Engine<'_> {
 
     /// A wakee on no run queue leaves the CPU where it slept.
     fn move_wakee(&mut self, cpu: u32, context: WakerContext, wakee: u32, target: u32) {
-        let prev = u32::from(self.policy.task[wakee as usize].cpu);
+        let prev = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         if target != prev {
-            self.run_queues[prev as usize].leave(&mut self.entities[wakee as usize]);
-            self.policy.set_task_cpu(wakee, target);
+            self.scheduler.set_task_cpu(wakee, target);
             self.tasks[wakee as usize].woken_migrated = true;
             self.tasks[wakee as usize].statistics.migrations += 1;
             self.measurement.migrations.wakeup += 1;
@@ -218,8 +217,8 @@ impl Engine<'_> {
 
     /// Over the wake list: the target enqueues the wakee itself.
     fn queue_on_wake_list(&mut self, cpu: u32, wakee: u32) {
-        let target = u32::from(self.policy.task[wakee as usize].cpu);
-        self.policy.set_ttwu_pending(target, true);
+        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        self.scheduler.policy.set_ttwu_pending(target, true);
         let list = &mut self.cpus[target as usize].wake_list;
         list.push(wakee);
         if list.len() == 1 {
@@ -257,8 +256,8 @@ impl Engine<'_> {
         debug_assert!(arriving.is_empty());
         std::mem::swap(wake_list, arriving);
         let more = self.costs.figures.rq_lock_hold_ns * (arriving.len() as Time - 1);
-        if self.policy.profile.wake_list_clear_early {
-            self.policy.set_ttwu_pending(cpu, false);
+        if self.scheduler.policy.profile.wake_list_clear_early {
+            self.scheduler.policy.set_ttwu_pending(cpu, false);
         }
         self.lock_run_queue(cpu, cpu);
         self.cpus[cpu as usize].debt += self.costs.draw(more);
@@ -276,7 +275,7 @@ impl Engine<'_> {
             self.activate(cpu, WakerContext::Interrupt, wakee);
         }
         let pending = !self.cpus[cpu as usize].wake_list.is_empty();
-        self.policy.set_ttwu_pending(cpu, pending);
+        self.scheduler.policy.set_ttwu_pending(cpu, pending);
         self.cpus[cpu as usize].arriving = arriving;
     }
 
@@ -289,10 +288,10 @@ impl Engine<'_> {
 
     /// ttwu_do_activate, by the CPU `by`.
     fn activate(&mut self, by: u32, context: WakerContext, wakee: u32) {
-        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         self.enqueue(wakee, Enqueue::Wakeup);
         self.check_preempt(target, wakee, by);
-        self.policy.sample_avg_idle(target, self.now);
+        self.scheduler.policy.sample_avg_idle(target, self.now);
         self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
             pid,
@@ -302,12 +301,10 @@ impl Engine<'_> {
     }
 
     fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
-        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         self.lock_run_queue(target, cpu);
         self.account_current(target);
-        let current = self.running_fair(target);
-        self.policy.requeue_delayed(wakee, self.now);
-        self.run_queues[target as usize].requeue_delayed(&mut self.entities, current, wakee);
+        self.scheduler.wake_delayed(wakee, self.now);
         self.tasks[wakee as usize].state = TaskState::Runnable;
         self.tasks[wakee as usize].queued_since = self.now;
         self.check_preempt(target, wakee, cpu);
@@ -322,58 +319,26 @@ impl Engine<'_> {
 
     /// Puts a task on the run queue of the CPU it belongs to.
     pub fn enqueue(&mut self, task: u32, why: Enqueue) {
-        let cpu = u32::from(self.policy.task[task as usize].cpu);
+        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
         self.account_current(cpu);
-        if self.cfs_bandwidth.in_use && !self.is_rt(task) {
-            self.throttle_before_enqueue(cpu, task);
-        }
-        let moved = self.tasks[task as usize].woken_migrated || why == Enqueue::Balance;
-        let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 }
-            | if moved { ENQUEUE_MIGRATED } else { 0 };
-        self.policy.enqueue_task(task, flags, self.now);
-        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
-        if !self.is_rt(task) {
-            let current = self.running_fair(cpu);
-            self.run_queues[cpu as usize].enqueue(&mut self.entities, current, task, why);
-        }
+        self.throttle_before_enqueue(cpu, task);
+        self.scheduler.enqueue(task, why, self.now);
         if self.tasks[task as usize].state != TaskState::Blocked {
             self.tasks[task as usize].state = TaskState::Runnable;
         }
         self.tasks[task as usize].queued_since = self.now;
     }
 
-    /// On a run queue, as the current task or waiting.
-    pub fn is_queued(&self, task: u32) -> bool {
-        self.policy.task[task as usize].on_rq != 0
-    }
-
     /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
     pub fn check_preempt(&mut self, cpu: u32, task: u32, by: u32) {
-        match self.running(cpu) {
-            Some(current)
-                if self.cpus[cpu as usize].need_resched
-                    || self.cpus[cpu as usize].current_waits
-                    || !self.is_queued(current)
-                    || self.waits_for_runtime(task) =>
-            {
+        if self.scheduler.running(cpu).is_some() {
+            let here = &mut self.cpus[cpu as usize];
+            if here.need_resched || !self.scheduler.preempts(cpu, task) {
                 return;
             }
-            Some(current) if !self.preempts(cpu, current, task) => return,
-            Some(_) => self.cpus[cpu as usize].need_resched = true,
-            None => {}
+            here.need_resched = true;
         }
         self.interrupt_remotely(by, cpu);
-    }
-
-    /// Does a task that was just enqueued preempt the current one? Among RT tasks only one of
-    /// higher priority does, and any of them preempts a fair one.
-    fn preempts(&mut self, cpu: u32, current: u32, task: u32) -> bool {
-        let priority = |task: u32| self.policy.task[task as usize].rt_priority;
-        let (now, then) = (priority(current), priority(task));
-        if now > 0 || then > 0 {
-            return then > now;
-        }
-        self.run_queues[cpu as usize].preempts(&mut self.entities, current, task)
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
@@ -393,7 +358,7 @@ impl Engine<'_> {
 
     /// The counters of a wakeup made on `cpu`.
     fn account_wakeup(&mut self, cpu: u32, wakee: u32) {
-        let target = u32::from(self.policy.task[wakee as usize].cpu);
+        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
         let local = target == cpu;
         let counters = &mut self.cpus[cpu as usize].counters;
         counters.wakeups += 1;
@@ -410,19 +375,19 @@ impl Engine<'_> {
     }
 
     fn count_remote(&mut self, cpu: u32, target: u32) {
-        let levels = self.policy.cpu[cpu as usize].nr_domains as usize;
+        let levels = self.scheduler.policy.cpu[cpu as usize].nr_domains as usize;
         let (word, bit) = (target as usize / 64, target % 64);
         for level in 0..levels {
-            let span = self.policy.domain[cpu as usize][level].span as usize;
-            if self.policy.span[span].cpus.bits[word] >> bit & 1 != 0 {
-                self.policy.domain[cpu as usize][level].stats.ttwu_wake_remote += 1;
+            let span = self.scheduler.policy.domain[cpu as usize][level].span as usize;
+            if self.scheduler.policy.span[span].cpus.bits[word] >> bit & 1 != 0 {
+                self.scheduler.policy.domain[cpu as usize][level].stats.ttwu_wake_remote += 1;
                 return;
             }
         }
     }
 
     fn count_affine(&mut self, wakee: u32) {
-        let affine = self.policy.decision.affine;
+        let affine = self.scheduler.policy.decision.affine;
         if u32::from(affine) == AFFINE_NOT_TRIED {
             return;
         }

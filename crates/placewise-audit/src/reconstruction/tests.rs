@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use placewise_machine::from_trace;
 use placewise_policy::{NR_CPUS, Policy};
+use placewise_run_queue::invariants::waiting_on;
 use placewise_trace::{TraceError, TraceReader};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
     let (mut nr_queued, mut nr_delayed) = (vec![0; NR_CPUS as usize], vec![0; NR_CPUS as usize]);
     let (mut pending, mut weights) = (vec![0; NR_CPUS as usize], vec![0; NR_CPUS as usize]);
     for id in tasks_of(of) {
-        let (task, trail) = (&of.state.task[id as usize], &of.trails[id as usize]);
+        let (task, trail) = (&of.scheduler.policy.task[id as usize], &of.trails[id as usize]);
         let cpu = usize::from(task.cpu);
         if (task.on_rq != 0) != queued(id) {
             return Some(format!("task {id}: on_rq {} and {:?}", task.on_rq, trail.whereabouts));
@@ -54,8 +55,8 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
             pending[on as usize] += 1;
         }
     }
-    (0..of.state.root.nr_cpu_ids).find_map(|cpu| {
-        let rq = &of.state.rq[cpu as usize];
+    (0..of.scheduler.policy.root.nr_cpu_ids).find_map(|cpu| {
+        let rq = &of.scheduler.policy.rq[cpu as usize];
         let at = cpu as usize;
         let found = (rq.nr_running, rq.cfs.h_nr_delayed, of.pending[at], rq.cfs.load_weight);
         let counted = (nr_queued[at], nr_delayed[at], pending[at], weights[at]);
@@ -68,19 +69,16 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
             return Some(format!("CPU {cpu}: ttwu_pending {} of {}", rq.ttwu_pending, pending[at]));
         }
         let current = rq.curr;
-        if let Some(mut waiting) = of.queues.waiting(cpu) {
-            waiting.sort_unstable();
-            let here = |id: &TaskId| {
-                queued(*id) && u32::from(of.state.task[*id as usize].cpu) == cpu && *id != current
-            };
-            if !waiting.iter().copied().eq(tasks_of(of).filter(here)) {
-                return Some(format!("CPU {cpu}: {waiting:?} wait in virtual time"));
-            }
+        let mut waiting = waiting_on(&of.scheduler, cpu);
+        waiting.sort_unstable();
+        let here = |id: &TaskId| queued(*id) && of.scheduler.cpu_of(*id) == cpu && *id != current;
+        if !waiting.iter().copied().eq(tasks_of(of).filter(here)) {
+            return Some(format!("CPU {cpu}: {waiting:?} wait in virtual time"));
         }
         let runs_here = current == cpu
             || current >= FIRST_TASK
                 && queued(current)
-                && u32::from(of.state.task[current as usize].cpu) == cpu;
+                && u32::from(of.scheduler.policy.task[current as usize].cpu) == cpu;
         (!runs_here).then(|| format!("CPU {cpu}: runs task {current}, which is not on it"))
     })
 }
