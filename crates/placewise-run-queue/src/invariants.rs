@@ -282,14 +282,16 @@ fn check_averages(scheduler: &Scheduler, group: u32, cpu: u32, left: Left) {
         load += after(own_load, full, since);
         attached += 1.0;
     }
-    let current = scheduler.policy.task[scheduler.current(cpu) as usize].task_group;
+    let fair = scheduler.running(cpu).filter(|&current| !scheduler.is_rt(current));
+    let current = fair.map(|current| scheduler.policy.task[current as usize].task_group);
     for child in children(scheduler, group) {
         let entity = &scheduler.policy.group_rq[child as usize][cpu as usize];
         if entity.avg.last_update_time == 0 {
             continue;
         }
         let since = cfs.avg.last_update_time.saturating_sub(entity.avg.last_update_time);
-        let runs = entity.on_rq != 0 && is_within(scheduler, current, child);
+        let runs = entity.on_rq != 0
+            && current.is_some_and(|current| is_within(scheduler, current, child));
         util += after(entity.avg.util_avg as f64, if runs { 1024.0 } else { 0.0 }, since);
         let full = if entity.on_rq != 0 { f64::from(entity.weight) } else { 0.0 };
         load += after(entity.avg.load_avg as f64, full, since);

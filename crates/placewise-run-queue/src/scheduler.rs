@@ -151,7 +151,8 @@ impl Scheduler {
         queue.fork(&creator, &mut self.entities[child as usize], running);
     }
 
-    /// reweight_entity: of a task that is on no run queue.
+    /// reweight_entity: of a task that is on no run queue. Limit: what it has left in the averages
+    /// of the queue it slept on stays what it was.
     pub fn reweight(&mut self, task: u32, weight: u32) {
         let record = &mut self.policy.task[task as usize];
         record.avg.load_avg = record.avg.load_avg * u64::from(weight) / u64::from(record.weight);

@@ -1,0 +1,171 @@
+//! Who stays queued when it goes to sleep (delayed dequeue, v6.12 on), and who leaves.
+
+use placewise_machine::load;
+use placewise_policy::{FIRST_TASK, Policy, topology};
+use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
+
+const ONE: u32 = FIRST_TASK;
+const OTHER: u32 = FIRST_TASK + 1;
+const CPU: u32 = 3;
+
+/// `ONE` runs while `OTHER` waits.
+struct World {
+    scheduler: Scheduler,
+    now: u64,
+}
+
+impl World {
+    fn new(kernel: &str) -> Self {
+        let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
+        let profile = Policy::parse(kernel, "baseline").unwrap().profile;
+        let (scheduler, _) = Scheduler::boot(&machine, &profile, &[]).unwrap();
+        let mut world = World { scheduler, now: topology::BOOT };
+        for task in [ONE, OTHER] {
+            world.scheduler.policy.task[task as usize].weight = 1024;
+            world.scheduler.policy.copy_task(task, CPU, CPU);
+            world.scheduler.add(task);
+            world.scheduler.enqueue(task, Enqueue::Wakeup, world.now);
+        }
+        world.scheduler.take(CPU, ONE, world.now);
+        world
+    }
+
+    /// What runs goes on for so long.
+    fn run(&mut self, ns: u64) {
+        self.now += ns;
+        self.scheduler.account(CPU, self.now);
+    }
+
+    /// The current task gives way to one that waits.
+    fn switch_to(&mut self, next: u32) {
+        self.scheduler.put_back(CPU, self.now);
+        self.scheduler.take(CPU, next, self.now);
+    }
+
+    fn stays_asleep(&mut self) -> bool {
+        self.scheduler.sleep(CPU, 0, self.now)
+    }
+}
+
+#[test]
+fn who_has_had_more_than_its_share_stays_queued() {
+    let mut world = World::new("v6.12");
+    world.run(3_000_000);
+    assert!(world.stays_asleep());
+    assert!(world.scheduler.is_delayed(ONE) && world.scheduler.is_queued(ONE));
+
+    let mut behind = World::new("v6.12");
+    behind.run(3_000_000);
+    behind.switch_to(OTHER);
+    behind.run(1_000_000);
+    assert!(!behind.stays_asleep());
+    assert!(!behind.scheduler.is_queued(OTHER));
+}
+
+/// A trace may not tell how long it ran.
+#[test]
+fn what_it_may_have_run_unseen_counts() {
+    assert!(!World::new("v6.12").stays_asleep());
+    let mut world = World::new("v6.12");
+    assert!(world.scheduler.sleep(CPU, 4_000, world.now));
+}
+
+#[test]
+fn who_is_alone_leaves() {
+    let mut world = World::new("v6.12");
+    world.run(3_000_000);
+    world.scheduler.dequeue(OTHER, Dequeue::Sleep, world.now);
+    assert!(!world.scheduler.sleep(CPU, 4_000, world.now));
+}
+
+#[test]
+fn who_has_exited_leaves() {
+    let mut world = World::new("v6.12");
+    world.run(3_000_000);
+    world.scheduler.deactivate(CPU, world.now);
+    assert!(!world.scheduler.is_queued(ONE));
+}
+
+#[test]
+fn before_delayed_dequeue_all_leave() {
+    for kernel in ["v5.10", "v6.0"] {
+        let mut world = World::new(kernel);
+        world.run(3_000_000);
+        assert!(!world.stays_asleep(), "{kernel}");
+    }
+}
+
+/// A lag that it has spent asleep does not keep it back when it comes again.
+#[test]
+fn a_spent_lag_is_none() {
+    let next = |spent: bool| {
+        let mut world = World::new("v6.12");
+        world.run(3_000_000);
+        world.scheduler.deactivate(CPU, world.now);
+        world.scheduler.take(CPU, OTHER, world.now);
+        if spent {
+            world.scheduler.spend_lag(ONE);
+        }
+        world.scheduler.enqueue(ONE, Enqueue::Wakeup, world.now);
+        world.scheduler.put_back(CPU, world.now);
+        world.scheduler.pick(CPU, world.now)
+    };
+    assert_eq!(next(false), Some(Picked::Next(OTHER)));
+    let ties = "neither is ahead, and it has the earlier deadline";
+    assert_eq!(next(true), Some(Picked::Next(ONE)), "{ties}");
+}
+
+#[test]
+fn a_heavy_task_has_a_larger_share() {
+    let stays = |weight: u32| {
+        let mut world = World::new("v6.12");
+        world.scheduler.deactivate(CPU, world.now);
+        world.scheduler.take(CPU, OTHER, world.now);
+        world.scheduler.reweight(ONE, weight);
+        world.scheduler.enqueue(ONE, Enqueue::Wakeup, world.now);
+        world.run(10_000);
+        world.switch_to(ONE);
+        world.run(100_000);
+        world.stays_asleep()
+    };
+    assert!(stays(1024));
+    assert!(!stays(88_761));
+}
+
+/// A sleeper that a pick comes upon has had its rest: it leaves, and the pick goes on.
+#[test]
+fn a_pick_lets_sleepers_go() {
+    let mut world = World::new("v6.12");
+    world.run(100_000);
+    assert!(world.stays_asleep());
+    world.scheduler.take(CPU, OTHER, world.now);
+    world.run(3_000_000);
+    world.scheduler.put_back(CPU, world.now);
+    assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Left(ONE)));
+    assert!(!world.scheduler.is_delayed(ONE) && !world.scheduler.is_queued(ONE));
+    assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Next(OTHER)));
+}
+
+/// Woken in time, it is where it was.
+#[test]
+fn a_sleeper_that_is_woken_is_picked() {
+    let mut world = World::new("v6.12");
+    world.run(100_000);
+    assert!(world.stays_asleep());
+    world.scheduler.take(CPU, OTHER, world.now);
+    world.run(3_000_000);
+    world.scheduler.wake_delayed(ONE, world.now);
+    world.scheduler.put_back(CPU, world.now);
+    assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Next(ONE)));
+}
+
+/// It counts once in the averages by which a task is placed that comes before the next one runs.
+#[test]
+fn what_was_put_back_waits_and_runs_no_more() {
+    let mut world = World::new("v6.12");
+    world.run(3_000_000);
+    world.scheduler.put_back(CPU, world.now);
+    assert_eq!(world.scheduler.running_fair(CPU), None);
+    world.scheduler.take(CPU, ONE, world.now);
+    assert_eq!(world.scheduler.running_fair(CPU), Some(ONE));
+}
