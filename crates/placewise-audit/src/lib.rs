@@ -4,7 +4,7 @@
 //! ```text
 //!   reader ─> timeline.rs ─> steps, each wakeup with its outcome
 //!                 │
-//!                 ├─> reconstruction.rs   the policy's state, driven by the steps
+//!                 ├─> reconstruction.rs   the scheduler core, driven by the steps
 //!                 │     decide.rs         which wakeups and forks ran a placement
 //!                 │     trial.rs          what the policy says, and to what it was told
 //!                 │     beliefs.rs affinity.rs scan_limit.rs loads.rs

@@ -1,9 +1,10 @@
 //! What a kernel's placement decisions saw, rebuilt from a trace.
 //!
-//! The steps of a trace drive the policy's state as an engine does: a wakeup
+//! The steps of a trace drive the scheduler core as the simulator does: a wakeup
 //! enqueues, a switch picks and dequeues, ticks are made up where the kernel had
 //! them. So run queues, idle masks, wake relations, run lengths and PELT are kept
-//! by the policy's own code. `decide.rs` asks the policy at every wakeup and
+//! by the policy's own code, and virtual time as far as it tells whether a sleeper
+//! stays queued. `decide.rs` asks the policy at every wakeup and
 //! fork; then the task goes where the kernel put it, whatever the answer was.
 //!
 //! ```text
@@ -249,7 +250,7 @@ impl Reconstruction {
             return;
         }
         if self.whereabouts(task) == Whereabouts::Queued {
-            if u32::from(self.scheduler.policy.task[task as usize].cpu) == cpu {
+            if self.scheduler.cpu_of(task) == cpu {
                 return;
             }
             self.take_off_queue(task, Dequeue::Balance);
@@ -263,7 +264,7 @@ impl Reconstruction {
 
     /// Takes a task off the queue it is on, delayed or not.
     pub(crate) fn take_off_queue(&mut self, task: TaskId, why: Dequeue) {
-        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let cpu = self.scheduler.cpu_of(task);
         self.scheduler.account(cpu, self.now);
         self.scheduler.dequeue(task, why, self.now);
         self.scheduler.policy.task[task as usize].delayed = 0;
@@ -304,7 +305,7 @@ impl Reconstruction {
 
     /// A task that a gap in the trace has left running elsewhere.
     fn leave_other_cpu(&mut self, task: TaskId, cpu: u32) {
-        let last = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let last = self.scheduler.cpu_of(task);
         if last != cpu && self.scheduler.current(last) == task {
             self.take_off_queue(task, Dequeue::Balance);
         }
@@ -388,7 +389,7 @@ impl Reconstruction {
     }
 
     fn requeue_delayed(&mut self, task: TaskId) {
-        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let cpu = self.scheduler.cpu_of(task);
         self.scheduler.account(cpu, self.now);
         self.scheduler.wake_delayed(task, self.now);
     }

@@ -267,6 +267,11 @@ u64 placewise_task_h_load(struct state *st, u32 task)
 	return task_h_load(st, task_of(st, task));
 }
 
+u64 placewise_task_util_est(struct state *st, u32 task)
+{
+	return task_util_est(task_of(st, task));
+}
+
 u64 placewise_cpu_util(struct state *st, u32 cpu)
 {
 	return cpu_util(st, cpu);

@@ -169,6 +169,8 @@ entry_points! {
     fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
     /// The load that a task adds to its CPU: its share of the hierarchy.
     fn task_h_load(task: u32) -> u64;
+    /// How much of a CPU a task is taken to use.
+    fn task_util_est(task: u32) -> u64;
     /// How much of `cpu` is used, of its capacity.
     fn cpu_util(cpu: u32) -> u64;
     /// The load of what is queued on a CPU, without what sleepers left behind.

@@ -137,7 +137,7 @@ impl Engine<'_> {
 
     /// A task on a run queue leaves a CPU where it may not be.
     fn move_displaced(&mut self, task: u32) {
-        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let cpu = self.scheduler.cpu_of(task);
         if !self.scheduler.is_queued(task) || self.may_be_on(task, cpu) {
             return;
         }
@@ -153,7 +153,7 @@ impl Engine<'_> {
 
     /// migration_cpu_stop: the stopper of `cpu` moves a task that may not be there.
     pub fn migrate_displaced(&mut self, cpu: u32, task: u32) {
-        let here = u32::from(self.scheduler.policy.task[task as usize].cpu) == cpu;
+        let here = self.scheduler.cpu_of(task) == cpu;
         if !here
             || !self.scheduler.is_queued(task)
             || self.may_be_on(task, cpu)

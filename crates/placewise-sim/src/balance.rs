@@ -194,7 +194,7 @@ impl Engine<'_> {
     }
 
     fn detach(&mut self, by: u32, task: u32, to: u32) {
-        let from = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let from = self.scheduler.cpu_of(task);
         self.add_wait(from, task);
         self.scheduler.dequeue(task, Dequeue::Balance, self.now);
         self.return_runtime(from, task);
@@ -246,7 +246,7 @@ impl Engine<'_> {
         let Some(current) = current else { return self.begin_interrupt(cpu) };
         let switches = 2 * self.costs.draw(self.costs.figures.context_switch_ns);
         self.cpus[cpu as usize].debt += switches * Time::from(runs);
-        if u32::from(self.scheduler.policy.task[current as usize].cpu) != cpu {
+        if self.scheduler.cpu_of(current) != cpu {
             // It has left: nothing is to be switched out here.
             self.tasks[current as usize].on_cpu = false;
             self.cpus[cpu as usize].idle_task_since = self.now;

@@ -112,7 +112,7 @@ impl Engine<'_> {
     }
 
     /// The task groups that a task is in, from below.
-    fn groups_of(&self, task: u32) -> impl Iterator<Item = u32> + use<> {
+    pub fn groups_of(&self, task: u32) -> impl Iterator<Item = u32> + use<> {
         let mut group = self.scheduler.policy.task[task as usize].task_group;
         let mut groups = [ROOT_TASK_GROUP; NR_TASK_GROUP_LEVELS as usize];
         for level in &mut groups {

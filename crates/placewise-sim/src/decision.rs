@@ -44,15 +44,16 @@ impl Engine<'_> {
     }
 
     /// The decision before it is taken.
-    fn readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> Decision {
-        let state = &self.scheduler.policy;
-        let placed = &state.task[task as usize];
+    fn readings(&mut self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> Decision {
         let (placement, cpus) = if wake_flags & WF_TTWU != 0 {
             let readings = self.wakeup_readings(cpu, task, prev, wake_flags);
             (Readings::Wakeup(readings), self.searchable(cpu) | self.searchable(prev))
         } else {
-            (Readings::Fork(self.slow_path_readings(task)), cpu_set(&state.root.online))
+            let readings = self.slow_path_readings(task);
+            (Readings::Fork(readings), cpu_set(&self.scheduler.policy.root.online))
         };
+        let state = &self.scheduler.policy;
+        let placed = &state.task[task as usize];
         Decision {
             pid: self.pid(task),
             waker_pid: self.pid(self.scheduler.current(cpu)),
@@ -87,10 +88,19 @@ impl Engine<'_> {
             | all_capacities.map_or(CpuSet::EMPTY, |span| cpu_set(&span.cpus))
     }
 
-    fn wakeup_readings(&self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> WakeupReadings {
-        let state = &self.scheduler.policy;
+    fn wakeup_readings(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        prev: u32,
+        wake_flags: u32,
+    ) -> WakeupReadings {
         let waker = self.scheduler.current(cpu);
         let prev_curr = self.scheduler.current(prev);
+        let [of_waker, of_wakee, of_prev_curr] =
+            [waker, task, prev_curr].map(|task| self.task_readings(task));
+        let wakee_util_est = self.scheduler.policy.task_util_est(task);
+        let state = &self.scheduler.policy;
         let rq = &state.rq[cpu as usize];
         let exiting = state.task[waker as usize].exiting != 0;
         WakeupReadings {
@@ -103,12 +113,12 @@ impl Engine<'_> {
             wake_stamp: rq.wake_stamp,
             avg_scan_cost: self.avg_scan_cost(cpu),
             waker_per_cpu_kthread: state.task[waker as usize].per_cpu_kthread != 0,
-            waker: self.task_readings(waker),
-            wakee: self.task_readings(task),
+            waker: of_waker,
+            wakee: of_wakee,
             wakee_recent_used_cpu: state.task[task as usize].recent_used_cpu,
-            wakee_util_est: util_est(&state.task[task as usize]),
+            wakee_util_est,
             prev_curr_pid: self.pid(prev_curr),
-            prev_curr: self.task_readings(prev_curr),
+            prev_curr: of_prev_curr,
         }
     }
 
@@ -136,7 +146,8 @@ impl Engine<'_> {
             .map_or(0, |domain| domain.avg_scan_cost)
     }
 
-    fn task_readings(&self, task: u32) -> TaskReadings {
+    fn task_readings(&mut self, task: u32) -> TaskReadings {
+        let h_load = self.task_h_load(task);
         let record = &self.scheduler.policy.task[task as usize];
         TaskReadings {
             wakee_flips: record.wakee_flips,
@@ -147,7 +158,7 @@ impl Engine<'_> {
             },
             load: match self.scheduler.policy.profile.affine {
                 AFFINE_QUEUES => record.weight.into(),
-                _ => self.task_h_load(task),
+                _ => h_load,
             },
             sum_exec_runtime: record.sum_exec_runtime,
             nvcsw: record.nvcsw,
@@ -155,47 +166,37 @@ impl Engine<'_> {
         }
     }
 
-    /// What the policy's task_h_load() answers. That keeps parts of the answer for the rest of the
-    /// jiffy, which a decision that does not ask must not do: tracing leaves the run as it is.
-    fn task_h_load(&self, task: u32) -> u64 {
-        let record = &self.scheduler.policy.task[task as usize];
-        let (load, group) = (record.avg.load_avg, record.task_group);
-        if group == ROOT_TASK_GROUP {
-            return load;
+    /// The policy's task_h_load(). That keeps parts of its answer for the rest of the jiffy, which a
+    /// decision that does not ask must not do: tracing leaves the run as it is.
+    fn task_h_load(&mut self, task: u32) -> u64 {
+        let cpu = self.scheduler.cpu_of(task) as usize;
+        let groups = self.groups_of(task).chain([ROOT_TASK_GROUP]);
+        let policy = &mut self.scheduler.policy;
+        let before: Vec<(u32, u64, u64)> = groups
+            .map(|group| {
+                let CfsRq { h_load, last_h_load_update, .. } = *cfs_rq(policy, group, cpu);
+                (group, h_load, last_h_load_update)
+            })
+            .collect();
+        let load = policy.task_h_load(task);
+        for (group, h_load, last_h_load_update) in before {
+            let queue = cfs_rq(policy, group, cpu);
+            (queue.h_load, queue.last_h_load_update) = (h_load, last_h_load_update);
         }
-        let queue = &self.scheduler.policy.group_rq[group as usize][usize::from(record.cpu)].cfs;
-        load * self.cfs_rq_h_load(group, record.cpu.into()) / (queue.avg.load_avg + 1)
+        load
     }
 
-    /// The same of update_cfs_rq_h_load(): what `cpu`'s part of a cgroup counts for in its load.
-    fn cfs_rq_h_load(&self, group: u32, cpu: usize) -> u64 {
-        let state = &self.scheduler.policy;
-        let queue_of = |group: u32| match group {
-            ROOT_TASK_GROUP => &state.rq[cpu].cfs,
-            group => &state.group_rq[group as usize][cpu].cfs,
-        };
-        let jiffies = state.root.clock / u64::from(state.root.tick_ns);
-        let queue = queue_of(group);
-        if queue.last_h_load_update == jiffies {
-            return queue.h_load;
-        }
-        if group == ROOT_TASK_GROUP {
-            return queue.avg.load_avg;
-        }
-        let parent = state.task_group[group as usize].parent;
-        let part = state.group_rq[group as usize][cpu].avg.load_avg;
-        self.cfs_rq_h_load(parent, cpu) * part / (queue_of(parent).avg.load_avg + 1)
-    }
-
-    fn slow_path_readings(&self, task: u32) -> SlowPathReadings {
+    fn slow_path_readings(&mut self, task: u32) -> SlowPathReadings {
+        let load = self.task_h_load(task);
+        let util_est = self.scheduler.policy.task_util_est(task);
         let state = &self.scheduler.policy;
         let record = &state.task[task as usize];
         let imbalanced = |group: &u32| state.group[*group as usize].imbalance != 0;
         SlowPathReadings {
-            load: self.task_h_load(task),
+            load,
             runnable: record.avg.runnable_avg,
             util: record.avg.util_avg,
-            util_est: util_est(record),
+            util_est,
             imbalanced_groups: (0..state.root.nr_groups).filter(imbalanced).collect(),
             rq: cpu_set(&state.root.online)
                 .iter()
@@ -222,7 +223,9 @@ impl Engine<'_> {
     }
 }
 
-/// The policy's task_util_est().
-fn util_est(task: &Task) -> u64 {
-    task.avg.util_avg.max(task.util_est_enqueued.max(task.util_est_ewma).into())
+fn cfs_rq(state: &mut State, group: u32, cpu: usize) -> &mut CfsRq {
+    match group {
+        ROOT_TASK_GROUP => &mut state.rq[cpu].cfs,
+        group => &mut state.group_rq[group as usize][cpu].cfs,
+    }
 }

@@ -10,8 +10,8 @@
 //!   change      ── changes.rs > affinity.rs, hotplug.rs, cfs_bandwidth.rs
 //! ```
 //!
-//! The engine owns time and run queues; where a task goes is decided by the
-//! policy alone.
+//! The engine owns time; what happens to a task on the run queues is the
+//! scheduler core's business, and where it goes the policy's alone.
 
 use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::topology;

@@ -108,7 +108,7 @@ impl Auditor {
         let tasks = engine.next_task as usize;
         self.was_delayed.resize(tasks, false);
         for task in FIRST_TASK..engine.next_task {
-            let delayed = engine.scheduler.policy.task[task as usize].delayed != 0;
+            let delayed = engine.scheduler.is_delayed(task);
             let begins = delayed && !self.was_delayed[task as usize];
             self.audit.delayed += u64::from(begins);
             self.was_delayed[task as usize] = delayed;
@@ -324,7 +324,7 @@ fn check_current(engine: &Engine, cpu: u32) {
     } else if !engine.scheduler.is_queued(current) {
         assert_eq!(activity, Activity::NewIdle, "CPU {cpu} at {now} runs a task that sleeps");
     } else {
-        assert_eq!(u32::from(engine.scheduler.policy.task[current as usize].cpu), cpu);
+        assert_eq!(engine.scheduler.cpu_of(current), cpu);
         assert!(
             !matches!(activity, Activity::Idle | Activity::IdleExit),
             "CPU {cpu} at {now}: {activity:?} with a current task"

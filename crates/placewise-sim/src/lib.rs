@@ -3,8 +3,8 @@
 //! [`simulate`] runs a workload on a machine under a policy and returns the
 //! workload's figures with the kernel's own counters. Time is integer
 //! nanoseconds; the same inputs give the same outcome and the same trace, byte
-//! for byte. Where a task runs is decided by the C policy; this crate owns time,
-//! run queues and costs.
+//! for byte. Where a task runs is decided by the C policy, and when by the run
+//! queues of the scheduler core; this crate owns time and costs.
 
 mod affinity;
 mod balance;

@@ -174,7 +174,7 @@ impl Engine<'_> {
     pub fn switch_done(&mut self, cpu: u32) {
         if let Some(prev) = self.cpus[cpu as usize].prev.take() {
             // It slept delayed, and may have been moved, woken and picked meanwhile.
-            let home = u32::from(self.scheduler.policy.task[prev as usize].cpu);
+            let home = self.scheduler.cpu_of(prev);
             self.tasks[prev as usize].on_cpu = self.scheduler.current(home) == prev;
             if self.tasks[prev as usize].state == TaskState::Exited {
                 self.scheduler.policy.task_dead(prev);

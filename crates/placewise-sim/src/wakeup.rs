@@ -103,7 +103,7 @@ impl Engine<'_> {
             return false;
         }
         self.claim(wakee);
-        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let target = self.scheduler.cpu_of(wakee);
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking {
             comm,
             pid,
@@ -111,7 +111,7 @@ impl Engine<'_> {
             target_cpu: target,
         });
 
-        if self.scheduler.policy.task[wakee as usize].delayed != 0 {
+        if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else if !self.tasks[wakee as usize].on_cpu {
@@ -154,7 +154,7 @@ impl Engine<'_> {
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
     fn select(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
-        let prev = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let prev = self.scheduler.cpu_of(wakee);
         let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
@@ -199,7 +199,7 @@ impl Engine<'_> {
 
     /// A wakee on no run queue leaves the CPU where it slept.
     fn move_wakee(&mut self, cpu: u32, context: WakerContext, wakee: u32, target: u32) {
-        let prev = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let prev = self.scheduler.cpu_of(wakee);
         if target != prev {
             self.scheduler.set_task_cpu(wakee, target);
             self.tasks[wakee as usize].woken_migrated = true;
@@ -217,7 +217,7 @@ impl Engine<'_> {
 
     /// Over the wake list: the target enqueues the wakee itself.
     fn queue_on_wake_list(&mut self, cpu: u32, wakee: u32) {
-        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let target = self.scheduler.cpu_of(wakee);
         self.scheduler.policy.set_ttwu_pending(target, true);
         let list = &mut self.cpus[target as usize].wake_list;
         list.push(wakee);
@@ -288,7 +288,7 @@ impl Engine<'_> {
 
     /// ttwu_do_activate, by the CPU `by`.
     fn activate(&mut self, by: u32, context: WakerContext, wakee: u32) {
-        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let target = self.scheduler.cpu_of(wakee);
         self.enqueue(wakee, Enqueue::Wakeup);
         self.check_preempt(target, wakee, by);
         self.scheduler.policy.sample_avg_idle(target, self.now);
@@ -301,7 +301,7 @@ impl Engine<'_> {
     }
 
     fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
-        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let target = self.scheduler.cpu_of(wakee);
         self.lock_run_queue(target, cpu);
         self.account_current(target);
         self.scheduler.wake_delayed(wakee, self.now);
@@ -319,7 +319,7 @@ impl Engine<'_> {
 
     /// Puts a task on the run queue of the CPU it belongs to.
     pub fn enqueue(&mut self, task: u32, why: Enqueue) {
-        let cpu = u32::from(self.scheduler.policy.task[task as usize].cpu);
+        let cpu = self.scheduler.cpu_of(task);
         self.account_current(cpu);
         self.throttle_before_enqueue(cpu, task);
         self.scheduler.enqueue(task, why, self.now);
@@ -358,7 +358,7 @@ impl Engine<'_> {
 
     /// The counters of a wakeup made on `cpu`.
     fn account_wakeup(&mut self, cpu: u32, wakee: u32) {
-        let target = u32::from(self.scheduler.policy.task[wakee as usize].cpu);
+        let target = self.scheduler.cpu_of(wakee);
         let local = target == cpu;
         let counters = &mut self.cpus[cpu as usize].counters;
         counters.wakeups += 1;

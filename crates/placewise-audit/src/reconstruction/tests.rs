@@ -76,9 +76,7 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
             return Some(format!("CPU {cpu}: {waiting:?} wait in virtual time"));
         }
         let runs_here = current == cpu
-            || current >= FIRST_TASK
-                && queued(current)
-                && u32::from(of.scheduler.policy.task[current as usize].cpu) == cpu;
+            || current >= FIRST_TASK && queued(current) && of.scheduler.cpu_of(current) == cpu;
         (!runs_here).then(|| format!("CPU {cpu}: runs task {current}, which is not on it"))
     })
 }
