@@ -39,7 +39,6 @@ impl Invariants {
     /// What of all this does not hold of a CPU is a panic.
     pub fn check(&self, scheduler: &Scheduler, cpu: u32) {
         check_queue(scheduler, cpu);
-        check_recency(scheduler, cpu);
         for group in 0..=scheduler.policy.root.nr_task_groups {
             check_averages(scheduler, group, cpu, self.left_on(scheduler, group, cpu));
         }
@@ -95,27 +94,34 @@ pub fn waiting_on(scheduler: &Scheduler, cpu: u32) -> Vec<u32> {
     waiting
 }
 
-fn queued_on(scheduler: &Scheduler, cpu: u32) -> impl Iterator<Item = u32> {
-    (FIRST_TASK..scheduler.nr_tasks()).filter(move |&task| {
-        let record = &scheduler.policy.task[task as usize];
-        record.on_rq != 0 && u32::from(record.cpu) == cpu
-    })
+fn queued_on(scheduler: &Scheduler, cpu: u32) -> Vec<u32> {
+    let here = |&task: &u32| scheduler.is_queued(task) && scheduler.cpu_of(task) == cpu;
+    (FIRST_TASK..scheduler.nr_tasks()).filter(here).collect()
 }
 
-fn fair_on(scheduler: &Scheduler, cpu: u32) -> impl Iterator<Item = u32> {
-    queued_on(scheduler, cpu).filter(|&task| is_fair(&scheduler.policy.task[task as usize]))
+/// The policy's counts and lists are those of the tasks, and the same tasks wait in the queue, where
+/// sums are right.
+pub fn check_queue(scheduler: &Scheduler, cpu: u32) {
+    let queued = queued_on(scheduler, cpu);
+    let is_fair = |task: &u32| !scheduler.is_rt(*task);
+    let fair: Vec<u32> = queued.iter().copied().filter(is_fair).collect();
+    check_counts(scheduler, cpu, &queued);
+    check_waiting(scheduler, cpu, &queued);
+    check_rt(scheduler, cpu);
+    check_recency(scheduler, cpu, &fair);
+    for group in 0..=scheduler.policy.root.nr_task_groups {
+        check_group(scheduler, group, cpu, &fair);
+    }
 }
 
-/// The policy's counts are those of the tasks, and the queue holds the same tasks, in which the sums are right.
-fn check_queue(scheduler: &Scheduler, cpu: u32) {
-    let rq = &scheduler.policy.rq[cpu as usize];
-    let records = || queued_on(scheduler, cpu).map(|task| &scheduler.policy.task[task as usize]);
+fn check_counts(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
     let waits = |record: &&Task| {
         is_fair(record) && throttled_between(scheduler, record.task_group, ROOT_TASK_GROUP, cpu)
     };
-    let count = |of: fn(&Task) -> bool| {
-        records().filter(|record| !waits(record) && of(record)).count() as u32
-    };
+    let records = queued.iter().map(|&task| &scheduler.policy.task[task as usize]);
+    let runnable: Vec<&Task> = records.filter(|record| !waits(record)).collect();
+    let count = |of: fn(&Task) -> bool| runnable.iter().filter(|record| of(record)).count() as u32;
+    let rq = &scheduler.policy.rq[cpu as usize];
     let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
     let expected = (
         count(|_| true),
@@ -124,12 +130,12 @@ fn check_queue(scheduler: &Scheduler, cpu: u32) {
         count(|record| record.idle_policy != 0),
     );
     assert_eq!(found, expected, "CPU {cpu}: running, queued, delayed, idle-policy");
-    scheduler.cpus[cpu as usize].queue.check(&scheduler.entities);
-    check_rt(scheduler, cpu);
-    for group in 0..=scheduler.policy.root.nr_task_groups {
-        check_group(scheduler, group, cpu);
-    }
-    for (group, weight) in scheduler.cpus[cpu as usize].queue.group_weights() {
+}
+
+fn check_waiting(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
+    let queue = &scheduler.cpus[cpu as usize].queue;
+    queue.check(&scheduler.entities);
+    for (group, weight) in queue.group_weights() {
         let entity = &scheduler.policy.group_rq[group as usize][cpu as usize];
         assert_eq!(
             (entity.on_rq, u64::from(entity.weight)),
@@ -137,12 +143,11 @@ fn check_queue(scheduler: &Scheduler, cpu: u32) {
             "CPU {cpu}: is the entity of cgroup {group} queued, and its weight"
         );
     }
-
     let mut waiting = waiting_on(scheduler, cpu);
     waiting.sort_unstable();
-    let runs = scheduler.running(cpu).filter(|_| !scheduler.cpus[cpu as usize].current_waits);
-    let expected: Vec<u32> = queued_on(scheduler, cpu).filter(|&task| Some(task) != runs).collect();
-    assert_eq!(waiting, expected, "CPU {cpu}: the queue and the policy's");
+    let runs = scheduler.running(cpu).filter(|_| !scheduler.current_waits(cpu));
+    let others = queued.iter().copied().filter(|&task| Some(task) != runs);
+    assert_eq!(waiting, others.collect::<Vec<u32>>(), "CPU {cpu}: the queue and the policy's");
 }
 
 fn is_fair(record: &Task) -> bool {
@@ -190,17 +195,17 @@ fn throttled_between(scheduler: &Scheduler, group: u32, above: u32, cpu: u32) ->
 /// A cgroup's counts are those of the tasks in it and below it that are not throttled there; its
 /// weight that of the tasks and cgroups right in it that are queued, which is each cgroup with
 /// tasks.
-fn check_group(scheduler: &Scheduler, group: u32, cpu: u32) {
+fn check_group(scheduler: &Scheduler, group: u32, cpu: u32, fair: &[u32]) {
     let cfs = cfs_rq(scheduler, group, cpu);
-    let group_of = |&task: &u32| scheduler.policy.task[task as usize].task_group;
-    let tasks = fair_on(scheduler, cpu).filter(|task| {
-        is_within(scheduler, group_of(task), group)
-            && !throttled_between(scheduler, group_of(task), group, cpu)
+    let tasks = || fair.iter().map(|&task| &scheduler.policy.task[task as usize]);
+    let below = tasks().filter(|task| {
+        is_within(scheduler, task.task_group, group)
+            && !throttled_between(scheduler, task.task_group, group, cpu)
     });
-    assert_eq!(cfs.h_nr_queued as usize, tasks.count(), "CPU {cpu}: in cgroup {group}");
+    assert_eq!(cfs.h_nr_queued as usize, below.count(), "CPU {cpu}: in cgroup {group}");
 
-    let own = fair_on(scheduler, cpu).filter(|task| group_of(task) == group);
-    let own: u64 = own.map(|task| u64::from(scheduler.policy.task[task as usize].weight)).sum();
+    let own = tasks().filter(|task| task.task_group == group);
+    let own = own.map(|task| u64::from(task.weight)).sum::<u64>();
     let entities = children(scheduler, group).map(|child| {
         let entity = &scheduler.policy.group_rq[child as usize][cpu as usize];
         let has_tasks = entity.cfs.h_nr_queued > 0 && entity.throttled == 0;
@@ -212,7 +217,7 @@ fn check_group(scheduler: &Scheduler, group: u32, cpu: u32) {
 }
 
 /// The list of CFS tasks by recency: the same in both directions, and complete.
-fn check_recency(scheduler: &Scheduler, cpu: u32) {
+fn check_recency(scheduler: &Scheduler, cpu: u32, fair: &[u32]) {
     let rq = &scheduler.policy.rq[cpu as usize];
     let walk = |first: u32, next: fn(&Task) -> u32| {
         let follow = move |task: u32| (task != NO_TASK).then_some(task);
@@ -227,7 +232,7 @@ fn check_recency(scheduler: &Scheduler, cpu: u32) {
     assert_eq!(forward, backward, "CPU {cpu}: the two directions of its list");
     let mut listed = forward;
     listed.sort_unstable();
-    assert_eq!(listed, fair_on(scheduler, cpu).collect::<Vec<u32>>(), "CPU {cpu}: its list");
+    assert_eq!(listed, fair, "CPU {cpu}: its list");
 }
 
 /// Nanoseconds in which an average halves.
