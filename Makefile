@@ -38,20 +38,20 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 
 .PHONY: test-vm
 test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
-	$(CARGO) build --package placewise
 	@if scripts/need.sh clang-19 pkg-config libelf.h zlib.h; \
 	then $(MAKE) --no-print-directory scheduler; \
-	else echo "left out: scx_placewise, for want of that"; fi
+	else echo "left out: scx_placewise, for want of that"; $(CARGO) build --package placewise; fi
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
-# Also those with a fault, for the tests of what becomes of it.
+# Also those with a fault, for the tests of what becomes of it. All of the workspace, with which
+# dependencies have the features that `make test` has built them with.
 .PHONY: scheduler
 scheduler:
 	for fault in test-stall test-few-tasks test-held-lock; do \
-	    $(CARGO) build --package scx_placewise --features $$fault && \
+	    $(CARGO) build --workspace --bins --features scx_placewise/$$fault && \
 	    cp $(BUILT)/scx_placewise $(BUILT)/scx_placewise-$$fault || exit; \
 	done
-	$(CARGO) build --package scx_placewise
+	$(CARGO) build --workspace --bins
 
 .PHONY: lint
 lint: compiler ## formatting and warnings, Rust and C; dependencies; what the service may do
