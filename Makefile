@@ -22,13 +22,10 @@ help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
-demo: compiler ## build, compare two policies on a dual EPYC, audit a trace of this machine
+demo: compiler ## build, predict a published table, audit a trace of this machine
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
-	$(RUN) compare --machine zen3-2s-nps1 --workload hackbench --runs 3 \
-	    --policy baseline --policy short-task
-	$(RUN) compare --machine zen3-2s-nps1 --workload schbench --runs 3 \
-	    --policy baseline --policy short-task
+	$(RUN) reproduce studies/wake-wide_x86_12_pgbench.csv --runs 2
 	scripts/demo-audit.sh $(PROGRAM)
 
 .PHONY: test
@@ -72,9 +69,10 @@ accuracy: compiler ## predict the published results in studies/ and write docs/A
 
 .PHONY: bench
 bench: compiler ## events per second of the simulator, and of the audit beside perf; ns per wakeup in BPF
-	$(RUN) bench
-	scripts/bench-audit.sh $(PROGRAM)
-	@$(if $(HAS_LIBELF),$(CARGO) bench --quiet --package scx_placewise --bench wakeups, \
+	$(CARGO) build --profile dist --package placewise
+	$(TARGET)/dist/placewise bench
+	scripts/bench-audit.sh $(TARGET)/dist/placewise
+	@$(if $(HAS_LIBELF),$(CARGO) bench --quiet --profile dist --package scx_placewise --bench wakeups, \
 	    echo "wakeups in BPF: skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 
 .PHONY: fuzz
