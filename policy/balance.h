@@ -2,6 +2,24 @@
 /*
  * balance.h: when the load balancer runs, and what one attempt does.
  *
+ * What it balances, here for CPU 0 of two sockets with two LLCs each: at each
+ * level, the CPU's own (local) group against the others of its domain, which
+ * are the domains one level below.
+ *
+ *   NUMA   [ LLC 0, LLC 1 ]            <---------->  [ LLC 2, LLC 3 ]
+ *                 |
+ *   PKG    [ LLC 0 ]       <------>  [ LLC 1 ]
+ *                 |
+ *   MC     [ core 0 ] <--> [ core 1 ] <--> ...   one LLC
+ *                 |
+ *   SMT    [ CPU 0 ] <--> [ CPU 1 ]
+ *
+ * A pass goes upwards from SMT (PKG is DIE before v6.7). At each level one CPU of
+ * the local group pulls for all of it, or a CPU that goes idle for itself
+ * (should_we_balance), and it pulls from one CPU of the busiest other group.
+ *
+ * Who calls whom:
+ *
  *   tick        trigger_load_balance ---> rebalance_domains_start/_next/...
  *   CPU idles   newidle_balance_start/_next/...          |
  *               nohz.h                                   |

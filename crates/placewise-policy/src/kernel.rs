@@ -12,8 +12,8 @@
 //! - cache-aware balancing (CONFIG_SCHED_CACHE), which gives a process a
 //!   preferred LLC: it acts in the load balancer only, so that with it threads
 //!   of a process gather in an LLC between placements; the simulated ones do not;
-//! - the flat queue, by which all tasks of a CPU compete at one level: without
-//!   task groups, which are not modelled, it is the queue of the kernels before;
+//! - the flat queue, by which all tasks of a CPU compete at one level: with task
+//!   groups, tasks are picked group by group, as by the kernels before;
 //! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
 //!   delayed task whose lag the clamp has changed (v7.1): the simulator's run
 //!   queues keep to the rules of v6.18;

@@ -190,7 +190,7 @@ fn known_names() -> Vec<String> {
     known.map(|(name, _)| name).collect()
 }
 
-/// "; near: a, b", or all names when none is near.
+/// "; known: a, b": the names that are near, or all when none is.
 fn near<T: AsRef<str>>(name: &str, known: Vec<T>) -> String {
     let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
     let close = |candidate: &&&str| strsim::jaro_winkler(name, candidate) > 0.8;
