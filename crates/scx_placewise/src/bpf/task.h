@@ -31,7 +31,7 @@ struct {
 struct hint_entry {
 	u32 mask;      /* enum hint; what it means is in policy/hint.h */
 	u32 only_self; /* children do not inherit it */
-	u32 class;     /* that the hint took the task from; user space's alone */
+	u32 class; /* that the hint took the task from; user space's alone */
 };
 
 /* In place of a mask: no hint of its own. */

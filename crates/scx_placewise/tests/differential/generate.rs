@@ -9,7 +9,7 @@ use placewise_policy::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::common::{Machine, NOW, Shape, TICK, set};
+use crate::worked_examples::common::{Machine, NOW, Shape, TICK, set};
 
 /// Weights of nice -20, -5, 0, 5 and 19, and of SCHED_IDLE.
 const WEIGHTS: [u32; 6] = [88761, 3121, 1024, 335, 15, 3];

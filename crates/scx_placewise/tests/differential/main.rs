@@ -4,16 +4,13 @@
 //!
 //! In here `placewise_policy` means this test, whose `Placement` runs both.
 
-#![allow(clippy::duplicate_mod)] // The policy's tests bring their modules along.
-
 extern crate placewise_policy as native;
 extern crate self as placewise_policy;
 
-#[path = "../../../placewise-policy/tests/common/mod.rs"]
-mod common;
 mod generate;
 mod random_states;
 mod twin;
+#[path = "../../../placewise-policy/tests/policy/main.rs"]
 mod worked_examples;
 
 pub use native::*;

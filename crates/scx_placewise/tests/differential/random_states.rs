@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use placewise_policy::*;
 use rand::RngExt;
 
-use crate::common::{NOW, TICK};
 use crate::generate::{Drawn, Generator};
+use crate::worked_examples::common::{NOW, TICK};
 
 /// States drawn on one machine before the next machine.
 const STATES_PER_MACHINE: u32 = 100;

@@ -1,0 +1,144 @@
+//! What the steps of a trace leave in the policy's state.
+
+use placewise_audit::TaskId;
+use placewise_policy::{State, Task};
+
+use super::script::Script;
+
+fn with_task<T>(script: &Script, pid: u32, look: impl Fn(TaskId, &Task, &State) -> T) -> T {
+    let (reconstruction, timeline) = script.reconstruct("v6.0");
+    let task = timeline.tasks().find(pid).unwrap_or_else(|| panic!("no task {pid}"));
+    look(task, &reconstruction.state().task[task as usize], reconstruction.state())
+}
+
+#[test]
+fn a_dead_task_leaves_no_load() {
+    let load_after = |state: &str| {
+        let mut script = Script::new();
+        script
+            .runs(4, 200)
+            .switch(4, "R", 0)
+            .switch(4, "R", 200)
+            .after(100_000)
+            .switch(4, state, 0);
+        script
+            .runs(0, 100)
+            .after(32_000)
+            .switch(5, "R", 201)
+            .after(5)
+            .sleeps(5)
+            .after(1_000)
+            .wake(0, 201, 4, 4);
+        script.reconstruct("v6.0").0.state().rq[4].cfs.avg.load_avg
+    };
+    let (asleep, dead) = (load_after("S"), load_after("X"));
+    assert!(asleep > 300, "{asleep}");
+    assert!(dead < 50, "{dead}");
+}
+
+#[test]
+fn a_priority_is_a_weight() {
+    for (prio, weight) in [(120, 1024), (139, 15), (100, 88761)] {
+        let mut script = Script::new();
+        script.prio(200, prio).runs(4, 200).sleeps(4).after(10).switch(4, "R", 200);
+        assert_eq!(with_task(&script, 200, |_, task, _| task.weight), weight);
+    }
+}
+
+/// Of a queued task the new weight counts once it has slept.
+#[test]
+fn a_new_priority_is_a_new_weight() {
+    let mut script = Script::new();
+    script.runs(4, 200).switch(4, "R", 200).prio(200, 130).after(10).sleeps(4).after(10);
+    script.runs(0, 100).wake(0, 200, 4, 4);
+    assert_eq!(with_task(&script, 200, |_, task, _| task.weight), 110);
+}
+
+#[test]
+fn a_child_has_the_wake_flips_of_its_parent() {
+    let mut script = Script::new();
+    script.runs(0, 100);
+    for round in 0..6 {
+        let (wakee, prev) = (200 + round % 2, 4 + round % 2);
+        script.runs(prev, wakee).sleeps(prev).after(100).wake(0, wakee, prev, prev);
+    }
+    script.fork(0, 300).wakeup_new(0, 300, 2);
+    let flips = with_task(&script, 100, |_, task, _| task.wakee_flips);
+    assert_eq!(flips, 6, "whatever has been tried beside");
+    assert_eq!(with_task(&script, 300, |_, task, _| task.wakee_flips), flips);
+    assert_eq!(with_task(&script, 200, |_, task, _| task.wakee_flips), 0, "it wakes nobody");
+}
+
+/// post_init_entity_util_avg()
+#[test]
+fn a_child_begins_with_a_part_of_its_cpu() {
+    let mut script = Script::new();
+    script.runs(0, 100).after(20_000).fork(0, 300).wakeup_new(0, 300, 2);
+    assert!(with_task(&script, 300, |_, task, _| task.avg.util_avg) > 100);
+}
+
+fn number_of(script: &Script, pid: u32) -> TaskId {
+    with_task(script, pid, |task, _, _| task)
+}
+
+/// Its pid is another task's later, which knows nothing of it.
+#[test]
+fn the_pid_of_a_dead_task_means_another() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000);
+    let dead = number_of(script.wake(0, 201, 5, 5), 200);
+    script.switch(4, "X", 0).after(10);
+    let mut forked = script;
+    forked.runs(1, 102).sleeps(1);
+    // Its fork may be among the events that are lost.
+    forked.wake(0, 200, 6, 6).switch(6, "R", 200);
+    assert_ne!(number_of(&forked, 200), dead);
+    assert_eq!(with_task(&forked, 200, |_, task, _| (task.sum_exec_runtime, task.cpu)), (0, 6));
+}
+
+#[test]
+fn a_fork_gives_its_pid_to_a_new_task_whoever_had_it() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).switch(4, "R", 200).after(50_000).sleeps(4).after(10);
+    let old = number_of(&script, 200);
+    script.fork(0, 200).wakeup_new(0, 200, 6);
+    assert_eq!(script.audit("v6.0").audit.agreement.forks.decisions, 1);
+    assert_ne!(number_of(&script, 200), old);
+    assert_eq!(with_task(&script, 200, |_, task, _| (task.sum_exec_runtime, task.cpu)), (0, 6));
+}
+
+/// CPU 9 is first heard of when it runs a task that another CPU had run before.
+#[test]
+fn a_task_that_came_from_elsewhere_was_not_there_from_the_start() {
+    let mut script = Script::new();
+    script.runs(0, 100).sleeps(0).after(20_000).switch(4, "R", 200).after(1_000).switch(4, "R", 0);
+    script.after(5_000).runs(9, 200).sleeps(9);
+    let run = with_task(&script, 200, |_, task, _| task.sum_exec_runtime);
+    assert!(run <= 6_000_000, "{run}");
+}
+
+#[test]
+fn tasks_from_before_the_trace_run_from_its_start() {
+    let mut script = Script::new();
+    script.runs(0, 100).runs(4, 200).runs(1, 101).sleeps(1).after(30_000);
+    // Nothing but its last event tells of 200.
+    script.sleeps(4);
+    let run = with_task(&script, 200, |_, task, _| task.sum_exec_runtime);
+    assert_eq!(run, 30_000_000);
+}
+
+#[test]
+fn a_switch_that_is_missing_is_made_up_and_counted() {
+    let mut script = Script::new();
+    script.runs(4, 200).switch(4, "R", 200).after(100).runs(4, 201).after(100).sleeps(4);
+    let (reconstruction, timeline) = script.reconstruct("v6.0");
+    assert_eq!(timeline.repairs().missing_switches, 1);
+    assert_eq!(reconstruction.state().rq[4].nr_running, 0);
+    let mut with_gap = Script::new();
+    with_gap.runs(4, 200).switch(4, "R", 200).after(100).raw("CPU:4 [LOST 7 EVENTS]");
+    with_gap.runs(4, 201).sleeps(4);
+    let (reconstruction, timeline) = with_gap.reconstruct("v6.0");
+    assert_eq!(timeline.repairs().missing_switches, 0, "the gap says so");
+    assert_eq!(reconstruction.state().rq[4].nr_running, 0);
+    assert_eq!(with_gap.audit("v6.0").audit.losses.lost_events, 7);
+}

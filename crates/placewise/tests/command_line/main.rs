@@ -1,0 +1,13 @@
+//! The program as its users start it: what it prints, what it writes, and what it refuses.
+
+mod advisories;
+mod audit;
+mod audit_decisions;
+mod bad_input;
+mod compare;
+mod environment;
+mod foreign;
+mod hint;
+mod record;
+mod reproduce;
+mod standard_output;
