@@ -150,6 +150,7 @@ ENTRY_POINT_VOID(task_change_group, task_change_group(st, a, b, c))
 ENTRY_POINT_VOID(throttle_cfs_rq, throttle_cfs_rq(st, a, b, c))
 ENTRY_POINT_VOID(unthrottle_cfs_rq, unthrottle_cfs_rq(st, a, b, c))
 ENTRY_POINT(task_h_load, task_h_load(st, task_of(st, a)))
+ENTRY_POINT(task_util_est, task_util_est(task_of(st, a)))
 ENTRY_POINT(cpu_util, cpu_util(st, a))
 ENTRY_POINT(cpu_runnable_load, cpu_runnable_load(st, a))
 

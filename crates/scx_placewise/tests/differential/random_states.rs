@@ -288,6 +288,7 @@ fn task_groups_count_alike() {
         let p = &mut drawn.m.p;
         p.update_blocked_averages(cpu, now);
         p.cpu_util(cpu);
+        p.task_util_est(task);
         p.cpu_runnable_load(cpu);
         let throttled = generator.rng.random_range(0..=p.root.nr_task_groups);
         if generator.chance(2) {

@@ -182,6 +182,7 @@ twins! {
     fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
     fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
     fn task_h_load(task: u32) -> u64;
+    fn task_util_est(task: u32) -> u64;
     fn cpu_util(cpu: u32) -> u64;
     fn cpu_runnable_load(cpu: u32) -> u64;
 }
