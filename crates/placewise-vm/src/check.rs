@@ -1,17 +1,16 @@
-//! What a scenario demands of a run, and why a run falls short.
+//! Why a run falls short of what its scenario demands.
 //!
 //! Demanded of every run, so that no scenario says it: the script ends well, the guest has the
 //! shape that was asked for, and neither kernel nor sched_ext complains on the console.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use regex::RegexSet;
-use serde::Deserialize;
 
 use crate::boot::Run;
 use crate::figures::Figure;
 use crate::instruction_counts::InstructionCounts;
-use crate::scenario::Case;
+use crate::scenario::{Case, Check};
 
 /// What a kernel in trouble prints.
 const COMPLAINTS: &[&str] = &[
@@ -24,21 +23,6 @@ const COMPLAINTS: &[&str] = &[
     "blocked for more than",
     r"sched_ext: .* disabled \((runtime error|scx_bpf_error|runnable task stall)",
 ];
-
-/// One bound. `figure` is of the guest, or TRACE.PATH of the audit of a trace; `counts` the prefix of
-/// figures that are instructions by program, `recorded` a file of such, relative to this crate.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, untagged)]
-pub enum Check {
-    Equals { figure: String, equals: Figure },
-    AtLeast { figure: String, at_least: f64 },
-    AtMost { figure: String, at_most: f64 },
-    Above { figure: String, above_figure: String },
-    Below { figure: String, below_figure: String },
-    Console { console: String },
-    NotOnConsole { not_on_console: String },
-    Recorded { counts: String, recorded: PathBuf },
-}
 
 /// Everything in which `run` falls short, a line each.
 pub fn shortcomings(case: &Case, run: &Run) -> anyhow::Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! Scenarios and machines as their files say them, and what is wrong with such a file.
+//! Scenarios, what they demand, and machines as their files say them, and what is wrong with such a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::check::Check;
+use crate::figures::Figure;
 use crate::machine::Machine;
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +43,21 @@ pub struct Scenario {
     pub script: String,
     #[serde(default)]
     pub checks: Vec<Check>,
+}
+
+/// One bound. `figure` is of the guest, or TRACE.PATH of the audit of a trace; `counts` the prefix of
+/// figures that are instructions by program, `recorded` a file of such, relative to this crate.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, untagged)]
+pub enum Check {
+    Equals { figure: String, equals: Figure },
+    AtLeast { figure: String, at_least: f64 },
+    AtMost { figure: String, at_most: f64 },
+    Above { figure: String, above_figure: String },
+    Below { figure: String, below_figure: String },
+    Console { console: String },
+    NotOnConsole { not_on_console: String },
+    Recorded { counts: String, recorded: PathBuf },
 }
 
 /// A scenario on one machine under one kernel, in one variant if it has any.
