@@ -6,8 +6,6 @@
 
 use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, DomainStats, NR_LB_REASONS};
 
-use crate::engine::Engine;
-
 /// One level, balanced by CPUs of one idle type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalance {
@@ -47,10 +45,10 @@ impl LoadBalance {
     ];
 
     /// The policy's `enum cpu_idle_type` with its names.
-    const IDLE_TYPES: [(u32, &'static str); 3] =
+    pub(crate) const IDLE_TYPES: [(u32, &'static str); 3] =
         [(CPU_IDLE, "idle"), (CPU_NOT_IDLE, "busy"), (CPU_NEWLY_IDLE, "newly_idle")];
 
-    fn add(&mut self, stats: &DomainStats, idle: u32) {
+    pub(crate) fn add(&mut self, stats: &DomainStats, idle: u32) {
         let idle = idle as usize;
         let counters: [u64; 8] = [
             stats.lb_count[idle].into(),
@@ -76,40 +74,5 @@ impl LoadBalance {
         let reasons = since.moved_nothing.iter_mut().zip(earlier.moved_nothing);
         reasons.for_each(|(now, then)| *now -= then);
         since
-    }
-}
-
-impl Engine<'_> {
-    /// Since boot, by level from the bottom up and idle type.
-    pub fn load_balance_counters(&self) -> Vec<LoadBalance> {
-        let mut all = self.hotplug.retired_load_balance.clone();
-        for (level, domains) in self.domain_stats_by_level() {
-            for (number, idle) in LoadBalance::IDLE_TYPES {
-                let same = |it: &LoadBalance| it.level == level && it.idle == idle;
-                let at = all.iter().position(same).unwrap_or_else(|| {
-                    let level = level.clone();
-                    let (counters, moved_nothing) = Default::default();
-                    all.push(LoadBalance { level, idle, counters, moved_nothing });
-                    all.len() - 1
-                });
-                domains.iter().for_each(|stats| all[at].add(stats, number));
-            }
-        }
-        all
-    }
-
-    /// The counters of every CPU's domains by the name of the level, bottom up.
-    pub fn domain_stats_by_level(&self) -> Vec<(String, Vec<&DomainStats>)> {
-        let mut levels: Vec<(String, Vec<&DomainStats>)> = Vec::new();
-        for (chain, domains) in self.domains.chains.iter().zip(&self.scheduler.policy.domain) {
-            for (&span, domain) in chain.iter().zip(domains) {
-                let name = self.domains.spans[span].level.name().to_lowercase();
-                match levels.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, stats)) => stats.push(&domain.stats),
-                    None => levels.push((name, vec![&domain.stats])),
-                }
-            }
-        }
-        levels
     }
 }

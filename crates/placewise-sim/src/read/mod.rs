@@ -1,0 +1,8 @@
+//! What is told of a run: nothing here changes it.
+
+mod counters;
+mod decision;
+mod load_balance;
+mod outcome;
+mod schedstat;
+mod tracing;

@@ -1,0 +1,383 @@
+//! What carries messages: how much fits, and who is woken.
+//!
+//! A pipe has 16 pages; a message merges into the last page if it fits there
+//! whole. An AF_UNIX stream socket counts the true size of what is in flight:
+//! its senders sleep at the send buffer's limit and are woken, all together,
+//! once three quarters of it have drained. A TCP connection is a stream of
+//! bytes, whose senders are woken once a third of the send buffer has drained;
+//! a UDP datagram that finds the receiver's buffer full is lost.
+//!
+//! Limits: the messages of one channel are of one size for the receiver, except
+//! on TCP; no partial reads or writes; TCP has no window, no segments and no
+//! delayed acknowledgements.
+
+use std::collections::VecDeque;
+
+use placewise_policy::*;
+use placewise_workload::program::ChannelKind;
+
+use crate::state::effect::Effect;
+use crate::state::event_queue::Time;
+use crate::state::waker::WakerContext;
+
+const PAGE: u32 = 4096;
+const PIPE_PAGES: usize = 16;
+/// net.core.wmem_default.
+const SEND_BUFFER: u64 = 212_992;
+
+/// What a TCP socket's send buffer grows to at once where a segment holds 64 KiB, as on loopback.
+const TCP_SEND_BUFFER: u64 = 2_626_560;
+/// net.core.rmem_default.
+const RECEIVE_BUFFER: u64 = 212_992;
+
+/// A message's size in socket buffers: the header, and data in a power of two
+/// together with its tail room.
+fn true_size(bytes: u32) -> u64 {
+    const HEADER: u64 = 256;
+    const TAIL_ROOM: u64 = 320;
+    HEADER + (u64::from(bytes) + TAIL_ROOM).next_power_of_two()
+}
+
+pub struct Channel {
+    content: Content,
+    pub readers: VecDeque<u32>,
+    pub writers: VecDeque<u32>,
+    /// The CPU that touched it last, the one that last wrote to it, and until when its lock is held.
+    pub last_cpu: u32,
+    pub written_on: u32,
+    pub busy_until: Time,
+}
+
+enum Content {
+    Pipe {
+        pages: VecDeque<Page>,
+    },
+    /// Messages by the base of their sender.
+    Socket {
+        senders: VecDeque<u32>,
+        in_flight: u64,
+    },
+    Tcp {
+        bytes: u64,
+    },
+    Udp {
+        messages: u64,
+        in_flight: u64,
+    },
+    /// Without a limit.
+    Queue {
+        kind: ChannelKind,
+        senders: VecDeque<u32>,
+    },
+}
+
+/// Bytes not yet read, and where the last of them ends in the page.
+struct Page {
+    left: u32,
+    end: u32,
+}
+
+/// Whom a transfer wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    Nobody,
+    OneReader,
+    OneWriter,
+    AllReaders,
+    AllWriters,
+    Everybody,
+}
+
+impl Channel {
+    pub fn new(kind: ChannelKind) -> Self {
+        let content = match kind {
+            ChannelKind::Pipe => Content::Pipe { pages: VecDeque::with_capacity(PIPE_PAGES) },
+            ChannelKind::UnixSocket => Content::Socket { senders: VecDeque::new(), in_flight: 0 },
+            ChannelKind::LoopbackTcp => Content::Tcp { bytes: 0 },
+            ChannelKind::LoopbackUdp => Content::Udp { messages: 0, in_flight: 0 },
+            ChannelKind::KernelQueue | ChannelKind::PolledSockets => {
+                Content::Queue { kind, senders: VecDeque::new() }
+            }
+        };
+        Channel {
+            content,
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+            last_cpu: 0,
+            written_on: 0,
+            busy_until: 0,
+        }
+    }
+
+    pub fn kind(&self) -> ChannelKind {
+        match self.content {
+            Content::Pipe { .. } => ChannelKind::Pipe,
+            Content::Socket { .. } => ChannelKind::UnixSocket,
+            Content::Tcp { .. } => ChannelKind::LoopbackTcp,
+            Content::Udp { .. } => ChannelKind::LoopbackUdp,
+            Content::Queue { kind, .. } => kind,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Pipe { pages } => pages.is_empty(),
+            Content::Socket { senders, .. } | Content::Queue { senders, .. } => senders.is_empty(),
+            Content::Tcp { bytes } => *bytes == 0,
+            Content::Udp { messages, .. } => *messages == 0,
+        }
+    }
+
+    /// The base of the task that sent the next message, where the channel keeps that.
+    pub fn next_sender(&self) -> Option<u32> {
+        match &self.content {
+            Content::Socket { senders, .. } | Content::Queue { senders, .. } => {
+                senders.front().copied()
+            }
+            _ => None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match &self.content {
+            Content::Pipe { pages } => pages.len() == PIPE_PAGES,
+            Content::Socket { in_flight, .. } => *in_flight >= SEND_BUFFER,
+            Content::Tcp { bytes } => *bytes >= TCP_SEND_BUFFER,
+            Content::Udp { .. } | Content::Queue { .. } => false,
+        }
+    }
+
+    /// Puts a message in, or refuses; says whom that wakes.
+    pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule) -> Option<Wake> {
+        let was_empty = self.is_empty();
+        if self.kind() != ChannelKind::Pipe && self.is_full() {
+            return None;
+        }
+        match &mut self.content {
+            Content::Pipe { pages } => {
+                push(pages, bytes)?;
+                Some(match rule {
+                    PIPE_WAKES_ALL => Wake::Everybody,
+                    _ if was_empty => Wake::OneReader,
+                    _ => Wake::Nobody,
+                })
+            }
+            Content::Socket { senders, in_flight } => {
+                senders.push_back(sender);
+                *in_flight += true_size(bytes);
+                Some(Wake::AllReaders)
+            }
+            Content::Tcp { bytes: content } => {
+                *content += u64::from(bytes);
+                Some(Wake::AllReaders)
+            }
+            Content::Udp { in_flight, .. } if *in_flight + true_size(bytes) > RECEIVE_BUFFER => {
+                Some(Wake::Nobody)
+            }
+            Content::Udp { messages, in_flight } => {
+                *messages += 1;
+                *in_flight += true_size(bytes);
+                Some(Wake::AllReaders)
+            }
+            Content::Queue { senders, .. } => {
+                senders.push_back(sender);
+                Some(Wake::OneReader)
+            }
+        }
+    }
+
+    /// Takes a message out, or finds none; says whom that wakes.
+    pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
+        if self.lacks(bytes) {
+            return None;
+        }
+        let was_full = self.is_full();
+        Some(match &mut self.content {
+            Content::Pipe { pages } => {
+                let freed = pop(pages, bytes);
+                match rule {
+                    PIPE_WAKES_ALL if freed => Wake::Everybody,
+                    PIPE_WAKES_ON_FULL_READ if was_full => Wake::OneWriter,
+                    PIPE_WAKES_ON_FREED_SLOT if was_full && freed => Wake::OneWriter,
+                    _ => Wake::Nobody,
+                }
+            }
+            Content::Socket { senders, in_flight } => {
+                senders.pop_front();
+                *in_flight -= true_size(bytes);
+                if *in_flight * 4 <= SEND_BUFFER { Wake::AllWriters } else { Wake::Nobody }
+            }
+            Content::Tcp { bytes: content } => {
+                *content -= u64::from(bytes);
+                if *content * 3 <= TCP_SEND_BUFFER * 2 { Wake::AllWriters } else { Wake::Nobody }
+            }
+            Content::Udp { messages, in_flight } => {
+                *messages -= 1;
+                *in_flight -= true_size(bytes);
+                Wake::Nobody
+            }
+            Content::Queue { senders, .. } => {
+                senders.pop_front();
+                Wake::Nobody
+            }
+        })
+    }
+
+    /// Less is there than a read of `bytes` wants.
+    fn lacks(&self, bytes: u32) -> bool {
+        match &self.content {
+            Content::Tcp { bytes: content } => *content < u64::from(bytes),
+            _ => self.is_empty(),
+        }
+    }
+
+    /// Those that a transfer wakes are woken, in the way of the channel's kind.
+    pub fn wake(&mut self, wake: Wake, effect: &mut Effect) {
+        (effect.sync, effect.context) = match self.kind() {
+            ChannelKind::Pipe | ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+                (true, WakerContext::Task)
+            }
+            ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp => (true, WakerContext::Softirq),
+            ChannelKind::KernelQueue => (false, WakerContext::Task),
+        };
+        match wake {
+            Wake::Nobody => {}
+            Wake::OneReader => effect.wakees.extend(self.readers.pop_front()),
+            Wake::OneWriter => effect.wakees.extend(self.writers.pop_front()),
+            Wake::AllReaders => effect.wakees.extend(self.readers.drain(..)),
+            Wake::AllWriters => effect.wakees.extend(self.writers.drain(..)),
+            Wake::Everybody => {
+                effect.wakees.extend(self.readers.drain(..).chain(self.writers.drain(..)));
+            }
+        }
+    }
+
+    /// Work left for another waiter of the same kind: the wakeup is passed on.
+    pub fn next_reader_has_work(&self) -> bool {
+        self.kind() == ChannelKind::Pipe && !self.is_empty() && !self.readers.is_empty()
+    }
+
+    pub fn next_writer_has_room(&self) -> bool {
+        self.kind() == ChannelKind::Pipe && !self.is_full() && !self.writers.is_empty()
+    }
+}
+
+fn push(pages: &mut VecDeque<Page>, bytes: u32) -> Option<()> {
+    if let Some(last) = pages.back_mut().filter(|last| last.end + bytes <= PAGE) {
+        last.left += bytes;
+        last.end += bytes;
+    } else if pages.len() < PIPE_PAGES {
+        pages.push_back(Page { left: bytes, end: bytes });
+    } else {
+        return None;
+    }
+    Some(())
+}
+
+/// True if a page became free.
+fn pop(pages: &mut VecDeque<Page>, bytes: u32) -> bool {
+    let first = pages.front_mut().expect("a message is there");
+    first.left -= bytes.min(first.left);
+    let drained = first.left == 0;
+    if drained {
+        pages.pop_front();
+    }
+    drained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For channels that are no pipes.
+    const RULE: PipeWakeRule = PIPE_WAKES_ON_FULL_READ;
+
+    fn filled(kind: ChannelKind, rule: PipeWakeRule) -> (Channel, u32) {
+        let mut channel = Channel::new(kind);
+        let sent = (0..).take_while(|_| channel.send(100, 0, rule).is_some()).count();
+        (channel, sent as u32)
+    }
+
+    #[test]
+    fn a_pipe_holds_640_messages_of_100_bytes() {
+        assert_eq!(filled(ChannelKind::Pipe, PIPE_WAKES_ON_FULL_READ).1, 640);
+    }
+
+    #[test]
+    fn a_reader_is_woken_only_from_empty() {
+        let mut pipe = Channel::new(ChannelKind::Pipe);
+        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneReader));
+        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), Some(Wake::Nobody));
+    }
+
+    #[test]
+    fn every_read_of_a_full_pipe_wakes_a_writer_that_may_find_it_full() {
+        let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FULL_READ);
+        assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneWriter));
+        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), None, "no page is free yet");
+    }
+
+    #[test]
+    fn since_6_18_only_a_freed_slot_wakes_a_writer() {
+        let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FREED_SLOT);
+        for _ in 0..39 {
+            assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::Nobody));
+        }
+        assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::OneWriter));
+        assert!(pipe.send(100, 0, PIPE_WAKES_ON_FREED_SLOT).is_some());
+    }
+
+    #[test]
+    fn a_socket_blocks_at_277_and_wakes_its_writers_at_69() {
+        let (mut socket, sent) = filled(ChannelKind::UnixSocket, PIPE_WAKES_ON_FULL_READ);
+        assert_eq!(sent, 278, "the message that reaches the limit still goes in");
+        let mut left = sent;
+        while socket.receive(100, PIPE_WAKES_ON_FULL_READ) == Some(Wake::Nobody) {
+            left -= 1;
+        }
+        assert_eq!(left - 1, 69);
+    }
+
+    #[test]
+    fn a_tcp_message_is_read_in_portions_and_only_when_all_of_a_portion_is_there() {
+        let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
+        assert_eq!(tcp.send(100, 0, RULE), Some(Wake::AllReaders));
+        assert_eq!(tcp.receive(4, RULE), Some(Wake::AllWriters));
+        assert_eq!(tcp.receive(97, RULE), None);
+        assert!(tcp.receive(96, RULE).is_some());
+        assert!(tcp.receive(1, RULE).is_none(), "all has been read");
+    }
+
+    #[test]
+    fn a_tcp_sender_blocks_at_its_buffer_and_is_woken_at_two_thirds() {
+        let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
+        while tcp.send(60_000, 0, RULE).is_some() {}
+        let mut left = 44 * 60_000;
+        while tcp.receive(60_000, RULE) == Some(Wake::Nobody) {
+            left -= 60_000;
+        }
+        left -= 60_000;
+        assert!(left * 3 <= TCP_SEND_BUFFER * 2 && (left + 60_000) * 3 > TCP_SEND_BUFFER * 2);
+    }
+
+    #[test]
+    fn a_datagram_that_finds_no_room_is_lost_and_wakes_nobody() {
+        let mut udp = Channel::new(ChannelKind::LoopbackUdp);
+        let kept = (0..).take_while(|_| udp.send(1, 0, RULE) == Some(Wake::AllReaders)).count();
+        assert_eq!(kept as u64, RECEIVE_BUFFER / 768);
+        assert_eq!(udp.send(1, 0, RULE), Some(Wake::Nobody));
+        assert_eq!((0..).take_while(|_| udp.receive(1, RULE).is_some()).count(), kept);
+    }
+
+    #[test]
+    fn a_queue_wakes_one_and_says_who_sent_what_is_read_next() {
+        let mut queue = Channel::new(ChannelKind::KernelQueue);
+        assert_eq!(queue.send(1, 7, RULE), Some(Wake::OneReader));
+        assert_eq!(queue.send(1, 8, RULE), Some(Wake::OneReader));
+        for sender in [7, 8] {
+            assert_eq!(queue.next_sender(), Some(sender));
+            assert!(queue.receive(1, RULE).is_some());
+        }
+        assert_eq!(queue.receive(1, RULE), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! What things cost on the simulated machine, drawn from the machine's figures.
+//!
+//! Every cost acts through a mechanism: the distance between two CPUs, the
+//! number of CPUs looked at, the time an LLC has been idle. Draws are uniform
+//! around the figure, so that no two runs of different seeds are alike.
+
+use placewise_machine::{ByDistance, Costs, Domains, Machine};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+use crate::state::event_queue::Time;
+
+/// Bytes of a cache line.
+const LINE: u32 = 64;
+
+/// Where a CPU sits, for distances.
+#[derive(Clone, Copy)]
+struct Place {
+    core: u16,
+    llc: u16,
+    package: u16,
+}
+
+pub struct CostModel<'a> {
+    pub figures: &'a Costs,
+    places: Vec<Place>,
+    core_speeds: Vec<u64>,
+    /// What a balance pass over each level of each CPU takes, before its spread.
+    passes: Vec<Vec<Time>>,
+    rng: Pcg64Mcg,
+    jitter: Jitter,
+}
+
+/// Multiplies by a number drawn from 1 +- spread, in fixed point.
+#[derive(Clone, Copy)]
+struct Jitter {
+    least: u64,
+    span: u64,
+}
+
+const FIXED_POINT: u32 = 16;
+
+impl Jitter {
+    fn new(spread_pct: u32) -> Self {
+        let spread = (u64::from(spread_pct) << FIXED_POINT) / 100;
+        Jitter { least: (1 << FIXED_POINT) - spread, span: 2 * spread + 1 }
+    }
+
+    #[inline]
+    fn apply(self, figure: Time, random: u32) -> Time {
+        let factor = self.least + ((u64::from(random) * self.span) >> 32);
+        (figure * factor) >> FIXED_POINT
+    }
+}
+
+impl<'a> CostModel<'a> {
+    pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
+        let place = |cpu: &placewise_machine::Cpu| Place {
+            core: cpu.core,
+            llc: cpu.llc,
+            package: cpu.package,
+        };
+        let mut costs = CostModel {
+            figures: &machine.costs,
+            places: machine.cpus.iter().map(place).collect(),
+            core_speeds: machine.cpus.iter().map(|cpu| u64::from(cpu.speed)).collect(),
+            rng: Pcg64Mcg::seed_from_u64(seed),
+            passes: Vec::new(),
+            jitter: Jitter::new(machine.costs.jitter_pct),
+        };
+        costs.set_domains(domains);
+        costs
+    }
+
+    /// What a balance pass reads follows the sched domains.
+    pub fn set_domains(&mut self, domains: &Domains) {
+        let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| {
+            let cpus = |span: usize| domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
+            chain.iter().map(|&span| self.read_run_queues(cpu as u32, cpus(span))).collect()
+        };
+        self.passes = domains.chains.iter().enumerate().map(of_cpu).collect();
+    }
+
+    /// Reading the run queues of `cpus` from `reader` costs the lines that come from them.
+    fn read_run_queues(&self, reader: u32, cpus: impl Iterator<Item = u32>) -> Time {
+        let lines = self.figures.balance_lines_per_cpu;
+        let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
+        self.figures.balance_ns + reads / Time::from(self.figures.balance_overlap)
+    }
+
+    /// One pass of `cpu` over a level of its sched domains.
+    pub fn balance_pass(&mut self, cpu: u32, level: u32) -> Time {
+        let figure = self.passes[cpu as usize][level as usize];
+        self.draw(figure)
+    }
+
+    /// `figure` with this machine's spread.
+    #[inline]
+    pub fn draw(&mut self, figure: Time) -> Time {
+        let random = self.rng.next_u32();
+        self.jitter.apply(figure, random)
+    }
+
+    /// How fast the core of `cpu` is, of 1,024.
+    #[inline]
+    pub fn core_speed(&self, cpu: u32) -> u64 {
+        self.core_speeds[cpu as usize]
+    }
+
+    /// A number below `limit`, or 0.
+    pub fn random_below(&mut self, limit: u64) -> u64 {
+        if limit == 0 { 0 } else { self.rng.next_u64() % limit }
+    }
+
+    /// The figure for the distance between two CPUs; 0 if they are one.
+    #[inline]
+    pub fn by_distance(&self, figures: &ByDistance, a: u32, b: u32) -> Time {
+        let (here, there) = (self.places[a as usize], self.places[b as usize]);
+        if a == b {
+            0
+        } else if here.core == there.core {
+            figures.smt
+        } else if here.llc == there.llc {
+            figures.llc
+        } else if here.package == there.package {
+            figures.package
+        } else {
+            figures.remote
+        }
+    }
+
+    /// Moving `lines` cache lines that `from` wrote last to `to`.
+    #[inline]
+    pub fn cache_lines(&self, lines: u32, from: u32, to: u32) -> Time {
+        u64::from(lines) * self.by_distance(&self.figures.cache_line_ns, from, to)
+    }
+
+    /// Lines of a message.
+    pub fn lines_of(bytes: u32) -> u32 {
+        bytes.div_ceil(LINE)
+    }
+
+    /// Copying a message whose lines are near.
+    pub fn copy(&self, bytes: u32) -> Time {
+        u64::from(bytes) * self.figures.copy_ns_per_kib / 1024
+    }
+
+    /// Refilling the caches with a task's footprint after it moved.
+    pub fn refill(&self, footprint_kib: u32, from: u32, to: u32) -> Time {
+        let per_kib = self.by_distance(&self.figures.refill_ns_per_kib, from, to);
+        (u64::from(footprint_kib) * per_kib).min(self.figures.refill_cap_ns)
+    }
+
+    /// From sending an interrupt to its handler.
+    #[inline]
+    pub fn interrupt_delivery(&self, from: u32, to: u32) -> Time {
+        self.by_distance(&self.figures.ipi_delivery_ns, from, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_stays_within_its_spread_and_is_centred() {
+        let jitter = Jitter::new(10);
+        assert_eq!(jitter.apply(1000, 0), 900);
+        assert_eq!(jitter.apply(1000, u32::MAX), 1099);
+        assert_eq!(jitter.apply(1000, 1 << 31), 1000);
+        assert_eq!(Jitter::new(0).apply(1234, 77), 1234);
+    }
+}

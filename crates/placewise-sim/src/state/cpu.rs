@@ -1,0 +1,133 @@
+//! A simulated CPU: what it is doing, and what is waiting to be done there.
+
+use std::collections::VecDeque;
+
+use placewise_policy::BalanceWalk;
+
+use crate::state::effect::Effect;
+use crate::state::event_queue::Time;
+use crate::state::waker::Placed;
+
+/// What a CPU is doing. All but `Idle` and `Spinning` end with an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// In an idle state.
+    #[default]
+    Idle,
+    /// Leaving an idle state.
+    IdleExit,
+    /// Switching to its current task, perhaps the idle task.
+    Switch,
+    /// Its current task runs a segment of its program.
+    Segment,
+    /// Its current task is inside a wakeup.
+    Wakeup,
+    /// Its current task waits: until a wakee has switched out elsewhere, or for an interrupt.
+    Spinning,
+    /// Looking for work before it idles.
+    NewIdle,
+    /// The idle task enqueues what was on the wake list.
+    WakeList,
+    /// Balancing on behalf of the tickless idle CPUs.
+    NohzBalance,
+    /// The idle task handles interrupts.
+    IdleInterrupt,
+}
+
+/// What an interrupt has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// A task's timer expired.
+    Timer(u32),
+    /// This CPU was chosen to balance for the tickless idle ones.
+    NohzBalance,
+    /// Another CPU wants this one to give its current task away.
+    ActiveBalance { to: u32 },
+    /// The task may not be here any more.
+    Migrate(u32),
+    /// This CPU is to go offline.
+    Offline,
+}
+
+/// How fast a CPU computes: percent of what its core gives to one thread alone, times the speed of
+/// that core, of 1,024.
+pub type Speed = u64;
+
+/// Of the fastest core, with a thread alone on it.
+pub const FULL_SPEED: Speed = 100 * 1024;
+
+/// What every segment touches comes first, for it then is in one cache line.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Cpu {
+    pub activity: Activity,
+    pub need_resched: bool,
+    /// Of the segment under way.
+    pub speed: Speed,
+    /// Rate of the segment's stream, if it has one.
+    pub stream_mbps: u64,
+    /// Time that the kernel has spent here and that has not passed yet.
+    pub debt: Time,
+    pub lock: RunQueueLock,
+    /// Switching away from this task, which is still on_cpu.
+    pub prev: Option<u32>,
+    /// What is left of the effect of the current task's last operation.
+    pub effect: Effect,
+
+    pub interrupts: VecDeque<Interrupt>,
+    /// Tasks on the wake list, first come first enqueued, and those that were on it and are being
+    /// enqueued.
+    pub wake_list: Vec<u32>,
+    pub arriving: Vec<u32>,
+    /// The wakeups under way, of the current task and in hard interrupt context.
+    pub placed: Option<Placed>,
+    pub interrupt_placed: Option<Placed>,
+
+    /// When the idle task became current, and when it began to rest.
+    pub idle_task_since: Time,
+    pub idle_since: Time,
+    /// When it began to rest for good, unless it comes online again.
+    pub offline_since: Option<Time>,
+    /// Average of recent idle times: what the idle governor expects.
+    pub expected_idle: Time,
+    pub idle_state: usize,
+    pub counters: CpuCounters,
+
+    /// The newly-idle pass under way.
+    pub newidle: BalanceWalk,
+    pub newidle_began: Time,
+}
+
+/// A FIFO lock: a time from which it is free.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunQueueLock {
+    pub free_at: Time,
+    pub last_owner: u32,
+}
+
+/// The counters of a CPU line of /proc/schedstat, and a few more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuCounters {
+    pub yields: u64,
+    pub schedules: u64,
+    pub schedules_idle: u64,
+    pub wakeups: u64,
+    pub wakeups_local: u64,
+    pub run_ns: Time,
+    pub wait_ns: Time,
+    pub timeslices: u64,
+    pub idle_ns: Time,
+    pub lock_ns: Time,
+}
+
+impl Cpu {
+    pub fn new(cpu: u32) -> Self {
+        Cpu {
+            speed: FULL_SPEED,
+            stream_mbps: 1,
+            expected_idle: Time::MAX / 2,
+            lock: RunQueueLock { free_at: 0, last_owner: cpu },
+            ..Cpu::default()
+        }
+    }
+}

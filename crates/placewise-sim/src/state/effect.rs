@@ -1,0 +1,38 @@
+//! What an operation of a task leaves to be done when it ends: first whom to wake, then how the task
+//! goes on.
+
+use std::collections::VecDeque;
+
+use crate::state::event_queue::Time;
+use crate::state::task::Resume;
+use crate::state::waker::WakerContext;
+
+#[derive(Default)]
+pub struct Effect {
+    /// In this order, all of them in the same way.
+    pub wakees: VecDeque<u32>,
+    pub sync: bool,
+    pub context: WakerContext,
+    /// What each wakeup takes beside itself, when each is a system call of its own.
+    pub call_ns: Time,
+    pub then: Then,
+}
+
+/// What the current task does once all its wakeups are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Then {
+    /// Its next operation.
+    #[default]
+    Next,
+    /// The same operation again.
+    Again,
+    Block(Resume),
+    Exit,
+}
+
+impl Effect {
+    /// None yet, in the memory of this one, which is over.
+    pub fn renew(&mut self) -> Effect {
+        Effect { wakees: std::mem::take(&mut self.wakees), ..Effect::default() }
+    }
+}

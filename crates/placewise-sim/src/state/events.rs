@@ -1,0 +1,129 @@
+//! What can happen, and when: the slots of the event queue by what they are about.
+
+use placewise_policy::{FIRST_TASK, NR_TASK_GROUPS};
+
+use crate::state::event_queue::{EventQueue, Time};
+
+/// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
+/// that of the next change and those of the timers of cgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    Activity(u32),
+    Tick(u32),
+    /// An interrupt arrives.
+    Interrupt(u32),
+    /// A wakeup made by an interrupt goes on.
+    InterruptWakeup(u32),
+    Change,
+    /// A period of a cgroup's quota ends.
+    Period(u32),
+    /// Runtime of a cgroup that was given back is handed out.
+    Slack(u32),
+    Timer(u32),
+}
+
+const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
+
+pub struct Events {
+    queue: EventQueue,
+    /// The first slot after those of the CPUs.
+    timers: u32,
+}
+
+impl Events {
+    pub fn new(nr_cpus: u32) -> Self {
+        let timers = 4 * nr_cpus;
+        Events { queue: EventQueue::new((timers + FIRST_TASK) as usize), timers }
+    }
+
+    /// Another task may have a timer.
+    pub fn add_task(&mut self) {
+        self.queue.add_slot();
+    }
+
+    #[inline]
+    pub fn arm(&mut self, slot: Slot, time: Time) {
+        self.queue.arm(self.number(slot), time);
+    }
+
+    #[inline]
+    pub fn disarm(&mut self, slot: Slot) {
+        self.queue.disarm(self.number(slot));
+    }
+
+    /// When a slot is due, if it is armed.
+    #[inline]
+    pub fn due(&self, slot: Slot) -> Option<Time> {
+        self.queue.due(self.number(slot))
+    }
+
+    /// Takes the earliest event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, Slot)> {
+        let (time, number) = self.queue.pop()?;
+        Some((time, self.slot(number as u32)))
+    }
+
+    /// Four for each CPU, then one for each task.
+    #[inline]
+    fn number(&self, slot: Slot) -> usize {
+        let number = match slot {
+            Slot::Activity(cpu) => 4 * cpu,
+            Slot::Tick(cpu) => 4 * cpu + 1,
+            Slot::Interrupt(cpu) => 4 * cpu + 2,
+            Slot::InterruptWakeup(cpu) => 4 * cpu + 3,
+            Slot::Change => self.timers,
+            Slot::Period(group) => self.timers + group,
+            Slot::Slack(group) => self.timers + SLACK_SLOTS + group,
+            Slot::Timer(task) => self.timers + task,
+        };
+        number as usize
+    }
+
+    #[inline]
+    fn slot(&self, number: u32) -> Slot {
+        if number >= self.timers {
+            return match number - self.timers {
+                task @ FIRST_TASK.. => Slot::Timer(task),
+                0 => Slot::Change,
+                group @ 1..SLACK_SLOTS => Slot::Period(group),
+                slack => Slot::Slack(slack - SLACK_SLOTS),
+            };
+        }
+        let cpu = number / 4;
+        match number % 4 {
+            0 => Slot::Activity(cpu),
+            1 => Slot::Tick(cpu),
+            2 => Slot::Interrupt(cpu),
+            _ => Slot::InterruptWakeup(cpu),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_comes_back_as_what_it_is_about() {
+        let slots = [
+            Slot::Activity(1),
+            Slot::Tick(1),
+            Slot::Interrupt(1),
+            Slot::InterruptWakeup(1),
+            Slot::Change,
+            Slot::Period(1),
+            Slot::Period(NR_TASK_GROUPS - 1),
+            Slot::Slack(1),
+            Slot::Slack(NR_TASK_GROUPS - 1),
+            Slot::Timer(FIRST_TASK),
+        ];
+        let mut events = Events::new(2);
+        events.add_task();
+        for (time, slot) in slots.into_iter().enumerate() {
+            events.arm(slot, time as Time);
+        }
+        let popped: Vec<Slot> = std::iter::from_fn(|| events.pop()).map(|(_, slot)| slot).collect();
+        assert_eq!(popped, slots);
+    }
+}

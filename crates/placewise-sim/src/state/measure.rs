@@ -1,0 +1,210 @@
+//! When measuring begins and ends, and what is counted meanwhile, for each part of the workload.
+
+use hdrhistogram::Histogram;
+use placewise_machine::Machine;
+use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Workload};
+
+use crate::state::event_queue::Time;
+use crate::state::occupancy::Occupancy;
+
+/// Significant digits of latencies.
+const DIGITS: u8 = 3;
+/// Longer latencies count as this one: a minute.
+const LONGEST: Time = 60_000_000_000;
+
+pub struct Measurement {
+    warm_up: Time,
+    measure: Time,
+    /// When the window begins: known once all parts have started.
+    begin: Time,
+    /// Counters are compared with what they were when the window began.
+    window_begun: bool,
+    /// What is in no part comes first, then each part.
+    parts: Vec<Part>,
+    pub events: u64,
+    pub wakeups: u64,
+    pub switches: u64,
+    pub migrations: Migrations,
+    pub occupancy: Occupancy,
+}
+
+/// What is measured of a part of the workload.
+pub struct Part {
+    started: Option<Time>,
+    first_task: Option<u32>,
+    /// Its first task has exited then.
+    ended: Option<Time>,
+    /// No wait is sampled, but a latency is asked for: that of timers and sleeps.
+    samples_timers: bool,
+    pub latencies: Histogram<u64>,
+    sections: [Section; SECTIONS],
+    pub units: u64,
+}
+
+/// Tasks that changed CPU, by cause; forks that left the creator's CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Migrations {
+    pub fork: u64,
+    pub wakeup: u64,
+    pub periodic: u64,
+    pub newly_idle: u64,
+    pub nohz: u64,
+    pub active: u64,
+    /// By changes from outside: they might not stay.
+    pub displaced: u64,
+}
+
+/// A timed section of a program.
+#[derive(Clone, Copy, Default)]
+struct Section {
+    began: Time,
+    shortest: Option<Time>,
+}
+
+impl Measurement {
+    pub fn new(machine: &Machine, workload: &Workload) -> Self {
+        let of_parts = workload.parts.iter().zip(0..).map(|(part, id)| (Some(id), &part.metrics));
+        let parts = std::iter::once((None, &workload.metrics)).chain(of_parts);
+        let mut measurement = Measurement {
+            warm_up: workload.window.warm_up,
+            measure: workload.window.measure,
+            begin: Time::MAX,
+            window_begun: false,
+            parts: parts.map(|(id, metrics)| Part::new(workload, id, metrics)).collect(),
+            events: 0,
+            wakeups: 0,
+            switches: 0,
+            migrations: Migrations::default(),
+            occupancy: Occupancy::new(machine, workload),
+        };
+        measurement.plan_window();
+        measurement
+    }
+
+    /// The part that a program counts for, as the number that the other functions take.
+    pub fn part_of(program: &Program) -> u32 {
+        program.part.map_or(0, |part| part + 1)
+    }
+
+    /// What is in no part, then each part, with its name and metrics.
+    pub fn parts<'a>(
+        &'a self,
+        workload: &'a Workload,
+    ) -> impl Iterator<Item = (&'a Part, &'a str, &'a [Metric])> {
+        let named = workload.parts.iter().map(|part| (part.name.as_str(), &part.metrics[..]));
+        let all = std::iter::once(("", &workload.metrics[..])).chain(named);
+        self.parts.iter().zip(all).map(|(part, (name, metrics))| (part, name, metrics))
+    }
+
+    /// The measured phase of a part begins with the first of its tasks that says so.
+    pub fn start(&mut self, part: u32, now: Time) {
+        self.parts[part as usize].started.get_or_insert(now);
+        self.plan_window();
+    }
+
+    fn plan_window(&mut self) {
+        let started: Option<Vec<Time>> = self.parts.iter().map(|part| part.started).collect();
+        let last = started.and_then(|started| started.into_iter().max());
+        self.begin = last.map_or(Time::MAX, |last| last + self.warm_up);
+    }
+
+    pub fn end(&self) -> Time {
+        self.begin.saturating_add(self.measure)
+    }
+
+    /// True once: at the first event inside the window.
+    #[inline]
+    pub fn window_begins(&mut self, time: Time) -> bool {
+        if self.window_begun || time < self.begin {
+            return false;
+        }
+        self.window_begun = true;
+        true
+    }
+
+    #[inline]
+    pub fn is_over(&self, time: Time) -> bool {
+        self.window_begun && time >= self.end()
+    }
+
+    #[inline]
+    pub fn count(&mut self, part: u32) {
+        self.parts[part as usize].units += 1;
+    }
+
+    pub fn task_created(&mut self, part: u32, task: u32) {
+        self.parts[part as usize].first_task.get_or_insert(task);
+    }
+
+    pub fn task_exited(&mut self, part: u32, task: u32, now: Time) {
+        let part = &mut self.parts[part as usize];
+        if part.first_task == Some(task) {
+            part.ended = Some(now);
+        }
+    }
+
+    pub fn begin_section(&mut self, part: u32, section: u8, time: Time) {
+        self.parts[part as usize].sections[section as usize].began = time;
+    }
+
+    pub fn end_section(&mut self, part: u32, section: u8, time: Time) {
+        let section = &mut self.parts[part as usize].sections[section as usize];
+        let took = time - section.began;
+        if self.window_begun {
+            section.shortest = Some(section.shortest.map_or(took, |shortest| shortest.min(took)));
+        }
+    }
+
+    /// A wait that is sampled is over. Latencies of zero are dropped, as schbench does.
+    pub fn sample_latency(&mut self, part: u32, now: Time, stamp: Time) {
+        if self.window_begun && now > stamp {
+            self.parts[part as usize].latencies.saturating_record(now - stamp);
+        }
+    }
+
+    /// A timer or sleep is over.
+    pub fn sample_timer(&mut self, part: u32, now: Time, expiry: Time) {
+        if self.parts[part as usize].samples_timers {
+            self.sample_latency(part, now, expiry);
+        }
+    }
+}
+
+impl Part {
+    fn new(workload: &Workload, id: Option<PartId>, metrics: &[Metric]) -> Self {
+        let ops = || {
+            let programs = workload.programs.iter().filter(|program| program.part == id);
+            programs.flat_map(|program| &program.ops)
+        };
+        let has_start = ops().any(|op| *op == Op::Start);
+        let samples_waits = ops().any(|op| *op == Op::Wait { sample: true });
+        let wants_latency =
+            metrics.iter().any(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        Part {
+            started: if has_start { None } else { Some(0) },
+            first_task: None,
+            ended: None,
+            samples_timers: wants_latency && !samples_waits,
+            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("the bounds are valid"),
+            sections: [Section::default(); SECTIONS],
+            units: 0,
+        }
+    }
+
+    /// When its first task has exited, or `now`.
+    pub fn end(&self, now: Time) -> Time {
+        self.ended.unwrap_or(now)
+    }
+
+    /// Time from the start of its measured phase to its end, or until `now`.
+    pub fn since_start(&self, now: Time) -> Time {
+        let end = self.end(now);
+        end - self.started.unwrap_or(end)
+    }
+
+    /// The shortest pass through a section that ended inside the window.
+    pub fn shortest_section(&self, section: u8) -> Option<Time> {
+        self.sections[section as usize].shortest.filter(|&shortest| shortest > 0)
+    }
+}

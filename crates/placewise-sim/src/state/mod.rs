@@ -1,0 +1,22 @@
+//! The parts of the simulation. None knows the engine, and none what another does; what one event
+//! leaves for a later one stands here, too.
+
+pub mod affinity;
+pub mod cfs_bandwidth;
+pub mod channel;
+pub mod confinement;
+pub mod costs;
+pub mod cpu;
+pub mod effect;
+pub mod event_queue;
+pub mod events;
+pub mod hardware;
+pub mod hotplug;
+pub mod measure;
+pub mod memory_bandwidth;
+pub mod objects;
+pub mod occupancy;
+pub mod sync;
+pub mod task;
+pub mod tracer;
+pub mod waker;

@@ -1,0 +1,35 @@
+//! What tasks share, and wait for each other at.
+
+use placewise_workload::program::Workload;
+
+use crate::state::channel::Channel;
+use crate::state::event_queue::Time;
+use crate::state::sync::{Barrier, Condition, Flag, Gate, Mutex};
+
+pub struct Objects {
+    pub channels: Vec<Channel>,
+    pub mutexes: Vec<Mutex>,
+    pub conditions: Vec<Condition>,
+    pub barriers: Vec<Barrier>,
+    pub gates: Vec<Gate>,
+    pub flags: Vec<Flag>,
+    /// Tasks that want to be woken.
+    pub lists: Vec<Vec<u32>>,
+    /// When each timer expired last, or was started.
+    pub timers: Vec<Option<Time>>,
+}
+
+impl Objects {
+    pub fn new(workload: &Workload) -> Self {
+        Objects {
+            channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
+            mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
+            conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
+            barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
+            gates: (0..workload.gates).map(|_| Gate::default()).collect(),
+            flags: (0..workload.flags).map(|_| Flag::default()).collect(),
+            lists: vec![Vec::new(); workload.lists as usize],
+            timers: vec![None; workload.timers as usize],
+        }
+    }
+}

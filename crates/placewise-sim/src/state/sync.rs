@@ -1,0 +1,94 @@
+//! What tasks of one process wait on: mutexes, conditions, barriers, gates, flags.
+
+use std::collections::VecDeque;
+
+use crate::state::effect::{Effect, Then};
+use crate::state::task::Resume;
+
+/// A pthread mutex: whoever finds it free takes it; a waiter that is woken tries again.
+#[derive(Default)]
+pub struct Mutex {
+    owner: Option<u32>,
+    pub waiters: VecDeque<u32>,
+}
+
+impl Mutex {
+    pub fn lock(&mut self, task: u32) -> Then {
+        if self.owner.is_some() {
+            self.waiters.push_back(task);
+            return Then::Block(Resume::Retry);
+        }
+        self.owner = Some(task);
+        Then::Next
+    }
+
+    pub fn unlock(&mut self, effect: &mut Effect) -> Then {
+        self.owner = None;
+        effect.wakees.extend(self.waiters.pop_front());
+        Then::Next
+    }
+}
+
+#[derive(Default)]
+pub struct Condition {
+    pub waiters: VecDeque<u32>,
+}
+
+impl Condition {
+    pub fn signal(&mut self, effect: &mut Effect) -> Then {
+        effect.wakees.extend(self.waiters.pop_front());
+        Then::Next
+    }
+
+    pub fn broadcast(&mut self, effect: &mut Effect) -> Then {
+        effect.wakees.extend(self.waiters.drain(..));
+        Then::Next
+    }
+}
+
+pub struct Barrier {
+    pub parties: u32,
+    /// Those who sleep and those who spin.
+    pub waiters: Vec<u32>,
+    /// Where the count was written last.
+    pub last_cpu: u32,
+}
+
+impl Barrier {
+    pub fn new(parties: u32) -> Self {
+        Barrier { parties, waiters: Vec::new(), last_cpu: 0 }
+    }
+}
+
+/// Closed until somebody opens it, for good.
+#[derive(Default)]
+pub struct Gate {
+    open: bool,
+    pub waiters: Vec<u32>,
+}
+
+impl Gate {
+    pub fn wait(&mut self, task: u32) -> Then {
+        if self.open {
+            return Then::Next;
+        }
+        self.waiters.push(task);
+        Then::Block(Resume::Next)
+    }
+
+    pub fn open(&mut self, effect: &mut Effect) -> Then {
+        self.open = true;
+        effect.sync = true;
+        effect.wakees.extend(self.waiters.drain(..));
+        Then::Next
+    }
+}
+
+/// A word in memory, which one task raises and another lowers.
+#[derive(Default)]
+pub struct Flag {
+    pub raised: bool,
+    /// Waits busily until the flag is turned.
+    pub waiter: Option<u32>,
+    pub last_cpu: u32,
+}

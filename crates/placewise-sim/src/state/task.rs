@@ -1,0 +1,105 @@
+//! A simulated task: where it is in its program, and what it waits for.
+
+use placewise_workload::program::COUNTERS;
+
+use crate::state::event_queue::Time;
+use crate::state::waker::WakerContext;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskState {
+    /// Not created yet, or the idle task of a CPU.
+    #[default]
+    Unused,
+    /// On a run queue or running.
+    Runnable,
+    /// Asleep; delayed tasks, which stay queued, too.
+    Blocked,
+    /// A waker has claimed it and is looking for a CPU, or it is on a wake list.
+    Waking,
+    Exited,
+}
+
+/// How a task goes on once it has been woken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resume {
+    /// The operation it slept in is to be tried again.
+    #[default]
+    Retry,
+    /// The operation is done.
+    Next,
+}
+
+/// What every segment touches comes first, for it then is in one cache line.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Task {
+    /// How much work the operation's segment, if it is under way, has left.
+    pub work_left: Time,
+    /// After the work: bytes still to be streamed.
+    pub stream_left: u64,
+    /// A spin ends at this wall time.
+    pub spin_until: Option<Time>,
+    pub program: u32,
+    pub pc: u32,
+    /// Added to the numbers of its own objects.
+    pub base: u32,
+    /// Progress within an operation of several steps.
+    pub stage: u32,
+    pub last_cpu: u32,
+    pub state: TaskState,
+    pub resume: Resume,
+    /// The operation's segment is under way.
+    pub in_segment: bool,
+    /// Current somewhere, or still switching out.
+    pub on_cpu: bool,
+    /// The wakeup that claimed it is sync.
+    pub woken_sync: bool,
+    /// It was moved between waking and enqueueing.
+    pub woken_migrated: bool,
+    /// It was woken between deciding to sleep and sleeping: it does not sleep.
+    pub woken_early: bool,
+
+    pub counters: [u32; COUNTERS],
+    /// When it began to wait on a run queue.
+    pub queued_since: Time,
+    /// A waker that waits until it has switched out.
+    pub spinner: Option<(u32, WakerContext)>,
+    pub footprint_kib: u32,
+    /// The timer it sleeps on.
+    pub timer_expiry: Option<Time>,
+    /// Where the interrupt of the device that it waits for will arrive.
+    pub interrupt_cpu: Option<u32>,
+
+    /// The part of the workload that it counts for.
+    pub part: u32,
+    pub parent: u32,
+    pub children: u32,
+    pub pid: u32,
+    /// The base of the task whose message it read last.
+    pub peer: u32,
+    /// Where its memory is: the node where it streamed first.
+    pub memory_node: Option<u16>,
+    /// A futex wake that has come and was not waited for yet.
+    pub token: bool,
+    /// When the wake that its latency counts from was stamped.
+    pub stamp: Time,
+    /// SCHED_RR: ticks of its timeslice that it has had.
+    pub rr_ticks: u64,
+    pub statistics: TaskStatistics,
+}
+
+/// The counters of /proc/PID/sched that the policy's state does not hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskStatistics {
+    pub wakeups: u64,
+    pub wakeups_sync: u64,
+    pub wakeups_migrate: u64,
+    pub wakeups_local: u64,
+    pub wakeups_remote: u64,
+    pub wakeups_affine: u64,
+    pub wakeups_affine_attempts: u64,
+    pub migrations: u64,
+    pub wait_sum: Time,
+    pub wait_count: u64,
+    pub wait_max: Time,
+}

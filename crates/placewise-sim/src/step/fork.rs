@@ -1,0 +1,146 @@
+//! Forks: a child is made, placed and enqueued, all by its creator.
+//!
+//! Nothing marks the chosen CPU in between, and the wake list is not used: the
+//! creator takes the lock of the child's run queue. One operation of a program
+//! may create many children; each is a step of its own.
+
+use placewise_policy::weight::weight_of;
+use placewise_policy::*;
+use placewise_run_queue::Enqueue;
+use placewise_trace::Event;
+use placewise_workload::program::{Op, SchedPolicy};
+
+use crate::engine::Engine;
+use crate::state::confinement::task_group;
+use crate::state::effect::{Effect, Then};
+use crate::state::measure::Measurement;
+use crate::state::task::{Resume, Task, TaskState};
+use crate::state::waker::WakerContext;
+
+/// The first user task of a real boot has a pid of about this size.
+const FIRST_PID: u32 = 1000;
+
+impl Engine<'_> {
+    /// A task that runs `program` from its beginning, not yet placed.
+    pub(crate) fn new_task(&mut self, program: u32, base: u32, cpu: u32) -> u32 {
+        let number = self.tasks.len() as u32;
+        self.tasks.push(Task::default());
+        self.events.add_task();
+        let attributes = &self.workload.programs[program as usize];
+        let idle_policy = attributes.policy == SchedPolicy::Idle;
+        let weight = weight_of(attributes.nice, idle_policy);
+        let task = &mut self.tasks[number as usize];
+        task.state = TaskState::Runnable;
+        task.program = program;
+        task.part = Measurement::part_of(attributes);
+        self.measurement.task_created(task.part, number);
+        task.base = base;
+        task.pid = FIRST_PID + number - FIRST_TASK;
+        task.footprint_kib = attributes.footprint_kib;
+        task.last_cpu = cpu;
+
+        let allowed = match &attributes.cpus {
+            Some(cpus) => Cpumask { bits: *cpus.words() },
+            None => self.scheduler.policy.root.online,
+        };
+        let record = &mut self.scheduler.policy.task[number as usize];
+        record.weight = weight;
+        record.idle_policy = idle_policy.into();
+        record.rt_priority = attributes.policy.rt_priority();
+        record.cpus_allowed = allowed;
+        record.nr_cpus_allowed = allowed.bits.iter().map(|word| word.count_ones() as u16).sum();
+        number
+    }
+
+    /// A task that has just been copied goes to the cgroup its program names, if it names one.
+    pub(crate) fn join_cgroup(&mut self, task: u32) {
+        let program = self.tasks[task as usize].program;
+        let cgroup = self.workload.programs[program as usize].cgroup;
+        if cgroup.is_some() {
+            self.scheduler.policy.task_change_group(task, task_group(cgroup), self.now);
+        }
+        self.scheduler.add(task);
+        if self.confinement.affinity.in_use {
+            self.confine(task);
+        }
+    }
+
+    /// One child of the fork that the current task is at.
+    pub(super) fn fork(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        program: u32,
+        count: u32,
+        base: u32,
+        step: u32,
+    ) -> Then {
+        let state = &mut self.tasks[task as usize];
+        let at = state.stage;
+        state.stage += 1;
+        state.children += 1;
+        let child_base = state.base + base + at * step;
+        let child = self.new_task(program, child_base, cpu);
+        self.tasks[child as usize].parent = task;
+        self.trace_fork(cpu, task, child);
+        self.scheduler.policy.copy_task(child, task, cpu);
+        self.join_cgroup(child);
+        self.account_current(cpu);
+        self.scheduler.fork(cpu, child);
+        self.place_child(cpu, child);
+        if at + 1 < count { Then::Again } else { Then::Next }
+    }
+
+    /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
+    fn place_child(&mut self, cpu: u32, child: u32) {
+        let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
+        let scan =
+            u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        self.scheduler.policy.place_new_task(child, target);
+        self.cpus[cpu as usize].debt += self.costs.draw(scan);
+        self.lock_run_queue(target, cpu);
+        self.measurement.migrations.fork += u64::from(target != cpu);
+        self.enqueue(child, Enqueue::Fork);
+        self.trace_wakee(cpu, WakerContext::Task, child, |comm, pid, prio| Event::WakeupNew {
+            comm,
+            pid,
+            prio,
+            target_cpu: target,
+        });
+        let preempts = self.scheduler.policy.profile.fork_preempts || self.scheduler.is_rt(child);
+        if preempts || self.gives_way_to_all(target) {
+            self.check_preempt(target, child, cpu);
+        }
+    }
+
+    /// Nothing runs on `cpu`, or a SCHED_IDLE task does.
+    fn gives_way_to_all(&self, cpu: u32) -> bool {
+        let idle_policy =
+            |current: u32| self.scheduler.policy.task[current as usize].idle_policy != 0;
+        self.scheduler.running(cpu).is_none_or(idle_policy)
+    }
+
+    pub(super) fn join(&self, task: u32) -> Then {
+        if self.tasks[task as usize].children == 0 {
+            Then::Next
+        } else {
+            Then::Block(Resume::Retry)
+        }
+    }
+
+    pub(super) fn exit(&mut self, cpu: u32, task: u32, effect: &mut Effect) -> Then {
+        self.scheduler.policy.task[task as usize].exiting = 1;
+        self.trace_exit(cpu, task);
+        let parent = self.tasks[task as usize].parent;
+        if parent != task {
+            self.tasks[parent as usize].children -= 1;
+            let joins = matches!(self.tasks[parent as usize].state, TaskState::Blocked)
+                && matches!(self.op(parent), Op::Join)
+                && self.tasks[parent as usize].children == 0;
+            if joins {
+                effect.wakees.push_back(parent);
+            }
+        }
+        Then::Exit
+    }
+}

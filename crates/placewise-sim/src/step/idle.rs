@@ -1,0 +1,115 @@
+//! How deep an idle CPU sleeps, and what coming back costs.
+//!
+//! The governor expects as much idle time as there was of late, and chooses the
+//! deepest state that is worth it. A CPU that rests longer than a tick in a
+//! shallow state is woken by that tick to choose again, so the state it comes
+//! back from follows from how long it really rested. An LLC all of whose CPUs
+//! have been idle for a while comes back at an extra cost.
+//!
+//! Limits: no package states beyond the LLC; no frequency effects; the expected
+//! time does not look at pending timers.
+
+use crate::engine::Engine;
+use crate::state::cpu::Activity;
+use crate::state::event_queue::Time;
+use crate::state::events::Slot;
+
+/// Weight of the last idle time in what is expected of the next, as a shift.
+const EXPECTED_IDLE_SHIFT: u32 = 3;
+
+impl Engine<'_> {
+    pub(super) fn enter_idle(&mut self, cpu: u32) {
+        let expected = self.cpus[cpu as usize].expected_idle;
+        let state = self.idle_state_for(expected);
+        let latency = self.costs.figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
+        self.cpus[cpu as usize].activity = Activity::Idle;
+        self.cpus[cpu as usize].idle_since = self.now;
+        self.cpus[cpu as usize].idle_state = state;
+        self.cpus[cpu as usize].debt = 0;
+        self.scheduler.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
+        let llc = self.llc_of(cpu);
+        self.hardware.llcs[llc].rest(self.now);
+        self.siblings_change_speed(cpu);
+        if !self.is_online(cpu) {
+            self.stop_tick(cpu);
+            self.note_offline(cpu);
+        } else if expected >= u64::from(self.scheduler.policy.root.tick_ns) {
+            self.stop_tick(cpu);
+        }
+    }
+
+    /// The deepest state that is worth `time`.
+    fn idle_state_for(&self, time: Time) -> usize {
+        let states = &self.costs.figures.idle_states;
+        states.iter().rposition(|state| state.residency_ns <= time).unwrap_or(0)
+    }
+
+    /// An idle CPU is woken by something that reaches it at `arrival`.
+    pub(crate) fn kick_idle(&mut self, cpu: u32, arrival: Time) {
+        if self.cpus[cpu as usize].activity != Activity::Idle {
+            return;
+        }
+        let rested = arrival - self.cpus[cpu as usize].idle_since;
+        let latency = self.exit_latency(cpu, rested);
+        self.note_idle_time(cpu, rested);
+        self.scheduler.policy.rq[cpu as usize].idle_exit_latency =
+            placewise_policy::LATENCY_UNKNOWN;
+        self.begin(cpu, Activity::IdleExit, arrival + latency);
+        let llc = self.llc_of(cpu);
+        self.hardware.llcs[llc].wake();
+        self.siblings_change_speed(cpu);
+        self.start_tick(cpu);
+    }
+
+    fn exit_latency(&mut self, cpu: u32, rested: Time) -> Time {
+        let tick = Time::from(self.scheduler.policy.root.tick_ns);
+        let chosen = self.cpus[cpu as usize].idle_state;
+        let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
+        let figures = self.costs.figures;
+        let core = figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
+        let llc = self.hardware.llcs[self.llc_of(cpu)];
+        let whole_llc = llc.has_rested_for(figures.llc_idle_residency_ns, self.now);
+        let figure = core + if whole_llc { figures.llc_idle_exit_ns } else { 0 };
+        self.costs.draw(figure)
+    }
+
+    fn note_idle_time(&mut self, cpu: u32, rested: Time) {
+        let cpu = &mut self.cpus[cpu as usize];
+        cpu.expected_idle = cpu.expected_idle - (cpu.expected_idle >> EXPECTED_IDLE_SHIFT)
+            + (rested >> EXPECTED_IDLE_SHIFT);
+    }
+
+    fn llc_of(&self, cpu: u32) -> usize {
+        self.scheduler.policy.cpu[cpu as usize].llc as usize
+    }
+
+    fn stop_tick(&mut self, cpu: u32) {
+        self.events.disarm(Slot::Tick(cpu));
+        if self.is_online(cpu) {
+            self.scheduler.policy.nohz_balance_enter_idle(cpu);
+        }
+    }
+
+    fn start_tick(&mut self, cpu: u32) {
+        let slot = Slot::Tick(cpu);
+        if self.events.due(slot).is_none() {
+            let tick = Time::from(self.scheduler.policy.root.tick_ns);
+            self.events.arm(slot, (self.now / tick + 1) * tick);
+        }
+    }
+
+    /// An idle CPU's tick: it balances if that is due, chooses its state again, and may do without
+    /// ticks from now on.
+    pub(super) fn idle_tick(&mut self, cpu: u32) {
+        self.tick_balance(cpu);
+        if self.scheduler.policy.rq[cpu as usize].nr_running > 0 {
+            return self.kick_idle(cpu, self.now);
+        }
+        let rested = self.now - self.cpus[cpu as usize].idle_since;
+        if rested >= Time::from(self.scheduler.policy.root.tick_ns) {
+            self.stop_tick(cpu);
+        } else {
+            self.start_tick(cpu);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Memory bandwidth: what each of the running streams gets of it, and when that changes.
+//!
+//! A stream draws on the memory of one NUMA node, the one where its task streamed
+//! first, over the link of the LLC that its CPU is on. The streams of a node share
+//! what its memory carries for their number, those of an LLC what its link carries;
+//! a stream gets the less of its two shares, and less again if its memory is remote.
+//! When a stream begins or ends, those it shared with go on at another rate from
+//! there: the rest of their segments is timed anew.
+//!
+//! Limits: streams of different kinds count alike where they share; what one stream
+//! leaves of its share because another limit binds it, no other gets; links between
+//! packages have no capacity of their own; caches hold nothing of what is streamed.
+
+use placewise_workload::program::Op;
+
+use crate::engine::Engine;
+use crate::state::cpu::{FULL_SPEED, Speed};
+use crate::state::event_queue::Time;
+use crate::state::memory_bandwidth::Stream;
+
+impl Engine<'_> {
+    /// The stream of the current task begins, or goes on.
+    pub(super) fn begin_stream(&mut self, cpu: u32, task: u32) {
+        let Op::Stream { access, .. } = self.op(task) else { return };
+        let here = self.hardware.memory.places[cpu as usize].node;
+        let node = *self.tasks[task as usize].memory_node.get_or_insert(here);
+        let stream = Stream { access, node };
+        self.hardware.memory.begin(cpu, stream);
+        self.retime_sharers(cpu, stream);
+    }
+
+    /// The stream on `cpu` is over, or interrupted.
+    pub(super) fn end_stream(&mut self, cpu: u32) {
+        if let Some(stream) = self.hardware.memory.end(cpu) {
+            self.retime_sharers(cpu, stream);
+        }
+    }
+
+    /// Those that share with a stream that began or ended on `cpu` go on at another rate.
+    fn retime_sharers(&mut self, cpu: u32, stream: Stream) {
+        let llc = usize::from(self.hardware.memory.places[cpu as usize].llc);
+        let node = usize::from(stream.node);
+        for at in 0..self.hardware.memory.on_node[node].len() {
+            let other = self.hardware.memory.on_node[node][at];
+            if other != cpu {
+                self.change_speed(other);
+            }
+        }
+        for at in 0..self.hardware.memory.on_llc[llc].len() {
+            let other = self.hardware.memory.on_llc[llc][at];
+            let elsewhere = self.hardware.memory.streams[other as usize]
+                .is_some_and(|stream| usize::from(stream.node) != node);
+            if other != cpu && elsewhere {
+                self.change_speed(other);
+            }
+        }
+    }
+
+    /// The rate of the stream on `cpu`, in MB/s: busy siblings share a core's misses too, and a
+    /// slow core has as many fewer.
+    pub(super) fn stream_rate(&self, cpu: u32, speed: Speed) -> u64 {
+        (self.hardware.memory.rate(cpu) * speed / FULL_SPEED).max(1)
+    }
+
+    /// How long what is left of the stream on `cpu` takes at the rate it was timed with.
+    #[inline]
+    pub(super) fn stream_time(&self, cpu: u32) -> Time {
+        match self.tasks[self.scheduler.current(cpu) as usize].stream_left {
+            0 => 0,
+            bytes => bytes * 1000 / self.cpus[cpu as usize].stream_mbps,
+        }
+    }
+
+    /// The stream on `cpu` was to end after `left`: that is what is left of it.
+    pub(super) fn keep_stream(&mut self, cpu: u32, left: Time) {
+        let task = self.scheduler.current(cpu);
+        let bytes = left * self.cpus[cpu as usize].stream_mbps / 1000;
+        self.tasks[task as usize].stream_left = bytes.max(1);
+    }
+}

@@ -1,0 +1,22 @@
+//! What an event does: methods of the engine, a file for each kind of event or change. Those that
+//! another folder calls are `pub(crate)`, those that another step calls `pub(super)`.
+
+mod affinity;
+mod balance;
+mod cfs_bandwidth;
+mod changes;
+mod fork;
+mod hotplug;
+mod idle;
+mod interrupt;
+mod memory_bandwidth;
+mod messages;
+mod ops;
+mod schedule;
+mod segment;
+mod select;
+mod stopper;
+mod sync;
+mod timers;
+mod wake_list;
+mod wakeup;

@@ -1,0 +1,209 @@
+//! The interpreter of task programs.
+//!
+//! A task's time on a CPU is cut into segments. A segment is the computing up
+//! to the next operation and the cost of that operation; what the operation
+//! does happens at its end, when it may block, wake others, or both, in this
+//! order: wake, then block.
+
+use placewise_workload::program::{FOREVER, Object, Op};
+
+use super::messages::Side;
+use crate::engine::Engine;
+use crate::state::effect::{Effect, Then};
+use crate::state::event_queue::Time;
+
+/// Computing ends a segment once it is this long: a task may do nothing else for ever.
+const LONG_SEGMENT: Time = 1_000_000;
+
+impl Engine<'_> {
+    pub(super) fn op(&self, task: u32) -> Op {
+        let task = &self.tasks[task as usize];
+        self.workload.programs[task.program as usize].ops[task.pc as usize]
+    }
+
+    pub(super) fn object(&self, task: u32, object: Object) -> usize {
+        object.index(self.tasks[task as usize].base)
+    }
+
+    pub(super) fn part(&self, task: u32) -> u32 {
+        self.tasks[task as usize].part
+    }
+
+    /// What `object` means for the task whose message was read last.
+    fn object_of_peer(&self, task: u32, object: Object) -> usize {
+        object.index(self.tasks[task as usize].peer)
+    }
+
+    /// The current task goes on where it is in its program.
+    pub(super) fn advance(&mut self, cpu: u32) {
+        let task = self.scheduler.current(cpu);
+        if self.tasks[task as usize].in_segment {
+            return self.start_segment(cpu);
+        }
+        let mut work = 0;
+        loop {
+            match self.op(task) {
+                Op::Run { ns } => {
+                    work += self.costs.draw(ns);
+                    if work >= LONG_SEGMENT {
+                        break;
+                    }
+                }
+                Op::RunAbout { ns, spread_pct } => {
+                    let spread = ns * Time::from(spread_pct) / 100;
+                    work += ns - spread + self.costs.random_below(2 * spread + 1);
+                }
+                Op::Count => self.measurement.count(self.part(task)),
+                Op::Start => self.measurement.start(self.part(task), self.now),
+                Op::BeginSection { section } => {
+                    let part = self.part(task);
+                    self.measurement.begin_section(part, section, self.now + work);
+                }
+                Op::EndSection { section } => {
+                    let part = self.part(task);
+                    self.measurement.end_section(part, section, self.now + work);
+                }
+                Op::Repeat { counter, times, to } => {
+                    self.repeat(task, counter, times, to);
+                    continue;
+                }
+                Op::Spin { ns } => {
+                    self.tasks[task as usize].spin_until = Some(self.now + work + ns);
+                    break;
+                }
+                operation => {
+                    work += self.operation_cost(cpu, task, operation, self.now + work);
+                    break;
+                }
+            }
+            self.tasks[task as usize].pc += 1;
+        }
+        let state = &mut self.tasks[task as usize];
+        state.in_segment = true;
+        state.work_left += work;
+        self.start_segment(cpu);
+    }
+
+    fn repeat(&mut self, task: u32, counter: u8, times: u32, to: u32) {
+        let task = &mut self.tasks[task as usize];
+        let done = &mut task.counters[counter as usize];
+        *done = done.saturating_add(1);
+        if times == FOREVER || *done < times {
+            task.pc = to;
+        } else {
+            *done = 0;
+            task.pc += 1;
+        }
+    }
+
+    /// What an operation that begins at `begin` takes before its effect.
+    fn operation_cost(&mut self, cpu: u32, task: u32, op: Op, begin: Time) -> Time {
+        let figures = self.costs.figures;
+        let figure = match op {
+            Op::Send { channel, bytes } => {
+                let channel = self.object(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
+            }
+            Op::Receive { channel, bytes } => {
+                let channel = self.object(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Reader, bytes, begin);
+            }
+            Op::Reply { channel, bytes } => {
+                let channel = self.object_of_peer(task, channel);
+                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
+            }
+            Op::Fork { .. } => figures.fork_ns,
+            Op::Stream { bytes, .. } => {
+                self.tasks[task as usize].stream_left = bytes;
+                return 0;
+            }
+            Op::Barrier { barrier, spin_ns } => {
+                return self.barrier_cost(cpu, task, barrier, spin_ns);
+            }
+            Op::RaiseFlag { flag } | Op::LowerFlag { flag } => {
+                return self.flag_cost(cpu, task, flag);
+            }
+            Op::Exit => figures.exit_ns,
+            Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
+            Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
+            Op::Yield => figures.syscall_ns,
+            // A mutex that is free is taken in user space.
+            Op::Lock { .. } | Op::Unlock { .. } | Op::StartTimer { .. } => 0,
+            _ => figures.syscall_ns + figures.futex_ns,
+        };
+        self.costs.draw(figure)
+    }
+
+    /// The segment ends in the operation's effect.
+    pub(crate) fn segment_done(&mut self, cpu: u32) {
+        let task = self.scheduler.current(cpu);
+        self.last_progress = self.now;
+        let state = &mut self.tasks[task as usize];
+        state.in_segment = false;
+        state.work_left = 0;
+        state.spin_until = None;
+        if std::mem::take(&mut state.stream_left) > 0 {
+            self.end_stream(cpu);
+        }
+        let effect = self.effect(cpu, task, self.op(task));
+        self.wake_all(cpu, effect);
+    }
+
+    fn effect(&mut self, cpu: u32, task: u32, op: Op) -> Effect {
+        self.tasks[task as usize].woken_early = false;
+        let mut effect = self.cpus[cpu as usize].effect.renew();
+        effect.then = self.perform(cpu, task, op, &mut effect);
+        effect
+    }
+
+    /// What an operation does, but for those that only compute or count.
+    fn perform(&mut self, cpu: u32, task: u32, op: Op, effect: &mut Effect) -> Then {
+        match op {
+            Op::Send { channel, bytes } => {
+                self.send(task, self.object(task, channel), bytes, effect)
+            }
+            Op::Receive { channel, bytes } => {
+                self.receive(task, self.object(task, channel), bytes, effect)
+            }
+            Op::Reply { channel, bytes } => {
+                self.send(task, self.object_of_peer(task, channel), bytes, effect)
+            }
+            Op::GateWait { gate } => self.gate(task, gate).wait(task),
+            Op::GateOpen { gate } => self.gate(task, gate).open(effect),
+            Op::Lock { mutex } => self.mutex(task, mutex).lock(task),
+            Op::Unlock { mutex } => self.mutex(task, mutex).unlock(effect),
+            Op::CondWait { condition, mutex } => {
+                self.condition_wait(task, condition, mutex, effect)
+            }
+            Op::Signal { condition } => self.condition(task, condition).signal(effect),
+            Op::Broadcast { condition } => self.condition(task, condition).broadcast(effect),
+            Op::Barrier { barrier, spin_ns } => self.barrier(cpu, task, barrier, spin_ns, effect),
+            Op::RaiseFlag { flag } => self.turn_flag(cpu, task, flag, true),
+            Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
+            Op::Wait { sample } => self.futex_wait(task, sample),
+            Op::Enlist { list } => self.enlist(task, list),
+            Op::WakeListed { list } => self.wake_listed(task, list, effect),
+            Op::WakeParent => self.wake_parent(task, effect),
+            Op::Sleep { ns, random_pct } => self.sleep(task, ns, random_pct),
+            Op::Device { ns, random_pct } => self.wait_for_device(task, ns, random_pct),
+            Op::StartTimer { timer } => self.start_timer(task, timer),
+            Op::Timer { timer, period, absolute } => {
+                self.wait_for_timer(task, timer, period, absolute)
+            }
+            Op::Yield => self.sched_yield(cpu, task),
+            Op::Fork { program, count, base, step } => {
+                self.fork(cpu, task, program, count, base, step)
+            }
+            Op::Join => self.join(task),
+            Op::Exit => self.exit(cpu, task, effect),
+            _ => Then::Next,
+        }
+    }
+
+    /// A task that was woken runs again, or one whose wakeups are done goes on.
+    pub(super) fn next_op(&mut self, task: u32) {
+        let state = &mut self.tasks[task as usize];
+        state.pc += 1;
+        state.stage = 0;
+    }
+}

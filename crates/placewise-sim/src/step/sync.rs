@@ -1,0 +1,223 @@
+//! What tasks of one process wait on: mutexes, conditions, barriers, gates, flags, futexes.
+//!
+//! Whoever waits busily computes: the segment that stands for it is as long as
+//! the task is willing to spin, and is cut short, wherever the task runs, when
+//! what it waits for happens. A task that is preempted meanwhile notices once it
+//! runs again.
+
+use placewise_workload::program::{Object, Op};
+
+use crate::engine::Engine;
+use crate::state::cpu::Activity;
+use crate::state::effect::{Effect, Then};
+use crate::state::event_queue::Time;
+use crate::state::events::Slot;
+use crate::state::sync::{Condition, Gate, Mutex};
+use crate::state::task::{Resume, TaskState};
+
+/// The task's `stage` while it waits busily.
+const SPINS: u32 = 1;
+const LET_GO: u32 = 2;
+
+/// The task's `stage` once its condition was signalled.
+const SIGNALLED: u32 = 1;
+
+/// For waits without a limit: they are begun anew after this long.
+const NO_LIMIT: Time = 600_000_000_000;
+
+impl Engine<'_> {
+    pub(super) fn mutex(&mut self, task: u32, mutex: Object) -> &mut Mutex {
+        let mutex = self.object(task, mutex);
+        &mut self.objects.mutexes[mutex]
+    }
+
+    pub(super) fn condition(&mut self, task: u32, condition: Object) -> &mut Condition {
+        let condition = self.object(task, condition);
+        &mut self.objects.conditions[condition]
+    }
+
+    pub(super) fn gate(&mut self, task: u32, gate: Object) -> &mut Gate {
+        let gate = self.object(task, gate);
+        &mut self.objects.gates[gate]
+    }
+
+    /// What an arrival at a barrier takes, or the busy wait there.
+    pub(super) fn barrier_cost(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        barrier: Object,
+        spin: Time,
+    ) -> Time {
+        let figures = self.costs.figures;
+        let barrier = self.object(task, barrier);
+        match self.tasks[task as usize].stage {
+            _ if spin == 0 => self.costs.draw(figures.syscall_ns + figures.futex_ns),
+            SPINS => spin,
+            LET_GO => 0,
+            _ => {
+                let from = std::mem::replace(&mut self.objects.barriers[barrier].last_cpu, cpu);
+                self.costs.cache_lines(1, from, cpu)
+            }
+        }
+    }
+
+    pub(super) fn barrier(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        barrier: Object,
+        spin: Time,
+        effect: &mut Effect,
+    ) -> Then {
+        let barrier = self.object(task, barrier);
+        match self.tasks[task as usize].stage {
+            // It has spun for long enough.
+            SPINS => Then::Block(Resume::Next),
+            LET_GO => Then::Next,
+            _ => self.arrive(cpu, task, barrier, spin, effect),
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        cpu: u32,
+        task: u32,
+        barrier: usize,
+        spin: Time,
+        effect: &mut Effect,
+    ) -> Then {
+        let barrier = &mut self.objects.barriers[barrier];
+        if barrier.waiters.len() as u32 + 1 < barrier.parties {
+            barrier.waiters.push(task);
+            if spin == 0 {
+                return Then::Block(Resume::Next);
+            }
+            self.tasks[task as usize].stage = SPINS;
+            return Then::Again;
+        }
+        let waiters = std::mem::take(&mut barrier.waiters);
+        if spin > 0 {
+            // Whoever comes last calls futex(FUTEX_WAKE), whether anybody sleeps or not.
+            let figures = self.costs.figures;
+            self.cpus[cpu as usize].debt += self.costs.draw(figures.syscall_ns + figures.futex_ns);
+        }
+        for waiter in waiters {
+            match self.tasks[waiter as usize].state {
+                TaskState::Blocked => effect.wakees.push_back(waiter),
+                _ => self.let_go(cpu, waiter),
+            }
+        }
+        Then::Next
+    }
+
+    /// What turning a flag takes, or the busy wait until it can be turned.
+    pub(super) fn flag_cost(&mut self, cpu: u32, task: u32, flag: Object) -> Time {
+        let flag = self.object(task, flag);
+        match self.tasks[task as usize].stage {
+            SPINS => NO_LIMIT,
+            LET_GO => 0,
+            _ => {
+                let from = std::mem::replace(&mut self.objects.flags[flag].last_cpu, cpu);
+                self.costs.cache_lines(1, from, cpu)
+            }
+        }
+    }
+
+    /// Turns a flag up or down once it is not there yet.
+    pub(super) fn turn_flag(&mut self, cpu: u32, task: u32, flag: Object, up: bool) -> Then {
+        let flag = self.object(task, flag);
+        let flag = &mut self.objects.flags[flag];
+        if flag.raised == up {
+            flag.waiter = Some(task);
+            self.tasks[task as usize].stage = SPINS;
+            return Then::Again;
+        }
+        flag.raised = up;
+        flag.last_cpu = cpu;
+        if let Some(waiter) = flag.waiter.take() {
+            self.let_go(cpu, waiter);
+        }
+        Then::Next
+    }
+
+    /// What `waiter` waits for busily has happened on `cpu`: it goes on once the line has come to
+    /// it, or as soon as it runs.
+    fn let_go(&mut self, cpu: u32, waiter: u32) {
+        let there = self.tasks[waiter as usize].last_cpu;
+        let line = self.costs.cache_lines(1, cpu, there);
+        let state = &mut self.tasks[waiter as usize];
+        state.stage = LET_GO;
+        state.work_left = state.work_left.min(line);
+        let spins_there = self.scheduler.current(there) == waiter
+            && self.cpus[there as usize].activity == Activity::Segment;
+        if spins_there {
+            self.events.arm(Slot::Activity(there), self.now + line);
+        }
+    }
+
+    pub(super) fn enlist(&mut self, task: u32, list: Object) -> Then {
+        let list = self.object(task, list);
+        self.objects.lists[list].push(task);
+        Then::Next
+    }
+
+    pub(super) fn wake_listed(&mut self, task: u32, list: Object, effect: &mut Effect) -> Then {
+        let figures = self.costs.figures;
+        self.tasks[task as usize].token = false;
+        let list = self.object(task, list);
+        let listed = std::mem::take(&mut self.objects.lists[list]);
+        effect.call_ns = figures.syscall_ns + figures.futex_ns;
+        for wakee in listed.into_iter().rev() {
+            self.futex_wake(wakee, effect);
+        }
+        Then::Next
+    }
+
+    pub(super) fn wake_parent(&mut self, task: u32, effect: &mut Effect) -> Then {
+        self.futex_wake(self.tasks[task as usize].parent, effect);
+        Then::Next
+    }
+
+    /// Leaves a token for the wakee, and wakes it if it waits for one.
+    fn futex_wake(&mut self, wakee: u32, effect: &mut Effect) {
+        let state = &mut self.tasks[wakee as usize];
+        state.token = true;
+        state.stamp = self.now;
+        let waits = state.state == TaskState::Blocked && matches!(self.op(wakee), Op::Wait { .. });
+        if waits {
+            effect.wakees.push_back(wakee);
+        }
+    }
+
+    pub(super) fn futex_wait(&mut self, task: u32, sample: bool) -> Then {
+        let state = &mut self.tasks[task as usize];
+        if !state.token {
+            return Then::Block(Resume::Retry);
+        }
+        state.token = false;
+        let stamp = state.stamp;
+        if sample {
+            self.measurement.sample_latency(self.part(task), self.now, stamp);
+        }
+        Then::Next
+    }
+
+    pub(super) fn condition_wait(
+        &mut self,
+        task: u32,
+        condition: Object,
+        mutex: Option<Object>,
+        effect: &mut Effect,
+    ) -> Then {
+        if self.tasks[task as usize].stage == SIGNALLED {
+            return mutex.map_or(Then::Next, |mutex| self.mutex(task, mutex).lock(task));
+        }
+        self.condition(task, condition).waiters.push_back(task);
+        self.tasks[task as usize].stage = SIGNALLED;
+        if let Some(mutex) = mutex {
+            self.mutex(task, mutex).unlock(effect);
+        }
+        Then::Block(Resume::Retry)
+    }
+}

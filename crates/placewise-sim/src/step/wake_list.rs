@@ -1,0 +1,62 @@
+//! Wake lists: wakees that their target enqueues itself.
+
+use crate::engine::Engine;
+use crate::state::cpu::Cpu;
+use crate::state::event_queue::Time;
+use crate::state::waker::WakerContext;
+
+impl Engine<'_> {
+    /// Over the wake list: the target enqueues the wakee itself.
+    pub(super) fn queue_on_wake_list(&mut self, cpu: u32, wakee: u32) {
+        let target = self.scheduler.cpu_of(wakee);
+        self.scheduler.policy.set_ttwu_pending(target, true);
+        let list = &mut self.cpus[target as usize].wake_list;
+        list.push(wakee);
+        if list.len() == 1 {
+            let send = self.costs.draw(self.costs.figures.ipi_send_ns);
+            self.cpus[cpu as usize].debt += send;
+            self.interrupt_remotely(cpu, target);
+        }
+    }
+
+    /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock once the time
+    /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
+    /// the CPU look idle until then.
+    pub(super) fn take_wake_list(&mut self, cpu: u32) -> bool {
+        let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu as usize];
+        if wake_list.is_empty() {
+            return false;
+        }
+        debug_assert!(arriving.is_empty());
+        std::mem::swap(wake_list, arriving);
+        let more = self.costs.figures.rq_lock_hold_ns * (arriving.len() as Time - 1);
+        if self.scheduler.policy.profile.wake_list_clear_early {
+            self.scheduler.policy.set_ttwu_pending(cpu, false);
+        }
+        self.lock_run_queue(cpu, cpu);
+        self.cpus[cpu as usize].debt += self.costs.draw(more);
+        true
+    }
+
+    /// sched_ttwu_pending: what was taken from the wake list is enqueued.
+    pub(crate) fn enqueue_arriving(&mut self, cpu: u32) {
+        let mut arriving = std::mem::take(&mut self.cpus[cpu as usize].arriving);
+        for wakee in arriving.drain(..) {
+            if self.confinement.affinity.in_use {
+                let target = self.still_allowed_cpu(wakee, cpu);
+                self.move_wakee(cpu, WakerContext::Interrupt, wakee, target);
+            }
+            self.activate(cpu, WakerContext::Interrupt, wakee);
+        }
+        let pending = !self.cpus[cpu as usize].wake_list.is_empty();
+        self.scheduler.policy.set_ttwu_pending(cpu, pending);
+        self.cpus[cpu as usize].arriving = arriving;
+    }
+
+    /// The wake list of a CPU that runs a task: enqueued at once, in time that is owed.
+    pub(super) fn drain_wake_list(&mut self, cpu: u32) {
+        if self.take_wake_list(cpu) {
+            self.enqueue_arriving(cpu);
+        }
+    }
+}
