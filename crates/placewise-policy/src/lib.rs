@@ -2,16 +2,22 @@
 //!
 //! `policy/` is C; this crate builds it natively and is the only one that calls
 //! into it. [`Placement`] owns the policy's [`State`], which engines read and
-//! write directly; its methods are the policy's entry points. [`kernel`] and
-//! [`patch`] hold the kernels and patches as data, and [`Policy`] names a
-//! combination of them. [`topology`] lays a machine out in the state.
+//! write directly, by [`CpuId`] and [`TaskId`]; its methods are the policy's
+//! entry points. [`kernel`] and [`patch`] hold the kernels and patches as data,
+//! and [`Policy`] names a combination of them. [`topology`] lays a machine out
+//! in the state.
 
+mod cpumask;
+mod ids;
 pub mod kernel;
 pub mod patch;
 mod state;
+mod table;
 pub mod topology;
 pub mod weight;
 
+pub use ids::{CpuId, TaskId};
 pub use kernel::{kernel_for_release, kernel_names};
 pub use patch::{Policy, PolicyError, patch_names};
 pub use state::*;
+pub use table::Table;

@@ -105,7 +105,7 @@ fn fill_idle_cores(state: &mut Placement) {
     for cpu in 0..state.root.nr_cpu_ids as usize {
         let entry = state.cpu[cpu];
         let siblings = &entry.siblings[..entry.nr_siblings as usize];
-        let idle = siblings.iter().all(|&sibling| contains(&state.root.idle, sibling.into()));
+        let idle = siblings.iter().all(|&sibling| state.root.idle.contains(sibling.into()));
         let word = &mut state.root.idle_core.bits[cpu / 64];
         *word = *word & !(1 << (cpu % 64)) | u64::from(idle) << (cpu % 64);
     }
@@ -121,10 +121,6 @@ fn forget_llcs(state: &mut Placement, online: &CpuSet) {
         let llc = state.cpu[cpu].llc;
         state.llc[llc as usize].nr_busy_cpus += 1;
     }
-}
-
-fn contains(mask: &Cpumask, cpu: usize) -> bool {
-    mask.bits[cpu / 64] >> (cpu % 64) & 1 != 0
 }
 
 /// Granularities grow with the logarithm of the number of CPUs, up to eight.

@@ -1,0 +1,89 @@
+//! Vectors with an entry for each CPU or task.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Index, IndexMut};
+
+/// A vector that is indexed by numbers of one type alone.
+#[derive(Clone, Debug)]
+pub struct Table<Id, T> {
+    entries: Vec<T>,
+    by: PhantomData<Id>,
+}
+
+impl<Id: From<usize>, T> Table<Id, T> {
+    /// The numbers of the entries that there are.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + Clone + use<Id, T> {
+        (0..self.entries.len()).map(Id::from)
+    }
+
+    /// Adds an entry, and says its number.
+    pub fn push(&mut self, entry: T) -> Id {
+        self.entries.push(entry);
+        Id::from(self.entries.len() - 1)
+    }
+}
+
+impl<Id, T: Clone + Default> Table<Id, T>
+where
+    usize: From<Id>,
+{
+    /// Adds entries until there is one for `id`.
+    pub fn grow_to(&mut self, id: Id) {
+        let len = self.entries.len().max(usize::from(id) + 1);
+        self.entries.resize(len, T::default());
+    }
+}
+
+impl<Id, T> Index<Id> for Table<Id, T>
+where
+    usize: From<Id>,
+{
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: Id) -> &T {
+        &self.entries[usize::from(id)]
+    }
+}
+
+impl<Id, T> IndexMut<Id> for Table<Id, T>
+where
+    usize: From<Id>,
+{
+    #[inline]
+    fn index_mut(&mut self, id: Id) -> &mut T {
+        &mut self.entries[usize::from(id)]
+    }
+}
+
+impl<Id, T> Deref for Table<Id, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.entries
+    }
+}
+
+impl<Id, T> DerefMut for Table<Id, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.entries
+    }
+}
+
+impl<Id, T> Default for Table<Id, T> {
+    fn default() -> Self {
+        Table::from(Vec::new())
+    }
+}
+
+impl<Id, T> From<Vec<T>> for Table<Id, T> {
+    fn from(entries: Vec<T>) -> Self {
+        Table { entries, by: PhantomData }
+    }
+}
+
+impl<Id, T> FromIterator<T> for Table<Id, T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        Table::from(Vec::from_iter(entries))
+    }
+}
