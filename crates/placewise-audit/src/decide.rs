@@ -100,7 +100,8 @@ impl Reconstruction {
             return Verdict::NoPlacement(NoPlacement::NoEnd);
         };
         let wakeup = Wakeup { waking_cpu: step.cpu, prev_cpu, context: step.context, outcome };
-        if self.whereabouts(task) == Whereabouts::Queued && !self.scheduler.is_delayed(task) {
+        if self.whereabouts(task) == Whereabouts::Queued && !self.scheduler.is_delayed(task.into())
+        {
             return self.wake_queued(task, wakeup);
         }
         self.wake_sleeper(task, &wakeup, tasks)
@@ -108,7 +109,7 @@ impl Reconstruction {
 
     /// The wakee is running, or waiting to run.
     fn wake_queued(&mut self, task: TaskId, wakeup: Wakeup) -> Verdict {
-        if self.scheduler.current(wakeup.prev_cpu) != task {
+        if u32::from(self.scheduler.current(wakeup.prev_cpu.into())) != task {
             return Verdict::NoPlacement(NoPlacement::StillQueued);
         }
         if queued_by_prev_cpu(&wakeup) {
@@ -119,14 +120,14 @@ impl Reconstruction {
     }
 
     pub(crate) fn wake_sleeper(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {
-        if self.scheduler.is_delayed(task) {
+        if self.scheduler.is_delayed(task.into()) {
             if stayed(wakeup) {
                 self.inferred.delayed_by_lag += 1;
                 return Verdict::NoPlacement(NoPlacement::Delayed);
             }
             self.take_off_queue(task, Dequeue::Sleep);
         }
-        self.scheduler.set_task_cpu(task, wakeup.prev_cpu);
+        self.scheduler.set_task_cpu(task.into(), wakeup.prev_cpu.into());
         self.trail(task).whereabouts = Whereabouts::Waking;
         let verdict = match self.no_placement(task, wakeup, tasks) {
             Some(reason) => Verdict::NoPlacement(reason),
@@ -167,7 +168,7 @@ impl Reconstruction {
             return None;
         }
         self.inferred.delayed_by_wake_list += 1;
-        self.scheduler.spend_lag(task);
+        self.scheduler.spend_lag(task.into());
         Some(NoPlacement::Delayed)
     }
 
@@ -202,7 +203,7 @@ impl Reconstruction {
             self.renew_scan_limit(cpu);
         }
         let Wakeup { waking_cpu, prev_cpu, context, .. } = *wakeup;
-        let waker = self.scheduler.current(waking_cpu);
+        let waker = u32::from(self.scheduler.current(waking_cpu.into()));
         let question = Question {
             waker,
             wakee: task,
@@ -217,7 +218,7 @@ impl Reconstruction {
         let (predicted, decision, believed) = self.judge(&question, actual);
         if predicted != actual && self.may_have_been_delayed(task, wakeup) {
             self.inferred.perhaps_delayed += 1;
-            self.scheduler.spend_lag(task);
+            self.scheduler.spend_lag(task.into());
         }
         self.correct_scan_limit(&decision, actual);
         self.affinity.judge(task, question.names.1, predicted, actual);

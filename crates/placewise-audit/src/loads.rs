@@ -4,8 +4,6 @@
 //! Limit: a busy CPU is taken to have had all its ticks, and blocked load to be
 //! refreshed on time; the kernel may have been late with both.
 
-use placewise_policy::FIRST_TASK;
-
 use crate::reconstruction::Reconstruction;
 
 /// LOAD_AVG_PERIOD: blocked load of idle CPUs is brought up to date this often.
@@ -23,7 +21,7 @@ impl Reconstruction {
 
     /// The averages of `cpu` as the kernel has stored them.
     pub(crate) fn catch_up_loads(&mut self, cpu: u32) {
-        if self.scheduler.current(cpu) >= FIRST_TASK {
+        if self.scheduler.running(cpu.into()).is_some() {
             return self.catch_up_ticks(cpu);
         }
         let last = self.now / BLOCKED_LOAD_PERIOD_NS * BLOCKED_LOAD_PERIOD_NS;

@@ -202,7 +202,7 @@ impl Reconstruction {
             self.scheduler.policy.task[task as usize] = self.new_task(weight, cpu);
             // It has slept for long, as far as one can tell.
             self.scheduler.policy.task[task as usize].avg.load_avg = 0;
-            self.scheduler.add(task);
+            self.scheduler.add(task.into());
             self.trail(task).whereabouts = Whereabouts::Asleep;
         }
         self.reweight(task, weight_of_prio(tasks.get(task).prio));
@@ -215,7 +215,7 @@ impl Reconstruction {
     fn reweight(&mut self, task: TaskId, weight: u32) {
         let entry = &self.scheduler.policy.task[task as usize];
         if entry.weight != weight && entry.on_rq == 0 {
-            self.scheduler.reweight(task, weight);
+            self.scheduler.reweight(task.into(), weight);
         }
     }
 
@@ -250,30 +250,30 @@ impl Reconstruction {
             return;
         }
         if self.whereabouts(task) == Whereabouts::Queued {
-            if self.scheduler.cpu_of(task) == cpu {
+            if u32::from(self.scheduler.cpu_of(task.into())) == cpu {
                 return;
             }
             self.take_off_queue(task, Dequeue::Balance);
         }
-        self.scheduler.account(cpu, self.now);
-        self.scheduler.set_task_cpu(task, cpu);
-        self.scheduler.enqueue(task, why, self.now);
+        self.scheduler.account(cpu.into(), self.now);
+        self.scheduler.set_task_cpu(task.into(), cpu.into());
+        self.scheduler.enqueue(task.into(), why, self.now);
         self.trail(task).whereabouts = Whereabouts::Queued;
         self.affinity.see(task, tasks.get(task).name, cpu);
     }
 
     /// Takes a task off the queue it is on, delayed or not.
     pub(crate) fn take_off_queue(&mut self, task: TaskId, why: Dequeue) {
-        let cpu = self.scheduler.cpu_of(task);
-        self.scheduler.account(cpu, self.now);
-        self.scheduler.dequeue(task, why, self.now);
+        let cpu = u32::from(self.scheduler.cpu_of(task.into()));
+        self.scheduler.account(cpu.into(), self.now);
+        self.scheduler.dequeue(task.into(), why, self.now);
         self.scheduler.policy.task[task as usize].delayed = 0;
         self.trail(task).whereabouts = Whereabouts::Asleep;
     }
 
     /// The trace shows `task` on `cpu`, whatever was known of both.
     fn runs(&mut self, cpu: u32, task: TaskId, tasks: &Tasks) {
-        let current = self.scheduler.current(cpu);
+        let current = u32::from(self.scheduler.current(cpu.into()));
         if current == task {
             return;
         }
@@ -287,26 +287,26 @@ impl Reconstruction {
     fn switch_in(&mut self, cpu: u32, next: TaskId, tasks: &Tasks) {
         self.meet(next, cpu, tasks);
         if next >= FIRST_TASK {
-            if self.scheduler.is_delayed(next) {
+            if self.scheduler.is_delayed(next.into()) {
                 self.take_off_queue(next, Dequeue::Sleep);
             }
             self.leave_other_cpu(next, cpu);
             self.put_on_queue(next, cpu, Enqueue::Wakeup, tasks);
         }
         // Delayed tasks that the pick came upon before `next` have left the queue.
-        while let Some(Picked::Left(task)) = self.scheduler.pick(cpu, self.now) {
-            self.trail(task).whereabouts = Whereabouts::Asleep;
+        while let Some(Picked::Left(task)) = self.scheduler.pick(cpu.into(), self.now) {
+            self.trail(task.into()).whereabouts = Whereabouts::Asleep;
         }
         if next < FIRST_TASK {
             self.scheduler.policy.rq[cpu as usize].idle_stamp = self.now;
         }
-        self.scheduler.take(cpu, next, self.now);
+        self.scheduler.take(cpu.into(), next.into(), self.now);
     }
 
     /// A task that a gap in the trace has left running elsewhere.
     fn leave_other_cpu(&mut self, task: TaskId, cpu: u32) {
-        let last = self.scheduler.cpu_of(task);
-        if last != cpu && self.scheduler.current(last) == task {
+        let last = u32::from(self.scheduler.cpu_of(task.into()));
+        if last != cpu && u32::from(self.scheduler.current(last.into())) == task {
             self.take_off_queue(task, Dequeue::Balance);
         }
     }
@@ -321,7 +321,7 @@ impl Reconstruction {
     ) -> Verdict {
         self.runs(cpu, prev, tasks);
         self.catch_up_ticks(cpu);
-        self.scheduler.account(cpu, self.now);
+        self.scheduler.account(cpu.into(), self.now);
         if prev >= FIRST_TASK {
             match prev_state {
                 PrevState::Runnable => self.put_back(cpu, prev),
@@ -346,7 +346,7 @@ impl Reconstruction {
 
     fn put_back(&mut self, cpu: u32, task: TaskId) {
         self.scheduler.policy.task[task as usize].nivcsw += 1;
-        self.scheduler.put_back(cpu, self.now);
+        self.scheduler.put_back(cpu.into(), self.now);
     }
 
     fn fall_asleep(&mut self, cpu: u32, task: TaskId, state: PrevState) {
@@ -354,8 +354,8 @@ impl Reconstruction {
         self.trail(task).slept_beside_others =
             self.scheduler.policy.rq[cpu as usize].nr_running > 1;
         if state != PrevState::Asleep {
-            self.scheduler.deactivate(cpu, self.now);
-        } else if self.scheduler.sleep(cpu, CLOCK_RESOLUTION_NS, self.now) {
+            self.scheduler.deactivate(cpu.into(), self.now);
+        } else if self.scheduler.sleep(cpu.into(), CLOCK_RESOLUTION_NS, self.now) {
             return;
         }
         self.trail(task).whereabouts = Whereabouts::Asleep;
@@ -376,7 +376,7 @@ impl Reconstruction {
         }
         self.meet(task, target_cpu, tasks);
         let still_queued = self.trail(task).spinning.take().is_some();
-        if self.scheduler.is_delayed(task) {
+        if self.scheduler.is_delayed(task.into()) {
             self.requeue_delayed(task);
         }
         self.put_on_queue(task, target_cpu, Enqueue::Wakeup, tasks);
@@ -389,9 +389,9 @@ impl Reconstruction {
     }
 
     fn requeue_delayed(&mut self, task: TaskId) {
-        let cpu = self.scheduler.cpu_of(task);
-        self.scheduler.account(cpu, self.now);
-        self.scheduler.wake_delayed(task, self.now);
+        let cpu = u32::from(self.scheduler.cpu_of(task.into()));
+        self.scheduler.account(cpu.into(), self.now);
+        self.scheduler.wake_delayed(task.into(), self.now);
     }
 
     fn fork(&mut self, cpu: u32, parent: TaskId, child: TaskId, tasks: &Tasks) {
@@ -402,7 +402,7 @@ impl Reconstruction {
         if parent >= FIRST_TASK {
             self.scheduler.policy.copy_task(child, parent, cpu);
         }
-        self.scheduler.add(child);
+        self.scheduler.add(child.into());
         self.affinity.inherit(child, parent);
         self.trail(child).whereabouts = Whereabouts::Asleep;
         self.look_up_affinity(child, cpu, tasks);
@@ -431,7 +431,7 @@ impl Reconstruction {
         }
         let over_wake_list =
             placement && self.scheduler.policy.ttwu_queue_wakelist(task, cpu, to, false);
-        self.scheduler.set_task_cpu(task, to);
+        self.scheduler.set_task_cpu(task.into(), to.into());
         if over_wake_list {
             self.send(task, to);
         }

@@ -3,22 +3,22 @@
 //! One level of it; hierarchy.rs puts several together. Limits: the skip buddy
 //! of sched_yield is left out.
 
-use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, GROUP, Tunables};
+use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
 use crate::waiting::{Waiting, WaitingTasks};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
 
-pub struct Cfs {
-    pub(crate) waiting: WaitingTasks,
+pub struct Cfs<Id> {
+    pub(crate) waiting: WaitingTasks<Id>,
     tunables: Tunables,
     min_vruntime: i64,
     /// The wakee that preempted last is preferred, and so is the task it preempted.
-    next_buddy: Option<u32>,
-    last_buddy: Option<u32>,
+    next_buddy: Option<Id>,
+    last_buddy: Option<Id>,
 }
 
-impl Cfs {
+impl<Id: EntityId> Cfs<Id> {
     pub fn new(tunables: Tunables) -> Self {
         Cfs {
             waiting: WaitingTasks::default(),
@@ -29,7 +29,7 @@ impl Cfs {
         }
     }
 
-    fn leftmost(&self) -> Option<&Waiting> {
+    fn leftmost(&self) -> Option<&Waiting<Id>> {
         // min_by_key returns the first of equals: the one queued earlier.
         self.waiting.iter().min_by_key(|waiting| waiting.vruntime)
     }
@@ -85,13 +85,8 @@ impl Cfs {
         child.relative = true;
     }
 
-    pub fn account(
-        &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: u32,
-        ns: u64,
-    ) -> bool {
-        let entity = entities.entity_mut(current);
+    pub fn account(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, ns: u64) -> bool {
+        let entity = &mut entities[current];
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
         self.update_min_vruntime(Some(entity.vruntime));
@@ -100,12 +95,12 @@ impl Cfs {
 
     pub fn enqueue(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        _current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        _current: Option<Id>,
+        task: Id,
         why: Enqueue,
     ) {
-        let entity = entities.entity_mut(task);
+        let entity = &mut entities[task];
         if entity.relative {
             entity.vruntime += self.min_vruntime;
             entity.relative = false;
@@ -119,21 +114,21 @@ impl Cfs {
 
     pub fn dequeue(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
         why: Dequeue,
     ) {
         self.waiting.remove(task);
         self.forget(task);
         let current = current.filter(|&current| current != task);
         if why == Dequeue::Balance {
-            self.leave(entities.entity_mut(task));
+            self.leave(&mut entities[task]);
         }
-        self.update_min_vruntime(current.map(|current| entities.entity(current).vruntime));
+        self.update_min_vruntime(current.map(|current| entities[current].vruntime));
     }
 
-    fn forget(&mut self, task: u32) {
+    fn forget(&mut self, task: Id) {
         self.next_buddy.take_if(|buddy| *buddy == task);
         self.last_buddy.take_if(|buddy| *buddy == task);
     }
@@ -145,29 +140,29 @@ impl Cfs {
         }
     }
 
-    pub fn set_next_buddy(&mut self, task: u32) {
+    pub fn set_next_buddy(&mut self, task: Id) {
         self.next_buddy = Some(task);
     }
 
     pub fn reweight(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        _current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        _current: Option<Id>,
+        task: Id,
         weight: u64,
     ) {
-        entities.entity_mut(task).weight = weight;
+        entities[task].weight = weight;
         self.waiting.reweight(task, weight);
     }
 
-    pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
-        let left = self.leftmost()?.task;
-        let close = |buddy: &u32| !self.is_behind(entities.entity(*buddy), entities.entity(left));
+    pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
+        let left = self.leftmost()?.entity;
+        let close = |buddy: &Id| !self.is_behind(&entities[*buddy], &entities[left]);
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
-    pub fn taken(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
-        entities.entity_mut(task).ran = 0;
+    pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+        entities[task].ran = 0;
         self.forget(task);
     }
 
@@ -176,20 +171,15 @@ impl Cfs {
         entity.vruntime - wakee.vruntime > wakee.virtual_time(self.tunables.wakeup_granularity)
     }
 
-    pub fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
+    pub fn tick(&mut self, entities: &impl Entities<Id>, current: Id) -> bool {
         let running = self.waiting.len() as u64 + 1;
-        let slice = self.slice(entities.entity(current), self.waiting_weight(), running);
+        let slice = self.slice(&entities[current], self.waiting_weight(), running);
         self.tick_with(entities, current, slice)
     }
 
     /// The same where levels above make the slice shorter.
-    pub fn tick_with(
-        &mut self,
-        entities: &(impl Entities + ?Sized),
-        current: u32,
-        slice: u64,
-    ) -> bool {
-        let entity = entities.entity(current);
+    pub fn tick_with(&mut self, entities: &impl Entities<Id>, current: Id, slice: u64) -> bool {
+        let entity = &entities[current];
         let Some(left) = self.leftmost() else { return false };
         if entity.ran > slice {
             self.next_buddy = None;
@@ -200,17 +190,12 @@ impl Cfs {
             && entity.vruntime - left.vruntime > slice as i64
     }
 
-    pub fn preempts(
-        &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: u32,
-        task: u32,
-    ) -> bool {
-        if !self.is_behind(entities.entity(current), entities.entity(task)) {
+    pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {
+        if !self.is_behind(&entities[current], &entities[task]) {
             return false;
         }
         self.next_buddy = Some(task);
-        if self.waiting.len() as u64 + 1 >= NR_LATENCY && current & GROUP == 0 {
+        if self.waiting.len() as u64 + 1 >= NR_LATENCY && !current.is_group() {
             self.last_buddy = Some(current);
         }
         true
@@ -224,6 +209,8 @@ pub fn share(time: u64, weight: u64, others: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use placewise_policy::{Table, TaskId};
+
     use super::*;
 
     const TUNABLES: Tunables = Tunables {
@@ -236,7 +223,7 @@ mod tests {
         protect_by_slice: false,
     };
 
-    fn entities(vruntimes: &[i64]) -> Vec<Entity> {
+    fn entities(vruntimes: &[i64]) -> Table<TaskId, Entity> {
         let entity = |&vruntime| Entity { vruntime, weight: 1024, ..Entity::default() };
         vruntimes.iter().map(entity).collect()
     }
@@ -246,54 +233,57 @@ mod tests {
         let mut entities = entities(&[30, 20, 20]);
         let mut queue = Cfs::new(TUNABLES);
         for task in 0..3 {
-            queue.enqueue(&mut entities[..], None, task, Enqueue::Balance);
+            queue.enqueue(&mut entities, None, TaskId::new(task), Enqueue::Balance);
         }
-        assert_eq!(queue.pick(&entities[..]), Some(1));
+        assert_eq!(queue.pick(&entities), Some(TaskId::new(1)));
     }
 
     #[test]
     fn a_sleeper_gets_half_a_latency_of_credit() {
         let mut entities = entities(&[100_000_000, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.account(&mut entities[..], 0, 0);
-        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Wakeup);
-        assert_eq!(entities[1].vruntime, 100_000_000 - 12_000_000);
-        assert!(queue.preempts(&mut entities[..], 0, 1), "12 ms behind is more than 4 ms");
+        queue.account(&mut entities, TaskId::new(0), 0);
+        queue.enqueue(&mut entities, Some(TaskId::new(0)), TaskId::new(1), Enqueue::Wakeup);
+        assert_eq!(entities[TaskId::new(1)].vruntime, 100_000_000 - 12_000_000);
+        assert!(
+            queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)),
+            "12 ms behind is more than 4 ms"
+        );
     }
 
     #[test]
     fn a_small_lead_does_not_preempt() {
         let mut entities = entities(&[3_000_000, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Balance);
-        assert!(!queue.preempts(&mut entities[..], 0, 1));
-        entities[0].vruntime = 4_000_001;
-        assert!(queue.preempts(&mut entities[..], 0, 1));
+        queue.enqueue(&mut entities, Some(TaskId::new(0)), TaskId::new(1), Enqueue::Balance);
+        assert!(!queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)));
+        entities[TaskId::new(0)].vruntime = 4_000_001;
+        assert!(queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)));
     }
 
     #[test]
     fn the_tick_ends_a_slice() {
         let mut entities = entities(&[0, 0]);
         let mut queue = Cfs::new(TUNABLES);
-        queue.enqueue(&mut entities[..], Some(0), 1, Enqueue::Balance);
-        queue.account(&mut entities[..], 0, 12_000_000);
-        assert!(!queue.tick(&entities[..], 0));
-        queue.account(&mut entities[..], 0, 1);
-        assert!(queue.tick(&entities[..], 0));
+        queue.enqueue(&mut entities, Some(TaskId::new(0)), TaskId::new(1), Enqueue::Balance);
+        queue.account(&mut entities, TaskId::new(0), 12_000_000);
+        assert!(!queue.tick(&entities, TaskId::new(0)));
+        queue.account(&mut entities, TaskId::new(0), 1);
+        assert!(queue.tick(&entities, TaskId::new(0)));
     }
 
     #[test]
     fn a_migrating_task_keeps_its_distance() {
         let mut entities = entities(&[50, 1_000, 1_070]);
         let (mut old, mut new) = (Cfs::new(TUNABLES), Cfs::new(TUNABLES));
-        old.enqueue(&mut entities[..], None, 0, Enqueue::Balance);
+        old.enqueue(&mut entities, None, TaskId::new(0), Enqueue::Balance);
         old.update_min_vruntime(None);
-        new.enqueue(&mut entities[..], None, 1, Enqueue::Balance);
+        new.enqueue(&mut entities, None, TaskId::new(1), Enqueue::Balance);
         new.update_min_vruntime(None);
-        entities[2].vruntime = 120;
-        old.enqueue(&mut entities[..], None, 2, Enqueue::Balance);
-        old.dequeue(&mut entities[..], None, 2, Dequeue::Balance);
-        new.enqueue(&mut entities[..], None, 2, Enqueue::Balance);
-        assert_eq!(entities[2].vruntime, 1_070);
+        entities[TaskId::new(2)].vruntime = 120;
+        old.enqueue(&mut entities, None, TaskId::new(2), Enqueue::Balance);
+        old.dequeue(&mut entities, None, TaskId::new(2), Dequeue::Balance);
+        new.enqueue(&mut entities, None, TaskId::new(2), Enqueue::Balance);
+        assert_eq!(entities[TaskId::new(2)].vruntime, 1_070);
     }
 }

@@ -9,16 +9,16 @@
 //! for all tasks, so that the rules for shorter slices never act, and that the
 //! smallest slice in a task group, which is its entity's, is this one too.
 
-use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, Tunables};
+use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
 use crate::waiting::{Waiting, WaitingTasks};
 
-pub struct Eevdf {
-    pub(crate) waiting: WaitingTasks,
+pub struct Eevdf<Id> {
+    pub(crate) waiting: WaitingTasks<Id>,
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,
     /// The task group that one of its tasks slept in last is preferred.
-    next_buddy: Option<u32>,
+    next_buddy: Option<Id>,
 }
 
 /// Sums over the queued tasks, current included.
@@ -38,16 +38,12 @@ impl Average {
     }
 }
 
-impl Eevdf {
+impl<Id: EntityId> Eevdf<Id> {
     pub fn new(tunables: Tunables) -> Self {
         Eevdf { waiting: WaitingTasks::default(), tunables, last_average: 0, next_buddy: None }
     }
 
-    fn average(
-        &self,
-        entities: &(impl Entities + ?Sized),
-        current: Option<u32>,
-    ) -> Option<Average> {
+    fn average(&self, entities: &impl Entities<Id>, current: Option<Id>) -> Option<Average> {
         let current = current.map(|current| Waiting::new(entities, current));
         let (weighted, weight) = self.waiting.sums();
         let average = Average {
@@ -61,14 +57,9 @@ impl Eevdf {
         entity.virtual_time(self.tunables.base_slice)
     }
 
-    pub fn account(
-        &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: u32,
-        ns: u64,
-    ) -> bool {
-        let slice = self.virtual_slice(entities.entity(current));
-        let entity = entities.entity_mut(current);
+    pub fn account(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, ns: u64) -> bool {
+        let slice = self.virtual_slice(&entities[current]);
+        let entity = &mut entities[current];
         entity.vruntime += entity.virtual_time(ns);
         entity.ran += ns;
         if entity.vruntime < entity.deadline {
@@ -83,14 +74,14 @@ impl Eevdf {
 
     pub fn enqueue(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
         why: Enqueue,
     ) {
         let average = self.average(entities, current);
-        let slice = self.virtual_slice(entities.entity(task));
-        let entity = entities.entity_mut(task);
+        let slice = self.virtual_slice(&entities[task]);
+        let entity = &mut entities[task];
         entity.vruntime = match average {
             Some(average) => average.value() - inflated_lag(entity, average.weight),
             None => self.last_average,
@@ -107,19 +98,18 @@ impl Eevdf {
 
     pub fn dequeue(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
         why: Dequeue,
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
         self.waiting.remove(task);
         self.next_buddy.take_if(|buddy| *buddy == task);
-        let limit = entities
-            .entity(task)
-            .virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
-        let entity = entities.entity_mut(task);
+        let limit =
+            entities[task].virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
+        let entity = &mut entities[task];
         entity.lag = (average - entity.vruntime).clamp(-limit, limit);
         if why == Dequeue::Balance {
             entity.deadline -= entity.vruntime;
@@ -127,52 +117,47 @@ impl Eevdf {
         }
     }
 
-    pub fn is_eligible(
-        &self,
-        entities: &(impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
-    ) -> bool {
+    pub fn is_eligible(&self, entities: &impl Entities<Id>, current: Option<Id>, task: Id) -> bool {
         let average = self.average(entities, current).expect("the task is queued");
-        average.admits(entities.entity(task).vruntime)
+        average.admits(entities[task].vruntime)
     }
 
     pub fn for_each_waiting(
         &self,
-        entities: &(impl Entities + ?Sized),
-        current: Option<u32>,
-        mut visit: impl FnMut(u32, bool),
+        entities: &impl Entities<Id>,
+        current: Option<Id>,
+        mut visit: impl FnMut(Id, bool),
     ) {
         if let Some(average) = self.average(entities, current) {
             let waiting = self.waiting.iter();
-            waiting.for_each(|waiting| visit(waiting.task, average.admits(waiting.vruntime)));
+            waiting.for_each(|waiting| visit(waiting.entity, average.admits(waiting.vruntime)));
         }
     }
 
     /// The earliest deadline of the eligible tasks that wait; of equals the one queued earlier.
-    fn earliest(&self, average: &Average) -> Option<&Waiting> {
+    fn earliest(&self, average: &Average) -> Option<&Waiting<Id>> {
         let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
         eligible.min_by_key(|waiting| waiting.deadline)
     }
 
-    pub fn pick(&mut self, entities: &(impl Entities + ?Sized)) -> Option<u32> {
+    pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
         let average = self.average(entities, None)?;
         let buddy = self.next_buddy;
-        if buddy.is_some_and(|buddy| average.admits(entities.entity(buddy).vruntime)) {
+        if buddy.is_some_and(|buddy| average.admits(entities[buddy].vruntime)) {
             return buddy;
         }
-        self.earliest(&average).map(|waiting| waiting.task)
+        self.earliest(&average).map(|waiting| waiting.entity)
     }
 
-    pub fn taken(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
-        let entity = entities.entity_mut(task);
+    pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+        let entity = &mut entities[task];
         entity.ran = 0;
         entity.protected_until = entity.deadline;
         self.next_buddy.take_if(|buddy| *buddy == task);
     }
 
     /// Kernels before those that protect by slice set the buddy and do not look at it.
-    pub fn set_next_buddy(&mut self, task: u32) {
+    pub fn set_next_buddy(&mut self, task: Id) {
         if self.tunables.protect_by_slice {
             self.next_buddy = Some(task);
         }
@@ -181,13 +166,13 @@ impl Eevdf {
     /// The entity keeps its lag and what is left of its slice, as real time.
     pub fn reweight(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
         weight: u64,
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
-        let entity = entities.entity_mut(task);
+        let entity = &mut entities[task];
         let old = i128::from(entity.weight);
         let scaled = |time: i64| (i128::from(time) * old / i128::from(weight)) as i64;
         let vruntime = average - scaled(average - entity.vruntime);
@@ -198,8 +183,8 @@ impl Eevdf {
         self.waiting.replace(Waiting::new(entities, task));
     }
 
-    pub fn tick(&mut self, entities: &(impl Entities + ?Sized), current: u32) -> bool {
-        let entity = entities.entity(current);
+    pub fn tick(&mut self, entities: &impl Entities<Id>, current: Id) -> bool {
+        let entity = &entities[current];
         self.tunables.protect_by_slice
             && !self.waiting.is_empty()
             && entity.vruntime >= entity.protected_until
@@ -207,32 +192,27 @@ impl Eevdf {
 
     /// Current is kept while it is eligible and protected; otherwise the task
     /// preempts if a pick would choose it.
-    pub fn preempts(
-        &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: u32,
-        task: u32,
-    ) -> bool {
+    pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {
         let average = self.average(entities, Some(current)).expect("current is queued");
-        let running = entities.entity(current);
+        let running = &entities[current];
         let eligible = average.admits(running.vruntime);
         if eligible && running.vruntime < running.protected_until {
             return false;
         }
         self.earliest(&average).is_some_and(|best| {
-            best.task == task && !(eligible && running.deadline < best.deadline)
+            best.entity == task && !(eligible && running.deadline < best.deadline)
         })
     }
 
     pub fn requeue_delayed(
         &mut self,
-        entities: &mut (impl Entities + ?Sized),
-        current: Option<u32>,
-        task: u32,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
-        let slice = self.virtual_slice(entities.entity(task));
-        let entity = entities.entity_mut(task);
+        let slice = self.virtual_slice(&entities[task]);
+        let entity = &mut entities[task];
         if average <= entity.vruntime {
             return;
         }
@@ -241,9 +221,9 @@ impl Eevdf {
         self.waiting.replace(Waiting::new(entities, task));
     }
 
-    pub fn finish_delayed(&mut self, entities: &mut (impl Entities + ?Sized), task: u32) {
+    pub fn finish_delayed(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
         self.dequeue(entities, None, task, Dequeue::Sleep);
-        let entity = entities.entity_mut(task);
+        let entity = &mut entities[task];
         entity.lag = entity.lag.min(0);
     }
 }
@@ -256,6 +236,8 @@ fn inflated_lag(entity: &Entity, queued_weight: i128) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use placewise_policy::{Table, TaskId};
+
     use super::*;
 
     const SLICE: i64 = 2_800_000;
@@ -269,65 +251,75 @@ mod tests {
         protect_by_slice: true,
     };
 
-    fn queue_of(vruntimes: &[i64]) -> (Eevdf, Vec<Entity>) {
+    fn queue_of(vruntimes: &[i64]) -> (Eevdf<TaskId>, Table<TaskId, Entity>) {
         let entity = |&vruntime| Entity {
             vruntime,
             deadline: vruntime + SLICE,
             weight: 1024,
             ..Entity::default()
         };
-        let entities: Vec<Entity> = vruntimes.iter().map(entity).collect();
+        let entities: Table<TaskId, Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
-        queue.waiting =
-            (0..entities.len() as u32).map(|task| Waiting::new(&entities[..], task)).collect();
+        queue.waiting = (0..entities.len() as u32)
+            .map(|task| Waiting::new(&entities, TaskId::new(task)))
+            .collect();
         (queue, entities)
     }
 
     #[test]
     fn a_task_ahead_of_the_average_is_not_eligible() {
         let (queue, entities) = queue_of(&[0, 100]);
-        assert!(queue.is_eligible(&entities[..], None, 0));
-        assert!(!queue.is_eligible(&entities[..], None, 1));
+        assert!(queue.is_eligible(&entities, None, TaskId::new(0)));
+        assert!(!queue.is_eligible(&entities, None, TaskId::new(1)));
         let (queue, entities) = queue_of(&[100]);
-        assert!(queue.is_eligible(&entities[..], None, 0), "a task alone is its own average");
+        assert!(
+            queue.is_eligible(&entities, None, TaskId::new(0)),
+            "a task alone is its own average"
+        );
     }
 
     #[test]
     fn the_earliest_deadline_of_the_eligible_runs() {
         let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
-        entities[1].deadline = 5;
-        entities[2].deadline = 1;
-        queue.waiting = (0..3).map(|task| Waiting::new(&entities[..], task)).collect();
-        assert_eq!(queue.pick(&entities[..]), Some(1));
+        entities[TaskId::new(1)].deadline = 5;
+        entities[TaskId::new(2)].deadline = 1;
+        queue.waiting = (0..3).map(|task| Waiting::new(&entities, TaskId::new(task))).collect();
+        assert_eq!(queue.pick(&entities), Some(TaskId::new(1)));
     }
 
     #[test]
     fn protected_current_is_not_preempted() {
         let (mut queue, mut entities) = queue_of(&[0, -10]);
-        queue.waiting.remove(0);
-        entities[0].protected_until = SLICE;
-        entities[0].vruntime = -20;
-        assert!(!queue.preempts(&mut entities[..], 0, 1), "eligible and protected");
-        entities[0].vruntime = 20;
-        assert!(queue.preempts(&mut entities[..], 0, 1), "it had more than its share");
+        queue.waiting.remove(TaskId::new(0));
+        entities[TaskId::new(0)].protected_until = SLICE;
+        entities[TaskId::new(0)].vruntime = -20;
+        assert!(
+            !queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)),
+            "eligible and protected"
+        );
+        entities[TaskId::new(0)].vruntime = 20;
+        assert!(
+            queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)),
+            "it had more than its share"
+        );
     }
 
     #[test]
     fn a_sleeper_comes_back_with_the_lag_it_left_with() {
         let (mut queue, mut entities) = queue_of(&[0, 1_000]);
-        queue.dequeue(&mut entities[..], None, 0, Dequeue::Sleep);
-        assert_eq!(entities[0].lag, 500);
-        queue.enqueue(&mut entities[..], None, 0, Enqueue::Wakeup);
-        let average = queue.average(&entities[..], None).unwrap().value();
-        assert_eq!(average - entities[0].vruntime, 500);
+        queue.dequeue(&mut entities, None, TaskId::new(0), Dequeue::Sleep);
+        assert_eq!(entities[TaskId::new(0)].lag, 500);
+        queue.enqueue(&mut entities, None, TaskId::new(0), Enqueue::Wakeup);
+        let average = queue.average(&entities, None).unwrap().value();
+        assert_eq!(average - entities[TaskId::new(0)].vruntime, 500);
     }
 
     #[test]
     fn a_delayed_task_is_replaced_only_once_its_lag_is_positive() {
         let (mut queue, mut entities) = queue_of(&[0, 100, 100]);
-        queue.requeue_delayed(&mut entities[..], None, 1);
-        assert_eq!(entities[1].vruntime, 100);
-        queue.requeue_delayed(&mut entities[..], None, 0);
-        assert_eq!(entities[0].vruntime, 66);
+        queue.requeue_delayed(&mut entities, None, TaskId::new(1));
+        assert_eq!(entities[TaskId::new(1)].vruntime, 100);
+        queue.requeue_delayed(&mut entities, None, TaskId::new(0));
+        assert_eq!(entities[TaskId::new(0)].vruntime, 66);
     }
 }

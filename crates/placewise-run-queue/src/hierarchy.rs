@@ -17,10 +17,13 @@
 //! Limits: an entity leaves with the group's last task and is never delayed
 //! itself. Flat queues (v7.3) are not modelled.
 
-use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile};
+use std::ops::{Index, IndexMut};
+
+use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile, TaskId};
 
 use crate::cfs::share;
-use crate::run_queue::{Dequeue, Enqueue, Entities, Entity, GROUP, NICE_0_WEIGHT, Queue, Tunables};
+use crate::entity::{Dequeue, Enqueue, Entity, EntityId, NICE_0_WEIGHT, Tasks, Tunables};
+use crate::queue::Queue;
 
 const ROOT: u32 = 0;
 
@@ -29,7 +32,7 @@ const LEVELS: usize = NR_TASK_GROUP_LEVELS as usize + 1;
 
 pub struct Hierarchy {
     /// By group, as is what follows.
-    queues: Vec<Queue>,
+    queues: Vec<Queue<Member>>,
     groups: Groups,
     /// The group of the task that was current last.
     previous: u32,
@@ -42,47 +45,69 @@ struct Groups {
     throttled: Vec<bool>,
 }
 
-/// Tasks and task groups by their numbers.
+/// What competes in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Task(TaskId),
+    Group(u32),
+}
+
+impl Member {
+    fn task(self) -> Option<TaskId> {
+        match self {
+            Member::Task(task) => Some(task),
+            Member::Group(_) => None,
+        }
+    }
+}
+
+impl EntityId for Member {
+    fn is_group(self) -> bool {
+        matches!(self, Member::Group(_))
+    }
+}
+
+/// The entities of tasks and task groups.
 struct Members<'a> {
-    tasks: &'a mut [Entity],
+    tasks: &'a mut Tasks,
     groups: &'a mut [Entity],
 }
 
-impl Entities for Members<'_> {
-    fn entity(&self, number: u32) -> &Entity {
-        if number & GROUP == 0 {
-            &self.tasks[number as usize]
-        } else {
-            &self.groups[(number & !GROUP) as usize]
-        }
-    }
+impl Index<Member> for Members<'_> {
+    type Output = Entity;
 
-    fn entity_mut(&mut self, number: u32) -> &mut Entity {
-        if number & GROUP == 0 {
-            &mut self.tasks[number as usize]
-        } else {
-            &mut self.groups[(number & !GROUP) as usize]
+    fn index(&self, id: Member) -> &Entity {
+        entity(self.tasks, self.groups, id)
+    }
+}
+
+impl IndexMut<Member> for Members<'_> {
+    fn index_mut(&mut self, id: Member) -> &mut Entity {
+        match id {
+            Member::Task(task) => &mut self.tasks[task],
+            Member::Group(group) => &mut self.groups[group as usize],
         }
     }
 }
 
 /// The same where nothing changes.
 struct Readable<'a> {
-    tasks: &'a [Entity],
+    tasks: &'a Tasks,
     groups: &'a [Entity],
 }
 
-impl Entities for Readable<'_> {
-    fn entity(&self, number: u32) -> &Entity {
-        if number & GROUP == 0 {
-            &self.tasks[number as usize]
-        } else {
-            &self.groups[(number & !GROUP) as usize]
-        }
-    }
+impl Index<Member> for Readable<'_> {
+    type Output = Entity;
 
-    fn entity_mut(&mut self, _: u32) -> &mut Entity {
-        unreachable!("nothing changes")
+    fn index(&self, id: Member) -> &Entity {
+        entity(self.tasks, self.groups, id)
+    }
+}
+
+fn entity<'a>(tasks: &'a Tasks, groups: &'a [Entity], id: Member) -> &'a Entity {
+    match id {
+        Member::Task(task) => &tasks[task],
+        Member::Group(group) => &groups[group as usize],
     }
 }
 
@@ -90,42 +115,48 @@ impl Entities for Readable<'_> {
 /// and so on to the root.
 #[derive(Clone, Copy)]
 struct Path {
-    levels: [(u32, u32); LEVELS],
+    levels: [(u32, Member); LEVELS],
     len: usize,
 }
 
 impl Path {
-    fn iter(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+    fn iter(&self) -> impl Iterator<Item = (u32, Member)> + use<> {
         self.levels.into_iter().take(self.len)
     }
 
-    fn above(&self, queue: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
+    fn above(&self, queue: u32) -> impl Iterator<Item = (u32, Member)> + use<> {
         self.iter().skip_while(move |&(at, _)| at != queue).skip(1)
     }
 
     /// What stands for the task in a queue.
-    fn entity_in(&self, queue: u32) -> Option<u32> {
+    fn entity_in(&self, queue: u32) -> Option<Member> {
         self.iter().find(|&(at, _)| at == queue).map(|(_, entity)| entity)
     }
 }
 
 impl Groups {
-    fn path(&self, task: u32, group: u32) -> Path {
+    fn path(&self, task: TaskId, group: u32) -> Path {
+        let task = Member::Task(task);
         let mut path = Path { levels: [(ROOT, task); LEVELS], len: 1 };
         path.levels[0] = (group, task);
         let mut group = group;
         while group != ROOT {
             let parent = self.parents[group as usize];
-            path.levels[path.len] = (parent, GROUP | group);
+            path.levels[path.len] = (parent, Member::Group(group));
             path.len += 1;
             group = parent;
         }
         path
     }
 
+    /// That of any task in a group.
+    fn path_from(&self, group: u32) -> Path {
+        self.path(TaskId::default(), group)
+    }
+
     /// The entities from that of `group` up, each with the queue it competes in.
-    fn above(&self, group: u32) -> impl Iterator<Item = (u32, u32)> + use<> {
-        self.path(0, group).above(group)
+    fn above(&self, group: u32) -> impl Iterator<Item = (u32, Member)> + use<> {
+        self.path_from(group).above(group)
     }
 
     /// Is it throttled, or is a group that it is in?
@@ -136,12 +167,12 @@ impl Groups {
 
     /// Is `group` the other one, or below it?
     fn is_within(&self, group: u32, other: u32) -> bool {
-        group == other || self.path(0, group).entity_in(other).is_some()
+        group == other || self.path_from(group).entity_in(other).is_some()
     }
 }
 
 /// What stands for the current task in a queue, if it is there.
-fn current_in(path: &Option<Path>, queue: u32) -> Option<u32> {
+fn current_in(path: &Option<Path>, queue: u32) -> Option<Member> {
     path.as_ref().and_then(|path| path.entity_in(queue))
 }
 
@@ -161,24 +192,24 @@ impl Hierarchy {
         }
     }
 
-    fn path(&self, tasks: &[Entity], task: u32) -> Path {
-        self.groups.path(task, tasks[task as usize].group)
+    fn path(&self, tasks: &Tasks, task: TaskId) -> Path {
+        self.groups.path(task, tasks[task].group)
     }
 
-    fn path_of(&self, tasks: &[Entity], task: Option<u32>) -> Option<Path> {
+    fn path_of(&self, tasks: &Tasks, task: Option<TaskId>) -> Option<Path> {
         task.map(|task| self.path(tasks, task))
     }
 
     /// A queue, and what is in queues.
     fn parts<'a>(
         &'a mut self,
-        tasks: &'a mut [Entity],
+        tasks: &'a mut Tasks,
         queue: u32,
-    ) -> (&'a mut Queue, Members<'a>) {
+    ) -> (&'a mut Queue<Member>, Members<'a>) {
         (&mut self.queues[queue as usize], Members { tasks, groups: &mut self.groups.entities })
     }
 
-    fn readable<'a>(&'a self, tasks: &'a [Entity]) -> Readable<'a> {
+    fn readable<'a>(&'a self, tasks: &'a Tasks) -> Readable<'a> {
         Readable { tasks, groups: &self.groups.entities }
     }
 
@@ -186,18 +217,18 @@ impl Hierarchy {
         let queues = self.queues.iter().zip(0..);
         let queues = queues.filter(|&(_, group)| !self.groups.waits_for_runtime(group));
         let waiting = queues.flat_map(|(queue, _)| queue.waiting().iter());
-        waiting.filter(|waiting| waiting.task & GROUP == 0).count()
+        waiting.filter(|waiting| !waiting.entity.is_group()).count()
     }
 
     #[cfg(feature = "invariants")]
-    pub fn check(&self, tasks: &[Entity]) {
+    pub fn check(&self, tasks: &Tasks) {
         self.queues.iter().for_each(|queue| queue.check(&self.readable(tasks)));
     }
 
     #[cfg(feature = "invariants")]
-    pub fn tasks(&self) -> Vec<u32> {
+    pub fn tasks(&self) -> Vec<TaskId> {
         let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
-        waiting.map(|waiting| waiting.task).filter(|entity| entity & GROUP == 0).collect()
+        waiting.filter_map(|waiting| waiting.entity.task()).collect()
     }
 
     #[cfg(feature = "invariants")]
@@ -211,12 +242,12 @@ impl Hierarchy {
             return child.start_without_lag();
         };
         // The creator is the current task: it, or a group it is in, may be in the child's queue.
-        let creators = self.groups.path(0, creator.group);
-        let beside = |queue: u32| match creators.entity_in(queue) {
-            None => 0,
-            Some(entity) if entity & GROUP == 0 => creator.weight,
-            Some(group) => self.groups.entities[(group & !GROUP) as usize].weight,
+        let creators = self.groups.path_from(creator.group);
+        let weight_of = |entity: Member| match entity {
+            Member::Task(_) => creator.weight,
+            Member::Group(group) => self.groups.entities[group as usize].weight,
         };
+        let beside = |queue: u32| creators.entity_in(queue).map_or(0, weight_of);
         let count = if queue.counts_all_tasks() {
             running
         } else {
@@ -224,11 +255,12 @@ impl Hierarchy {
         };
         let others = queue.waiting_weight() + beside(child.group);
         let mut slice = share(queue.period(count + 1), child.weight, others);
-        for (above, group) in self.groups.path(0, child.group).above(child.group) {
+        for (above, id) in self.groups.above(child.group) {
             let Queue::Cfs(above_queue) = &self.queues[above as usize] else { continue };
-            let entity = &self.groups.entities[(group & !GROUP) as usize];
-            let is_current = creators.entity_in(above) == Some(group);
-            let queued = self.groups.queued[(group & !GROUP) as usize];
+            let Member::Group(group) = id else { continue };
+            let entity = &self.groups.entities[group as usize];
+            let is_current = creators.entity_in(above) == Some(id);
+            let queued = self.groups.queued[group as usize];
             let mut total = above_queue.waiting_weight() + beside(above);
             if !queued && !is_current {
                 total += entity.weight;
@@ -239,7 +271,7 @@ impl Hierarchy {
         queue.place_child(vruntime, child, queue.floored(slice));
     }
 
-    pub fn account(&mut self, tasks: &mut [Entity], current: u32, ns: u64) -> bool {
+    pub fn account(&mut self, tasks: &mut Tasks, current: TaskId, ns: u64) -> bool {
         let mut reschedule = false;
         for (at, entity) in self.path(tasks, current).iter() {
             let (queue, mut members) = self.parts(tasks, at);
@@ -248,10 +280,16 @@ impl Hierarchy {
         reschedule
     }
 
-    pub fn enqueue(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32, why: Enqueue) {
+    pub fn enqueue(
+        &mut self,
+        tasks: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
+        why: Enqueue,
+    ) {
         let current = self.path_of(tasks, current);
         for (at, entity) in self.path(tasks, task).iter() {
-            let why = if entity == task { why } else { Enqueue::Wakeup };
+            let why = if entity == Member::Task(task) { why } else { Enqueue::Wakeup };
             let (queue, mut members) = self.parts(tasks, at);
             queue.enqueue(&mut members, current_in(&current, at), entity, why);
             if self.groups.throttled[at as usize]
@@ -263,7 +301,7 @@ impl Hierarchy {
     }
 
     /// A task group leaves with all its tasks, none of which is current.
-    pub fn throttle(&mut self, tasks: &mut [Entity], current: Option<u32>, group: u32) {
+    pub fn throttle(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         self.groups.throttled[group as usize] = true;
         if self.groups.queued[group as usize] {
             let currents = self.path_of(tasks, current);
@@ -272,7 +310,7 @@ impl Hierarchy {
     }
 
     /// It is back, if it has tasks.
-    pub fn unthrottle(&mut self, tasks: &mut [Entity], current: Option<u32>, group: u32) {
+    pub fn unthrottle(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         self.groups.throttled[group as usize] = false;
         if self.queues[group as usize].waiting().is_empty() {
             return;
@@ -296,7 +334,7 @@ impl Hierarchy {
     /// with the first group that stays.
     fn dequeue_group(
         &mut self,
-        tasks: &mut [Entity],
+        tasks: &mut Tasks,
         currents: &Option<Path>,
         running: &Option<Path>,
         group: u32,
@@ -322,11 +360,17 @@ impl Hierarchy {
             && self.queues[group as usize].waiting().is_empty()
     }
 
-    pub fn dequeue(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32, why: Dequeue) {
+    pub fn dequeue(
+        &mut self,
+        tasks: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
+        why: Dequeue,
+    ) {
         let path = self.path_of(tasks, current);
-        let group = tasks[task as usize].group;
+        let group = tasks[task].group;
         let (queue, mut members) = self.parts(tasks, group);
-        queue.dequeue(&mut members, current_in(&path, group), task, why);
+        queue.dequeue(&mut members, current_in(&path, group), Member::Task(task), why);
         self.empty_groups(tasks, current, task, why == Dequeue::Sleep);
         if current == Some(task) {
             self.previous = group;
@@ -337,20 +381,20 @@ impl Hierarchy {
     /// current, the entities that stay wait again; if it sleeps, they are preferred.
     fn empty_groups(
         &mut self,
-        tasks: &mut [Entity],
-        current: Option<u32>,
-        task: u32,
+        tasks: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
         sleeps: bool,
     ) {
         let was_current = current == Some(task);
         let currents = self.path_of(tasks, current);
         let running = currents.filter(|_| !was_current);
-        let mut group = tasks[task as usize].group;
+        let mut group = tasks[task].group;
         if self.is_left_empty(&running, group) {
             group = self.dequeue_group(tasks, &currents, &running, group);
         }
         for (at, entity) in self.groups.above(group) {
-            if !self.groups.queued[(entity & !GROUP) as usize] {
+            if matches!(entity, Member::Group(group) if !self.groups.queued[group as usize]) {
                 break;
             }
             let (queue, members) = self.parts(tasks, at);
@@ -367,8 +411,8 @@ impl Hierarchy {
         self.queues[entity.group as usize].leave(entity);
     }
 
-    pub fn put_back(&mut self, tasks: &[Entity], current: u32) {
-        self.previous = tasks[current as usize].group;
+    pub fn put_back(&mut self, tasks: &Tasks, current: TaskId) {
+        self.previous = tasks[current].group;
         let Hierarchy { queues, groups, .. } = self;
         for (at, entity) in groups.path(current, self.previous).iter() {
             let members = Readable { tasks, groups: &groups.entities };
@@ -376,35 +420,35 @@ impl Hierarchy {
         }
     }
 
-    pub fn pick(&mut self, tasks: &[Entity]) -> Option<u32> {
+    pub fn pick(&mut self, tasks: &Tasks) -> Option<TaskId> {
         let Hierarchy { queues, groups, .. } = self;
         let members = Readable { tasks, groups: &groups.entities };
         let mut at = ROOT;
         loop {
             let entity = queues[at as usize].pick(&members)?;
-            if entity & GROUP == 0 {
-                return Some(entity);
+            match entity {
+                Member::Task(task) => return Some(task),
+                Member::Group(group) => at = group,
             }
-            at = entity & !GROUP;
         }
     }
 
     /// A group that runs on, with the same task or another, is in the middle of its slice.
-    pub fn take(&mut self, tasks: &mut [Entity], task: u32) {
+    pub fn take(&mut self, tasks: &mut Tasks, task: TaskId) {
         for (at, entity) in self.path(tasks, task).iter() {
-            let goes_on =
-                entity & GROUP != 0 && self.groups.is_within(self.previous, entity & !GROUP);
+            let goes_on = matches!(entity, Member::Group(group)
+                if self.groups.is_within(self.previous, group));
             let (queue, mut members) = self.parts(tasks, at);
-            let Entity { ran, protected_until, .. } = *members.entity(entity);
+            let Entity { ran, protected_until, .. } = members[entity];
             queue.take(&mut members, entity);
             if goes_on {
-                let entity = members.entity_mut(entity);
+                let entity = &mut members[entity];
                 (entity.ran, entity.protected_until) = (ran, protected_until);
             }
         }
     }
 
-    pub fn tick(&mut self, tasks: &[Entity], current: u32) -> bool {
+    pub fn tick(&mut self, tasks: &Tasks, current: TaskId) -> bool {
         let path = self.path(tasks, current);
         let mut reschedule = false;
         for (at, entity) in path.iter() {
@@ -419,7 +463,7 @@ impl Hierarchy {
     }
 
     /// CFS: the slice of what stands for the current task in a queue, through all levels above.
-    fn slice(&self, tasks: &[Entity], path: &Path, at: u32) -> u64 {
+    fn slice(&self, tasks: &Tasks, path: &Path, at: u32) -> u64 {
         let Queue::Cfs(lowest) = &self.queues[at as usize] else { return 0 };
         let waiting =
             if lowest.counts_all_tasks() { self.waiting_tasks() } else { lowest.waiting.len() };
@@ -427,12 +471,12 @@ impl Hierarchy {
         let levels = path.iter().skip_while(|&(level, _)| level != at);
         let slice = levels.fold(lowest.period(waiting as u64 + 1), |slice, (level, entity)| {
             let others = self.queues[level as usize].waiting().sums().1;
-            share(slice, members.entity(entity).weight, others)
+            share(slice, members[entity].weight, others)
         });
         lowest.floored(slice)
     }
 
-    pub fn preempts(&mut self, tasks: &mut [Entity], current: u32, task: u32) -> bool {
+    pub fn preempts(&mut self, tasks: &mut Tasks, current: TaskId, task: TaskId) -> bool {
         let currents = self.path(tasks, current);
         let path = self.path(tasks, task);
         let meet = |(at, entity)| Some((at, entity, currents.entity_in(at)?));
@@ -449,46 +493,46 @@ impl Hierarchy {
         true
     }
 
-    pub fn is_eligible(&self, tasks: &[Entity], current: Option<u32>, task: u32) -> bool {
-        let at = tasks[task as usize].group;
+    pub fn is_eligible(&self, tasks: &Tasks, current: Option<TaskId>, task: TaskId) -> bool {
+        let at = tasks[task].group;
         let current = current_in(&self.path_of(tasks, current), at);
-        self.queues[at as usize].is_eligible(&self.readable(tasks), current, task)
+        self.queues[at as usize].is_eligible(&self.readable(tasks), current, Member::Task(task))
     }
 
     pub fn for_each_waiting(
         &self,
-        tasks: &[Entity],
-        current: Option<u32>,
-        mut visit: impl FnMut(u32, bool),
+        tasks: &Tasks,
+        current: Option<TaskId>,
+        mut visit: impl FnMut(TaskId, bool),
     ) {
         let current = self.path_of(tasks, current);
         for (at, queue) in self.queues.iter().enumerate() {
             let current = current_in(&current, at as u32);
             queue.for_each_waiting(&self.readable(tasks), current, |entity, eligible| {
-                if entity & GROUP == 0 {
-                    visit(entity, eligible);
+                if let Some(task) = entity.task() {
+                    visit(task, eligible);
                 }
             });
         }
     }
 
-    pub fn requeue_delayed(&mut self, tasks: &mut [Entity], current: Option<u32>, task: u32) {
-        let at = tasks[task as usize].group;
+    pub fn requeue_delayed(&mut self, tasks: &mut Tasks, current: Option<TaskId>, task: TaskId) {
+        let at = tasks[task].group;
         let current = current_in(&self.path_of(tasks, current), at);
         let (queue, mut members) = self.parts(tasks, at);
-        queue.requeue_delayed(&mut members, current, task);
+        queue.requeue_delayed(&mut members, current, Member::Task(task));
     }
 
-    pub fn finish_delayed(&mut self, tasks: &mut [Entity], task: u32) {
-        let (queue, mut members) = self.parts(tasks, tasks[task as usize].group);
-        queue.finish_delayed(&mut members, task);
+    pub fn finish_delayed(&mut self, tasks: &mut Tasks, task: TaskId) {
+        let (queue, mut members) = self.parts(tasks, tasks[task].group);
+        queue.finish_delayed(&mut members, Member::Task(task));
         self.empty_groups(tasks, None, task, true);
     }
 
     pub fn reweight_group(
         &mut self,
-        tasks: &mut [Entity],
-        current: Option<u32>,
+        tasks: &mut Tasks,
+        current: Option<TaskId>,
         group: u32,
         weight: u64,
     ) {
@@ -505,6 +549,6 @@ impl Hierarchy {
         let at = self.groups.parents[group as usize];
         let current = current_in(&self.path_of(tasks, current), at);
         let (queue, mut members) = self.parts(tasks, at);
-        queue.reweight(&mut members, current, GROUP | group, weight);
+        queue.reweight(&mut members, current, Member::Group(group), weight);
     }
 }

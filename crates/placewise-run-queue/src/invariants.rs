@@ -21,8 +21,8 @@ use crate::scheduler::Scheduler;
 #[derive(Default)]
 pub struct Invariants {
     /// Where each task is attached: CPU and cgroup.
-    attached: Vec<Option<(u32, u32)>>,
-    left: BTreeMap<(u32, u32), Left>,
+    attached: Table<TaskId, Option<(CpuId, u32)>>,
+    left: BTreeMap<(u32, CpuId), Left>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -37,7 +37,7 @@ struct Left {
 
 impl Invariants {
     /// What of all this does not hold of a CPU is a panic.
-    pub fn check(&self, scheduler: &Scheduler, cpu: u32) {
+    pub fn check(&self, scheduler: &Scheduler, cpu: CpuId) {
         check_queue(scheduler, cpu);
         for group in 0..=scheduler.policy.root.nr_task_groups {
             check_averages(scheduler, group, cpu, self.left_on(scheduler, group, cpu));
@@ -46,19 +46,19 @@ impl Invariants {
 
     /// To be called after each operation.
     pub fn observe(&mut self, scheduler: &Scheduler) {
-        self.attached.resize(scheduler.entities.len(), None);
-        for task in FIRST_TASK..scheduler.nr_tasks() {
-            let record = &scheduler.policy.task[task as usize];
+        for task in scheduler.tasks() {
+            let record = &scheduler.policy.task[task];
             let attached = record.avg.last_update_time != 0;
             let now = attached.then(|| (record.cpu.into(), record.task_group));
-            let before = std::mem::replace(&mut self.attached[task as usize], now);
+            self.attached.grow_to(task);
+            let before = std::mem::replace(&mut self.attached[task], now);
             if let Some((cpu, group)) = before.filter(|_| before != now) {
                 self.leave(scheduler, group, cpu, record.weight);
             }
         }
     }
 
-    fn leave(&mut self, scheduler: &Scheduler, group: u32, cpu: u32, weight: u32) {
+    fn leave(&mut self, scheduler: &Scheduler, group: u32, cpu: CpuId, weight: u32) {
         let mut left = self.left_on(scheduler, group, cpu);
         let clock = &cfs_rq(scheduler, group, cpu).avg;
         let period = (clock.last_update_time >> 10) - u64::from(clock.period_contrib);
@@ -70,7 +70,7 @@ impl Invariants {
         self.left.insert((group, cpu), left);
     }
 
-    fn left_on(&self, scheduler: &Scheduler, group: u32, cpu: u32) -> Left {
+    fn left_on(&self, scheduler: &Scheduler, group: u32, cpu: CpuId) -> Left {
         let left = self.left.get(&(group, cpu)).copied().unwrap_or_default();
         let clock = cfs_rq(scheduler, group, cpu).avg.last_update_time;
         let kept = kept_after(clock.saturating_sub(left.clock));
@@ -79,32 +79,32 @@ impl Invariants {
 }
 
 /// The RT tasks of a CPU in their order, the current one included.
-fn rt_tasks(scheduler: &Scheduler, cpu: u32) -> Vec<u32> {
-    let follow = |task: u32| (task != NO_TASK).then_some(task);
-    let first = follow(scheduler.policy.rq[cpu as usize].rt_head);
-    let next = |&task: &u32| follow(scheduler.policy.task[task as usize].mru_next);
+fn rt_tasks(scheduler: &Scheduler, cpu: CpuId) -> Vec<TaskId> {
+    let follow = |task: u32| (task != NO_TASK).then_some(TaskId::from(task));
+    let first = follow(scheduler.policy.rq[cpu].rt_head);
+    let next = |&task: &TaskId| follow(scheduler.policy.task[task].mru_next);
     std::iter::successors(first, next).take(scheduler.entities.len()).collect()
 }
 
 /// The tasks that wait on a CPU, by the queue and the RT list.
-pub fn waiting_on(scheduler: &Scheduler, cpu: u32) -> Vec<u32> {
-    let mut waiting = scheduler.cpus[cpu as usize].queue.tasks();
+pub fn waiting_on(scheduler: &Scheduler, cpu: CpuId) -> Vec<TaskId> {
+    let mut waiting = scheduler.cpus[cpu].queue.tasks();
     let current = scheduler.current(cpu);
     waiting.extend(rt_tasks(scheduler, cpu).into_iter().filter(|&task| task != current));
     waiting
 }
 
-fn queued_on(scheduler: &Scheduler, cpu: u32) -> Vec<u32> {
-    let here = |&task: &u32| scheduler.is_queued(task) && scheduler.cpu_of(task) == cpu;
-    (FIRST_TASK..scheduler.nr_tasks()).filter(here).collect()
+fn queued_on(scheduler: &Scheduler, cpu: CpuId) -> Vec<TaskId> {
+    let here = |&task: &TaskId| scheduler.is_queued(task) && scheduler.cpu_of(task) == cpu;
+    scheduler.tasks().filter(here).collect()
 }
 
 /// The policy's counts and lists are those of the tasks, and the same tasks wait in the queue, where
 /// sums are right.
-pub fn check_queue(scheduler: &Scheduler, cpu: u32) {
+pub fn check_queue(scheduler: &Scheduler, cpu: CpuId) {
     let queued = queued_on(scheduler, cpu);
-    let is_fair = |task: &u32| !scheduler.is_rt(*task);
-    let fair: Vec<u32> = queued.iter().copied().filter(is_fair).collect();
+    let is_fair = |task: &TaskId| !scheduler.is_rt(*task);
+    let fair: Vec<TaskId> = queued.iter().copied().filter(is_fair).collect();
     check_counts(scheduler, cpu, &queued);
     check_waiting(scheduler, cpu, &queued);
     check_rt(scheduler, cpu);
@@ -114,14 +114,14 @@ pub fn check_queue(scheduler: &Scheduler, cpu: u32) {
     }
 }
 
-fn check_counts(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
+fn check_counts(scheduler: &Scheduler, cpu: CpuId, queued: &[TaskId]) {
     let waits = |record: &&Task| {
         is_fair(record) && throttled_between(scheduler, record.task_group, ROOT_TASK_GROUP, cpu)
     };
-    let records = queued.iter().map(|&task| &scheduler.policy.task[task as usize]);
+    let records = queued.iter().map(|&task| &scheduler.policy.task[task]);
     let runnable: Vec<&Task> = records.filter(|record| !waits(record)).collect();
     let count = |of: fn(&Task) -> bool| runnable.iter().filter(|record| of(record)).count() as u32;
-    let rq = &scheduler.policy.rq[cpu as usize];
+    let rq = &scheduler.policy.rq[cpu];
     let found = (rq.nr_running, rq.cfs.h_nr_queued, rq.cfs.h_nr_delayed, rq.cfs.h_nr_idle);
     let expected = (
         count(|_| true),
@@ -132,11 +132,11 @@ fn check_counts(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
     assert_eq!(found, expected, "CPU {cpu}: running, queued, delayed, idle-policy");
 }
 
-fn check_waiting(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
-    let queue = &scheduler.cpus[cpu as usize].queue;
+fn check_waiting(scheduler: &Scheduler, cpu: CpuId, queued: &[TaskId]) {
+    let queue = &scheduler.cpus[cpu].queue;
     queue.check(&scheduler.entities);
     for (group, weight) in queue.group_weights() {
-        let entity = &scheduler.policy.group_rq[group as usize][cpu as usize];
+        let entity = &scheduler.policy.group_rq[group as usize][cpu];
         assert_eq!(
             (entity.on_rq, u64::from(entity.weight)),
             (1, weight),
@@ -147,7 +147,7 @@ fn check_waiting(scheduler: &Scheduler, cpu: u32, queued: &[u32]) {
     waiting.sort_unstable();
     let runs = scheduler.running(cpu).filter(|_| !scheduler.current_waits(cpu));
     let others = queued.iter().copied().filter(|&task| Some(task) != runs);
-    assert_eq!(waiting, others.collect::<Vec<u32>>(), "CPU {cpu}: the queue and the policy's");
+    assert_eq!(waiting, others.collect::<Vec<TaskId>>(), "CPU {cpu}: the queue and the policy's");
 }
 
 fn is_fair(record: &Task) -> bool {
@@ -155,19 +155,19 @@ fn is_fair(record: &Task) -> bool {
 }
 
 /// RT tasks stand in the order of their priorities, are counted, and run before all others.
-fn check_rt(scheduler: &Scheduler, cpu: u32) {
+fn check_rt(scheduler: &Scheduler, cpu: CpuId) {
     let tasks = rt_tasks(scheduler, cpu);
     let priorities: Vec<u8> =
-        tasks.iter().map(|&task| scheduler.policy.task[task as usize].rt_priority).collect();
+        tasks.iter().map(|&task| scheduler.policy.task[task].rt_priority).collect();
     assert!(priorities.is_sorted_by(|a, b| a >= b), "CPU {cpu}: RT list {priorities:?}");
-    let counted = scheduler.policy.rq[cpu as usize].rt_nr_running as usize;
+    let counted = scheduler.policy.rq[cpu].rt_nr_running as usize;
     assert_eq!(counted, tasks.len(), "CPU {cpu}: RT tasks");
 }
 
-fn cfs_rq(scheduler: &Scheduler, group: u32, cpu: u32) -> &CfsRq {
+fn cfs_rq(scheduler: &Scheduler, group: u32, cpu: CpuId) -> &CfsRq {
     match group {
-        ROOT_TASK_GROUP => &scheduler.policy.rq[cpu as usize].cfs,
-        group => &scheduler.policy.group_rq[group as usize][cpu as usize].cfs,
+        ROOT_TASK_GROUP => &scheduler.policy.rq[cpu].cfs,
+        group => &scheduler.policy.group_rq[group as usize][cpu].cfs,
     }
 }
 
@@ -185,19 +185,19 @@ fn is_within(scheduler: &Scheduler, group: u32, other: u32) -> bool {
 }
 
 /// Is a cgroup throttled, or one between it and `above`, which it is in?
-fn throttled_between(scheduler: &Scheduler, group: u32, above: u32, cpu: u32) -> bool {
+fn throttled_between(scheduler: &Scheduler, group: u32, above: u32, cpu: CpuId) -> bool {
     let parent = |&group: &u32| Some(scheduler.policy.task_group[group as usize].parent);
     std::iter::successors(Some(group), parent)
         .take_while(|&group| group != above)
-        .any(|group| scheduler.policy.group_rq[group as usize][cpu as usize].throttled != 0)
+        .any(|group| scheduler.policy.group_rq[group as usize][cpu].throttled != 0)
 }
 
 /// A cgroup's counts are those of the tasks in it and below it that are not throttled there; its
 /// weight that of the tasks and cgroups right in it that are queued, which is each cgroup with
 /// tasks.
-fn check_group(scheduler: &Scheduler, group: u32, cpu: u32, fair: &[u32]) {
+fn check_group(scheduler: &Scheduler, group: u32, cpu: CpuId, fair: &[TaskId]) {
     let cfs = cfs_rq(scheduler, group, cpu);
-    let tasks = || fair.iter().map(|&task| &scheduler.policy.task[task as usize]);
+    let tasks = || fair.iter().map(|&task| &scheduler.policy.task[task]);
     let below = tasks().filter(|task| {
         is_within(scheduler, task.task_group, group)
             && !throttled_between(scheduler, task.task_group, group, cpu)
@@ -207,7 +207,7 @@ fn check_group(scheduler: &Scheduler, group: u32, cpu: u32, fair: &[u32]) {
     let own = tasks().filter(|task| task.task_group == group);
     let own = own.map(|task| u64::from(task.weight)).sum::<u64>();
     let entities = children(scheduler, group).map(|child| {
-        let entity = &scheduler.policy.group_rq[child as usize][cpu as usize];
+        let entity = &scheduler.policy.group_rq[child as usize][cpu];
         let has_tasks = entity.cfs.h_nr_queued > 0 && entity.throttled == 0;
         assert_eq!(entity.on_rq != 0, has_tasks, "CPU {cpu}: cgroup {child} is queued");
         u64::from(entity.weight) * u64::from(entity.on_rq)
@@ -217,14 +217,14 @@ fn check_group(scheduler: &Scheduler, group: u32, cpu: u32, fair: &[u32]) {
 }
 
 /// The list of CFS tasks by recency: the same in both directions, and complete.
-fn check_recency(scheduler: &Scheduler, cpu: u32, fair: &[u32]) {
-    let rq = &scheduler.policy.rq[cpu as usize];
+fn check_recency(scheduler: &Scheduler, cpu: CpuId, fair: &[TaskId]) {
+    let rq = &scheduler.policy.rq[cpu];
     let walk = |first: u32, next: fn(&Task) -> u32| {
-        let follow = move |task: u32| (task != NO_TASK).then_some(task);
-        let step = move |&task: &u32| follow(next(&scheduler.policy.task[task as usize]));
+        let follow = move |task: u32| (task != NO_TASK).then_some(TaskId::from(task));
+        let step = move |&task: &TaskId| follow(next(&scheduler.policy.task[task]));
         std::iter::successors(follow(first), step)
             .take(scheduler.entities.len())
-            .collect::<Vec<u32>>()
+            .collect::<Vec<TaskId>>()
     };
     let forward = walk(rq.mru_head, |task| task.mru_next);
     let mut backward = walk(rq.mru_tail, |task| task.mru_prev);
@@ -268,13 +268,13 @@ const LOAD_AVG_MAX: u32 = 47742;
 
 /// The averages of a queue are the sum of those of the tasks attached to it, and of the entities
 /// of the cgroups below: an average that was added twice, or not taken along, shows.
-fn check_averages(scheduler: &Scheduler, group: u32, cpu: u32, left: Left) {
+fn check_averages(scheduler: &Scheduler, group: u32, cpu: CpuId, left: Left) {
     let cfs = cfs_rq(scheduler, group, cpu);
     let (mut util, mut load) = (cfs.removed_util as f64, cfs.removed_load as f64);
     let mut attached = 0.0;
-    for task in FIRST_TASK..scheduler.nr_tasks() {
-        let record = &scheduler.policy.task[task as usize];
-        let elsewhere = u32::from(record.cpu) != cpu || record.task_group != group;
+    for task in scheduler.tasks() {
+        let record = &scheduler.policy.task[task];
+        let elsewhere = CpuId::from(record.cpu) != cpu || record.task_group != group;
         if elsewhere || record.avg.last_update_time == 0 {
             continue;
         }
@@ -288,9 +288,9 @@ fn check_averages(scheduler: &Scheduler, group: u32, cpu: u32, left: Left) {
         attached += 1.0;
     }
     let fair = scheduler.running(cpu).filter(|&current| !scheduler.is_rt(current));
-    let current = fair.map(|current| scheduler.policy.task[current as usize].task_group);
+    let current = fair.map(|current| scheduler.policy.task[current].task_group);
     for child in children(scheduler, group) {
-        let entity = &scheduler.policy.group_rq[child as usize][cpu as usize];
+        let entity = &scheduler.policy.group_rq[child as usize][cpu];
         if entity.avg.last_update_time == 0 {
             continue;
         }

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //!   scheduler.rs   the policy's state and the run queues, kept in step
-//!   run_queue.rs   the order of one CPU: cfs.rs or eevdf.rs, a level each
+//!   run_queue.rs   the order of one CPU
 //!   hierarchy.rs   several levels: task groups
+//!   queue.rs       one level: cfs.rs or eevdf.rs
+//!   entity.rs      what they know of tasks and task groups
 //! ```
 //!
 //! The simulator adds time and what things cost, the auditor what a trace does
@@ -12,12 +14,14 @@
 
 mod cfs;
 mod eevdf;
+mod entity;
 mod hierarchy;
 #[cfg(feature = "invariants")]
 pub mod invariants;
+mod queue;
 mod run_queue;
 mod scheduler;
 mod waiting;
 
-pub use run_queue::{Dequeue, Enqueue};
+pub use entity::{Dequeue, Enqueue};
 pub use scheduler::{Picked, Ran, Scheduler};

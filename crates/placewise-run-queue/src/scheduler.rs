@@ -8,13 +8,13 @@
 use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::*;
 
-use crate::run_queue::{Dequeue, Enqueue, Entity, RunQueue, Tunables};
+use crate::entity::{Dequeue, Enqueue, Entity, Tunables};
+use crate::run_queue::RunQueue;
 
 pub struct Scheduler {
     pub policy: Placement,
-    pub(crate) cpus: Vec<Cpu>,
-    /// By the policy's task numbers.
-    pub(crate) entities: Vec<Entity>,
+    pub(crate) cpus: Table<CpuId, Cpu>,
+    pub(crate) entities: Table<TaskId, Entity>,
 }
 
 pub(crate) struct Cpu {
@@ -35,9 +35,9 @@ pub struct Ran {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
     /// The task to run next; it stays in the queue until it is taken.
-    Next(u32),
+    Next(TaskId),
     /// A delayed task, which has left the queue: the pick goes on.
-    Left(u32),
+    Left(TaskId),
 }
 
 impl Scheduler {
@@ -60,82 +60,80 @@ impl Scheduler {
             current_waits: false,
         };
         let cpus = (0..machine.cpus.len()).map(cpu).collect();
-        let entities = vec![Entity::default(); FIRST_TASK as usize];
+        let entities = vec![Entity::default(); FIRST_TASK as usize].into();
         Ok((Scheduler { policy, cpus, entities }, domains))
     }
 
-    /// The task that runs on `cpu`; the CPU's own number is its idle task.
+    /// The task that runs on `cpu`, which may be its idle task.
     #[inline]
-    pub fn current(&self, cpu: u32) -> u32 {
-        self.policy.rq[cpu as usize].curr
+    pub fn current(&self, cpu: CpuId) -> TaskId {
+        self.policy.rq[cpu].curr.into()
     }
 
     /// The current task, unless that is the idle task.
     #[inline]
-    pub fn running(&self, cpu: u32) -> Option<u32> {
+    pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
         let current = self.current(cpu);
-        (current >= FIRST_TASK).then_some(current)
+        (!current.is_idle()).then_some(current)
     }
 
     /// The current task as far as it counts among the fair ones in the queue of `cpu`: not while it
     /// leaves, and not once it has been put back.
     #[inline]
-    pub fn running_fair(&self, cpu: u32) -> Option<u32> {
-        let counts = |current: &u32| {
+    pub fn running_fair(&self, cpu: CpuId) -> Option<TaskId> {
+        let counts = |current: &TaskId| {
             self.is_queued(*current) && !self.is_rt(*current) && !self.current_waits(cpu)
         };
         self.running(cpu).filter(counts)
     }
 
     #[inline]
-    pub fn is_rt(&self, task: u32) -> bool {
-        self.policy.task[task as usize].rt_priority != 0
+    pub fn is_rt(&self, task: TaskId) -> bool {
+        self.policy.task[task].rt_priority != 0
     }
 
     /// The current task was put back, and another is looked for.
     #[inline]
-    pub fn current_waits(&self, cpu: u32) -> bool {
-        self.cpus[cpu as usize].current_waits
+    pub fn current_waits(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu].current_waits
     }
 
     /// On a run queue, as the current task or waiting.
     #[inline]
-    pub fn is_queued(&self, task: u32) -> bool {
-        self.policy.task[task as usize].on_rq != 0
+    pub fn is_queued(&self, task: TaskId) -> bool {
+        self.policy.task[task].on_rq != 0
     }
 
     /// Asleep on a run queue.
     #[inline]
-    pub fn is_delayed(&self, task: u32) -> bool {
-        self.policy.task[task as usize].delayed != 0
+    pub fn is_delayed(&self, task: TaskId) -> bool {
+        self.policy.task[task].delayed != 0
     }
 
     /// The CPU that a task is on, or was last.
     #[inline]
-    pub fn cpu_of(&self, task: u32) -> u32 {
-        self.policy.task[task as usize].cpu.into()
+    pub fn cpu_of(&self, task: TaskId) -> CpuId {
+        self.policy.task[task].cpu.into()
     }
 
     /// Does the task wait for runtime of a group that it is in (throttled_hierarchy), if it waits?
-    pub fn waits_for_runtime(&self, task: u32) -> bool {
-        let Task { task_group, cpu, rt_priority, .. } = self.policy.task[task as usize];
+    pub fn waits_for_runtime(&self, task: TaskId) -> bool {
+        let Task { task_group, cpu, rt_priority, .. } = self.policy.task[task];
         task_group != ROOT_TASK_GROUP
             && rt_priority == 0
-            && self.policy.group_rq[task_group as usize][usize::from(cpu)].throttle_count != 0
+            && self.policy.group_rq[task_group as usize][CpuId::from(cpu)].throttle_count != 0
     }
 
-    /// One more than the highest number of a task there has been.
-    pub fn nr_tasks(&self) -> u32 {
-        self.entities.len() as u32
+    /// The tasks there have been, without the idle tasks.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
+        self.entities.ids().skip(FIRST_TASK as usize)
     }
 
     /// A task whose record stands in the policy's state begins without a past.
-    pub fn add(&mut self, task: u32) {
-        if self.entities.len() <= task as usize {
-            self.entities.resize(task as usize + 1, Entity::default());
-        }
-        let Task { weight, idle_policy, task_group, .. } = self.policy.task[task as usize];
-        self.entities[task as usize] = Entity {
+    pub fn add(&mut self, task: TaskId) {
+        self.entities.grow_to(task);
+        let Task { weight, idle_policy, task_group, .. } = self.policy.task[task];
+        self.entities[task] = Entity {
             weight: weight.into(),
             idle_policy: idle_policy != 0,
             group: task_group,
@@ -144,91 +142,91 @@ impl Scheduler {
     }
 
     /// `child`, just added, starts from the place of its creator, the current task of `cpu`.
-    pub fn fork(&mut self, cpu: u32, child: u32) {
-        let creator = self.entities[self.current(cpu) as usize];
-        let queue = &self.cpus[cpu as usize].queue;
+    pub fn fork(&mut self, cpu: CpuId, child: TaskId) {
+        let creator = self.entities[self.current(cpu)];
+        let queue = &self.cpus[cpu].queue;
         let running = queue.len() as u64 + 1;
-        queue.fork(&creator, &mut self.entities[child as usize], running);
+        queue.fork(&creator, &mut self.entities[child], running);
     }
 
     /// reweight_entity: of a task that is on no run queue. Limit: what it has left in the averages
     /// of the queue it slept on stays what it was.
-    pub fn reweight(&mut self, task: u32, weight: u32) {
-        let record = &mut self.policy.task[task as usize];
+    pub fn reweight(&mut self, task: TaskId, weight: u32) {
+        let record = &mut self.policy.task[task];
         record.avg.load_avg = record.avg.load_avg * u64::from(weight) / u64::from(record.weight);
         record.weight = weight;
-        self.entities[task as usize].weight = weight.into();
+        self.entities[task].weight = weight.into();
     }
 
     /// A task that sleeps turns out to have stayed queued until its lag was spent.
-    pub fn spend_lag(&mut self, task: u32) {
-        self.entities[task as usize].lag = 0;
+    pub fn spend_lag(&mut self, task: TaskId) {
+        self.entities[task].lag = 0;
     }
 
     /// Brings the run time and the virtual time of the current task up to now.
     #[inline]
-    pub fn account(&mut self, cpu: u32, now: u64) -> Ran {
-        let ns = self.policy.update_curr(cpu, now);
+    pub fn account(&mut self, cpu: CpuId, now: u64) -> Ran {
+        let ns = self.policy.update_curr(cpu.into(), now);
         if ns == 0 {
             return Ran { ns, reschedule: false };
         }
         let Some(current) = self.running_fair(cpu) else { return Ran { ns, reschedule: false } };
-        let queue = &mut self.cpus[cpu as usize].queue;
+        let queue = &mut self.cpus[cpu].queue;
         Ran { ns, reschedule: queue.account(&mut self.entities, current, ns) }
     }
 
     /// A task on no run queue, or just taken off one, belongs to `cpu` from now on.
-    pub fn set_task_cpu(&mut self, task: u32, cpu: u32) {
+    pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
         let from = self.cpu_of(task);
         if from == cpu {
             return;
         }
-        let entity = &mut self.entities[task as usize];
-        self.cpus[from as usize].queue.leave(entity);
+        let entity = &mut self.entities[task];
+        self.cpus[from].queue.leave(entity);
         entity.migrated = true;
-        self.policy.set_task_cpu(task, cpu);
+        self.policy.set_task_cpu(task.into(), cpu.into());
     }
 
     /// Puts a task on the run queue of its CPU.
-    pub fn enqueue(&mut self, task: u32, why: Enqueue, now: u64) {
+    pub fn enqueue(&mut self, task: TaskId, why: Enqueue, now: u64) {
         let cpu = self.cpu_of(task);
-        let migrated = std::mem::take(&mut self.entities[task as usize].migrated);
+        let migrated = std::mem::take(&mut self.entities[task].migrated);
         let flags = if why == Enqueue::Wakeup { ENQUEUE_WAKEUP } else { 0 }
             | if migrated { ENQUEUE_MIGRATED } else { 0 };
-        self.policy.enqueue_task(task, flags, now);
-        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
+        self.policy.enqueue_task(task.into(), flags, now);
+        self.weigh_groups(cpu, self.policy.task[task].task_group);
         if !self.is_rt(task) {
             let current = self.running_fair(cpu);
-            let queue = &mut self.cpus[cpu as usize].queue;
+            let queue = &mut self.cpus[cpu].queue;
             queue.enqueue(&mut self.entities, current, task, why);
         }
     }
 
     /// Takes a task off its run queue. If it is current, it has gone unseen: the CPU idles.
-    pub fn dequeue(&mut self, task: u32, why: Dequeue, now: u64) {
+    pub fn dequeue(&mut self, task: TaskId, why: Dequeue, now: u64) {
         let cpu = self.cpu_of(task);
         if !self.is_rt(task) {
             let current = self.running_fair(cpu);
-            let queue = &mut self.cpus[cpu as usize].queue;
+            let queue = &mut self.cpus[cpu].queue;
             queue.dequeue(&mut self.entities, current, task, why);
         }
         if self.current(cpu) == task {
-            self.policy.rq[cpu as usize].curr = cpu;
+            self.policy.rq[cpu].curr = TaskId::idle(cpu).into();
         }
         let flags = if why == Dequeue::Sleep { DEQUEUE_SLEEP } else { DEQUEUE_MIGRATE };
         self.dequeued(cpu, task, flags, now);
     }
 
     /// A task has left the queue of `cpu`: the policy learns of it.
-    fn dequeued(&mut self, cpu: u32, task: u32, flags: u32, now: u64) {
-        self.policy.dequeue_task(task, flags, now);
-        self.weigh_groups(cpu, self.policy.task[task as usize].task_group);
+    fn dequeued(&mut self, cpu: CpuId, task: TaskId, flags: u32, now: u64) {
+        self.policy.dequeue_task(task.into(), flags, now);
+        self.weigh_groups(cpu, self.policy.task[task].task_group);
     }
 
     /// The current task goes to sleep: it leaves the queue, or stays there delayed until its lag is
     /// spent; true if it stays. It may have run for `unseen` longer, in virtual time, than it was
     /// accounted.
-    pub fn sleep(&mut self, cpu: u32, unseen: i64, now: u64) -> bool {
+    pub fn sleep(&mut self, cpu: CpuId, unseen: i64, now: u64) -> bool {
         let task = self.current(cpu);
         if !self.policy.profile.delayed_dequeue
             || self.is_rt(task)
@@ -237,42 +235,42 @@ impl Scheduler {
             self.deactivate(cpu, now);
             return false;
         }
-        self.policy.task[task as usize].nvcsw += 1;
-        self.policy.delay_dequeue(task, now);
+        self.policy.task[task].nvcsw += 1;
+        self.policy.delay_dequeue(task.into(), now);
         self.wait(cpu, task);
         true
     }
 
     /// The current task leaves the queue at once: it has exited, or was stopped.
-    pub fn deactivate(&mut self, cpu: u32, now: u64) {
+    pub fn deactivate(&mut self, cpu: CpuId, now: u64) {
         let task = self.current(cpu);
-        self.policy.task[task as usize].nvcsw += 1;
+        self.policy.task[task].nvcsw += 1;
         if !self.is_rt(task) {
-            let queue = &mut self.cpus[cpu as usize].queue;
+            let queue = &mut self.cpus[cpu].queue;
             queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
         }
         self.dequeued(cpu, task, DEQUEUE_SLEEP, now);
-        self.cpus[cpu as usize].current_waits = true;
+        self.cpus[cpu].current_waits = true;
     }
 
     /// Has the current task had no more than its share, if it has run for `unseen` longer?
-    fn is_eligible(&mut self, cpu: u32, task: u32, unseen: i64) -> bool {
-        self.entities[task as usize].vruntime += unseen;
-        let queue = &self.cpus[cpu as usize].queue;
+    fn is_eligible(&mut self, cpu: CpuId, task: TaskId, unseen: i64) -> bool {
+        self.entities[task].vruntime += unseen;
+        let queue = &self.cpus[cpu].queue;
         let eligible = queue.is_eligible(&self.entities, Some(task), task);
-        self.entities[task as usize].vruntime -= unseen;
+        self.entities[task].vruntime -= unseen;
         eligible
     }
 
     /// The current task waits again.
-    pub fn put_back(&mut self, cpu: u32, now: u64) {
-        self.policy.put_prev_task(cpu, now);
+    pub fn put_back(&mut self, cpu: CpuId, now: u64) {
+        self.policy.put_prev_task(cpu.into(), now);
         self.wait(cpu, self.current(cpu));
     }
 
-    fn wait(&mut self, cpu: u32, task: u32) {
+    fn wait(&mut self, cpu: CpuId, task: TaskId) {
         let is_rt = self.is_rt(task);
-        let here = &mut self.cpus[cpu as usize];
+        let here = &mut self.cpus[cpu];
         here.current_waits = true;
         if !is_rt {
             here.queue.put_back(&self.entities, task);
@@ -281,14 +279,14 @@ impl Scheduler {
 
     /// Looks for the next task by the order of the queue, but RT tasks first.
     #[inline]
-    pub fn pick(&mut self, cpu: u32, now: u64) -> Option<Picked> {
-        let rq = &self.policy.rq[cpu as usize];
+    pub fn pick(&mut self, cpu: CpuId, now: u64) -> Option<Picked> {
+        let rq = &self.policy.rq[cpu];
         if rq.rt_nr_running > 0 {
-            return Some(Picked::Next(rq.rt_head));
+            return Some(Picked::Next(rq.rt_head.into()));
         }
-        let queue = &mut self.cpus[cpu as usize].queue;
+        let queue = &mut self.cpus[cpu].queue;
         let task = queue.pick(&self.entities)?;
-        if self.policy.task[task as usize].delayed == 0 {
+        if self.policy.task[task].delayed == 0 {
             return Some(Picked::Next(task));
         }
         queue.finish_delayed(&mut self.entities, task);
@@ -296,95 +294,91 @@ impl Scheduler {
         Some(Picked::Left(task))
     }
 
-    /// A task that waits becomes current, or the idle task, for which the CPU's own number stands.
+    /// A task that waits becomes current, or the idle task.
     #[inline]
-    pub fn take(&mut self, cpu: u32, next: u32, now: u64) {
-        let is_fair = next >= FIRST_TASK && !self.is_rt(next);
-        let here = &mut self.cpus[cpu as usize];
+    pub fn take(&mut self, cpu: CpuId, next: TaskId, now: u64) {
+        let is_fair = !next.is_idle() && !self.is_rt(next);
+        let here = &mut self.cpus[cpu];
         here.current_waits = false;
         if is_fair {
             here.queue.take(&mut self.entities, next);
         }
-        self.policy.set_next_task(cpu, next, now);
+        self.policy.set_next_task(cpu.into(), next.into(), now);
     }
 
     /// A delayed task is woken where it is.
-    pub fn wake_delayed(&mut self, task: u32, now: u64) {
+    pub fn wake_delayed(&mut self, task: TaskId, now: u64) {
         let cpu = self.cpu_of(task);
         let current = self.running_fair(cpu);
-        self.policy.requeue_delayed(task, now);
-        self.cpus[cpu as usize].queue.requeue_delayed(&mut self.entities, current, task);
+        self.policy.requeue_delayed(task.into(), now);
+        self.cpus[cpu].queue.requeue_delayed(&mut self.entities, current, task);
     }
 
     /// True if the current task has had its share.
-    pub fn tick(&mut self, cpu: u32, now: u64) -> bool {
-        self.policy.task_tick(cpu, now);
+    pub fn tick(&mut self, cpu: CpuId, now: u64) -> bool {
+        self.policy.task_tick(cpu.into(), now);
         let Some(current) = self.running_fair(cpu) else { return false };
-        self.weigh_groups(cpu, self.policy.task[current as usize].task_group);
-        self.cpus[cpu as usize].queue.tick(&self.entities, current)
+        self.weigh_groups(cpu, self.policy.task[current].task_group);
+        self.cpus[cpu].queue.tick(&self.entities, current)
     }
 
     /// Does a task that was just enqueued preempt the one that runs? Not one that is leaving, or
     /// waits already. Among RT tasks only one of higher priority does, and any of them preempts a
     /// fair one.
-    pub fn preempts(&mut self, cpu: u32, task: u32) -> bool {
+    pub fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let current = self.current(cpu);
         if self.current_waits(cpu) || !self.is_queued(current) || self.waits_for_runtime(task) {
             return false;
         }
-        let priority = |task: u32| self.policy.task[task as usize].rt_priority;
+        let priority = |task: TaskId| self.policy.task[task].rt_priority;
         let (now, then) = (priority(current), priority(task));
         if now > 0 || then > 0 {
             return then > now;
         }
-        self.cpus[cpu as usize].queue.preempts(&mut self.entities, current, task)
+        self.cpus[cpu].queue.preempts(&mut self.entities, current, task)
     }
 
     /// The policy's balancer of some kernels leaves tasks alone that have had more than their
     /// share, which only the queues know.
-    pub fn mark_eligible(&mut self, cpu: u32) {
-        if self.policy.rq[cpu as usize].nr_running < 2 {
+    pub fn mark_eligible(&mut self, cpu: CpuId) {
+        if self.policy.rq[cpu].nr_running < 2 {
             return;
         }
         let current = self.running_fair(cpu);
         let tasks = &mut self.policy.task;
-        self.cpus[cpu as usize].queue.for_each_waiting(
-            &self.entities,
-            current,
-            |task, eligible| {
-                tasks[task as usize].eligible = eligible.into();
-            },
-        );
+        self.cpus[cpu].queue.for_each_waiting(&self.entities, current, |task, eligible| {
+            tasks[task].eligible = eligible.into();
+        });
     }
 
     /// A task group is out of runtime on `cpu`, where none of its tasks runs: it leaves with all.
-    pub fn throttle(&mut self, group: u32, cpu: u32, now: u64) {
+    pub fn throttle(&mut self, group: u32, cpu: CpuId, now: u64) {
         let current = self.running_fair(cpu);
-        self.cpus[cpu as usize].queue.throttle(&mut self.entities, current, group);
-        self.policy.throttle_cfs_rq(group, cpu, now);
+        self.cpus[cpu].queue.throttle(&mut self.entities, current, group);
+        self.policy.throttle_cfs_rq(group, cpu.into(), now);
         self.weigh_groups(cpu, group);
     }
 
     /// It has got some: it is back, if it has tasks.
-    pub fn unthrottle(&mut self, group: u32, cpu: u32, now: u64) {
-        self.policy.unthrottle_cfs_rq(group, cpu, now);
+    pub fn unthrottle(&mut self, group: u32, cpu: CpuId, now: u64) {
+        self.policy.unthrottle_cfs_rq(group, cpu.into(), now);
         self.weigh_groups(cpu, group);
         let current = self.running_fair(cpu);
-        self.cpus[cpu as usize].queue.unthrottle(&mut self.entities, current, group);
+        self.cpus[cpu].queue.unthrottle(&mut self.entities, current, group);
     }
 
     /// The policy has weighed a task group and those it is in anew; the queue of `cpu` follows.
     #[inline]
-    fn weigh_groups(&mut self, cpu: u32, mut group: u32) {
+    fn weigh_groups(&mut self, cpu: CpuId, mut group: u32) {
         if group == ROOT_TASK_GROUP {
             return;
         }
         let current = self.running_fair(cpu);
         while group != ROOT_TASK_GROUP {
-            let weight = u64::from(self.policy.group_rq[group as usize][cpu as usize].weight);
+            let weight = u64::from(self.policy.group_rq[group as usize][cpu].weight);
             // It has none before it was first queued, and a throttled group is not.
             if weight > 0 {
-                let queue = &mut self.cpus[cpu as usize].queue;
+                let queue = &mut self.cpus[cpu].queue;
                 queue.reweight_group(&mut self.entities, current, group, weight);
             }
             group = self.policy.task_group[group as usize].parent;

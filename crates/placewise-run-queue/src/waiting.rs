@@ -1,24 +1,24 @@
-//! The tasks that wait in a queue, in the order in which they were queued.
+//! The entities that wait in a queue, in the order in which they were queued.
 //!
 //! Their weighted sum of virtual runtimes is kept along, so that the average does
 //! not take a walk over all of them.
 
-use crate::run_queue::{Entities, Entity};
+use crate::entity::{Entities, Entity, EntityId};
 
-/// A waiting task, with what picking compares.
+/// A waiting entity, with what picking compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct Waiting<Id> {
     pub vruntime: i64,
     pub deadline: i64,
     pub weight: u64,
-    pub task: u32,
+    pub entity: Id,
 }
 
-impl Waiting {
+impl<Id: EntityId> Waiting<Id> {
     #[inline]
-    pub fn new(entities: &(impl Entities + ?Sized), task: u32) -> Self {
-        let Entity { vruntime, deadline, weight, .. } = *entities.entity(task);
-        Waiting { vruntime, deadline, weight, task }
+    pub fn new(entities: &impl Entities<Id>, id: Id) -> Self {
+        let Entity { vruntime, deadline, weight, .. } = entities[id];
+        Waiting { vruntime, deadline, weight, entity: id }
     }
 
     pub fn weighted(&self) -> i128 {
@@ -26,15 +26,15 @@ impl Waiting {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct WaitingTasks {
-    tasks: Vec<Waiting>,
+#[derive(Clone, Debug)]
+pub struct WaitingTasks<Id> {
+    tasks: Vec<Waiting<Id>>,
     /// Of virtual runtime times weight.
     weighted: i128,
     weight: u64,
 }
 
-impl WaitingTasks {
+impl<Id: EntityId> WaitingTasks<Id> {
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
@@ -43,7 +43,7 @@ impl WaitingTasks {
         self.tasks.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Waiting> {
+    pub fn iter(&self) -> impl Iterator<Item = &Waiting<Id>> {
         self.tasks.iter()
     }
 
@@ -54,15 +54,15 @@ impl WaitingTasks {
 
     /// Inline, so that what was just put together is not read back from memory.
     #[inline]
-    pub fn push(&mut self, waiting: Waiting) {
+    pub fn push(&mut self, waiting: Waiting<Id>) {
         self.weighted += waiting.weighted();
         self.weight += waiting.weight;
         self.tasks.push(waiting);
     }
 
     /// False if the task does not wait.
-    pub fn remove(&mut self, task: u32) -> bool {
-        let Some(at) = self.tasks.iter().position(|waiting| waiting.task == task) else {
+    pub fn remove(&mut self, id: Id) -> bool {
+        let Some(at) = self.tasks.iter().position(|waiting| waiting.entity == id) else {
             return false;
         };
         let gone = self.tasks.remove(at);
@@ -72,17 +72,17 @@ impl WaitingTasks {
     }
 
     /// A task, which may wait, has another weight.
-    pub fn reweight(&mut self, task: u32, weight: u64) {
-        if let Some(&waiting) = self.tasks.iter().find(|waiting| waiting.task == task) {
+    pub fn reweight(&mut self, id: Id, weight: u64) {
+        if let Some(&waiting) = self.tasks.iter().find(|waiting| waiting.entity == id) {
             self.replace(Waiting { weight, ..waiting });
         }
     }
 
     /// Each waits as what it is, and the sums are theirs.
     #[cfg(feature = "invariants")]
-    pub fn check(&self, entities: &(impl Entities + ?Sized)) {
+    pub fn check(&self, entities: &impl Entities<Id>) {
         for waiting in &self.tasks {
-            assert_eq!(*waiting, Waiting::new(entities, waiting.task), "it waits as what it was");
+            assert_eq!(*waiting, Waiting::new(entities, waiting.entity), "it waits as what it was");
         }
         let weighted = self.tasks.iter().map(Waiting::weighted).sum::<i128>();
         let weight = self.tasks.iter().map(|waiting| waiting.weight).sum::<u64>();
@@ -90,8 +90,8 @@ impl WaitingTasks {
     }
 
     /// What a task that waits has become, in the place it had.
-    pub fn replace(&mut self, by: Waiting) {
-        if let Some(waiting) = self.tasks.iter_mut().find(|waiting| waiting.task == by.task) {
+    pub fn replace(&mut self, by: Waiting<Id>) {
+        if let Some(waiting) = self.tasks.iter_mut().find(|waiting| waiting.entity == by.entity) {
             self.weighted += by.weighted() - waiting.weighted();
             self.weight = self.weight - waiting.weight + by.weight;
             *waiting = by;
@@ -99,8 +99,14 @@ impl WaitingTasks {
     }
 }
 
-impl FromIterator<Waiting> for WaitingTasks {
-    fn from_iter<I: IntoIterator<Item = Waiting>>(waiting: I) -> Self {
+impl<Id> Default for WaitingTasks<Id> {
+    fn default() -> Self {
+        WaitingTasks { tasks: Vec::new(), weighted: 0, weight: 0 }
+    }
+}
+
+impl<Id: EntityId> FromIterator<Waiting<Id>> for WaitingTasks<Id> {
+    fn from_iter<I: IntoIterator<Item = Waiting<Id>>>(waiting: I) -> Self {
         let mut tasks = WaitingTasks::default();
         waiting.into_iter().for_each(|waiting| tasks.push(waiting));
         tasks

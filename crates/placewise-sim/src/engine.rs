@@ -14,8 +14,6 @@
 //! scheduler core's business, and where it goes the policy's alone. The files
 //! named here are those of step/; what they share is in state/.
 
-use std::ops::Range;
-
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
@@ -40,9 +38,9 @@ pub struct Engine<'a> {
     pub events: Events,
     /// The run queues, and the policy's state.
     pub scheduler: Scheduler,
-    pub cpus: Vec<Cpu>,
-    /// By the policy's task numbers.
-    pub tasks: Vec<Task>,
+    pub cpus: Table<CpuId, Cpu>,
+    /// The idle tasks come first.
+    pub tasks: Table<TaskId, Task>,
     pub costs: CostModel<'a>,
     pub hardware: Hardware<'a>,
     pub objects: Objects,
@@ -79,7 +77,7 @@ impl<'a> Engine<'a> {
         Ok(Engine {
             now: topology::BOOT,
             events: Events::new(nr_cpus),
-            cpus: (0..nr_cpus).map(Cpu::new).collect(),
+            cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
             costs: CostModel::new(machine, &domains, seed),
             hardware: Hardware::new(machine, domains, scheduler.policy.root.nr_llcs),
@@ -97,14 +95,14 @@ impl<'a> Engine<'a> {
     }
 
     /// The tasks there have been, without the idle tasks.
-    pub fn task_numbers(&self) -> Range<u32> {
-        FIRST_TASK..self.tasks.len() as u32
+    pub fn user_tasks(&self) -> impl Iterator<Item = TaskId> + Clone + use<> {
+        self.tasks.ids().skip(FIRST_TASK as usize)
     }
 
     /// What `cpu` does from now on, until `end`.
     #[inline]
-    pub fn begin(&mut self, cpu: u32, activity: Activity, end: Time) {
-        self.cpus[cpu as usize].activity = activity;
+    pub fn begin(&mut self, cpu: CpuId, activity: Activity, end: Time) {
+        self.cpus[cpu].activity = activity;
         self.events.arm(Slot::Activity(cpu), end);
     }
 
@@ -145,7 +143,7 @@ impl<'a> Engine<'a> {
     /// Task 0 starts on the first online CPU, as a child of its idle task.
     fn start(&mut self) {
         let online = self.hardware.machine.online();
-        let cpu = online.first().expect("a machine has an online CPU") as u32;
+        let cpu: CpuId = online.first().expect("a machine has an online CPU").into();
         if self.confinement.affinity.in_use {
             self.update_cpusets();
         }
@@ -155,11 +153,11 @@ impl<'a> Engine<'a> {
             }
         }
         let task = self.new_task(0, 0, cpu);
-        self.tasks[task as usize].parent = task;
-        self.scheduler.policy.copy_task(task, cpu, cpu);
+        self.tasks[task].parent = task;
+        self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
         self.join_cgroup(task);
-        self.scheduler.policy.task[task as usize].hint = self.hint;
-        self.scheduler.policy.place_new_task(task, cpu);
+        self.scheduler.policy.task[task].hint = self.hint;
+        self.scheduler.policy.place_new_task(task.into(), cpu.into());
         self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);
         self.await_change();
@@ -179,8 +177,8 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn activity_done(&mut self, cpu: u32) {
-        match self.cpus[cpu as usize].activity {
+    fn activity_done(&mut self, cpu: CpuId) {
+        match self.cpus[cpu].activity {
             Activity::Segment => self.segment_done(cpu),
             Activity::Wakeup => self.wakeup_step_done(cpu),
             Activity::Switch => self.switch_done(cpu),
@@ -204,8 +202,8 @@ impl<'a> Engine<'a> {
             return;
         }
         let looks = self.measurement.occupancy.take_looks(time.min(self.measurement.end()));
-        for task in self.task_numbers() {
-            let Task { state, program, .. } = self.tasks[task as usize];
+        for task in self.user_tasks() {
+            let Task { state, program, .. } = self.tasks[task];
             if state != TaskState::Exited {
                 let cpu = self.scheduler.cpu_of(task);
                 self.measurement.occupancy.found(program, cpu, looks);

@@ -49,7 +49,7 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
         }
     }
     (0..of.scheduler.policy.root.nr_cpu_ids).find_map(|cpu| {
-        placewise_run_queue::invariants::check_queue(&of.scheduler, cpu);
+        placewise_run_queue::invariants::check_queue(&of.scheduler, cpu.into());
         let rq = &of.scheduler.policy.rq[cpu as usize];
         let (found, counted) = (of.pending[cpu as usize], pending[cpu as usize]);
         if found != counted || (rq.ttwu_pending != 0) != (counted > 0) {
@@ -60,7 +60,9 @@ fn inconsistency(of: &Reconstruction) -> Option<String> {
         }
         let current = rq.curr;
         let runs_here = current == cpu
-            || current >= FIRST_TASK && queued(current) && of.scheduler.cpu_of(current) == cpu;
+            || current >= FIRST_TASK
+                && queued(current)
+                && of.scheduler.cpu_of(current.into()) == cpu.into();
         (!runs_here).then(|| format!("CPU {cpu}: runs task {current}, which is not on it"))
     })
 }

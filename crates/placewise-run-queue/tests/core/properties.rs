@@ -3,7 +3,7 @@
 
 use placewise_machine::load;
 use placewise_policy::weight::weight_of;
-use placewise_policy::{FIRST_TASK, Policy, ROOT_TASK_GROUP, topology};
+use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
 use placewise_run_queue::invariants::{Invariants, waiting_on};
 use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
 use proptest::prelude::*;
@@ -125,13 +125,17 @@ impl World {
         }
     }
 
-    fn cpu(&self, index: &Index) -> u32 {
-        index.index(self.nr_cpus) as u32
+    fn cpus(&self) -> impl Iterator<Item = CpuId> + use<> {
+        (0..self.nr_cpus).map(CpuId::from)
     }
 
-    fn task(&self, index: &Index) -> Option<u32> {
-        let nr_tasks = self.scheduler.nr_tasks() - FIRST_TASK;
-        (nr_tasks > 0).then(|| FIRST_TASK + index.index(nr_tasks as usize) as u32)
+    fn cpu(&self, index: &Index) -> CpuId {
+        index.index(self.nr_cpus).into()
+    }
+
+    fn task(&self, index: &Index) -> Option<TaskId> {
+        let nr_tasks = self.scheduler.tasks().count();
+        (nr_tasks > 0).then(|| self.scheduler.tasks().nth(index.index(nr_tasks)))?
     }
 
     fn carry_out(&mut self, operation: &Operation) {
@@ -167,38 +171,38 @@ impl World {
                 }
             }
         }
-        for cpu in 0..self.nr_cpus as u32 {
+        for cpu in self.cpus() {
             // An idle CPU runs what has come.
             if self.scheduler.running(cpu).is_none() {
                 self.stop(cpu, |_, _, _| {});
             }
         }
         self.invariants.observe(&self.scheduler);
-        (0..self.nr_cpus as u32).for_each(|cpu| self.invariants.check(&self.scheduler, cpu));
+        self.cpus().for_each(|cpu| self.invariants.check(&self.scheduler, cpu));
     }
 
-    fn account(&mut self, cpu: u32) {
+    fn account(&mut self, cpu: CpuId) {
         self.ran += self.scheduler.account(cpu, self.now).ns;
     }
 
     /// A child of what runs on `cpu` goes `to` another; of an idle task, if that is what runs.
-    fn fork(&mut self, cpu: u32, to: u32, child: &Attributes) {
+    fn fork(&mut self, cpu: CpuId, to: CpuId, child: &Attributes) {
         self.account(cpu);
-        let task = self.scheduler.nr_tasks();
+        let task = TaskId::new(FIRST_TASK + self.scheduler.tasks().count() as u32);
         let policy = &mut self.scheduler.policy;
-        let record = &mut policy.task[task as usize];
+        let record = &mut policy.task[task];
         record.weight = weight_of(child.nice, child.idle_policy);
         record.idle_policy = child.idle_policy.into();
         record.rt_priority = child.rt_priority;
-        policy.copy_task(task, policy.rq[cpu as usize].curr, cpu);
-        policy.task_change_group(task, child.group, self.now);
+        policy.copy_task(task.into(), policy.rq[cpu].curr, cpu.into());
+        policy.task_change_group(task.into(), child.group, self.now);
         self.scheduler.add(task);
         self.scheduler.fork(cpu, task);
-        self.scheduler.policy.place_new_task(task, to);
+        self.scheduler.policy.place_new_task(task.into(), to.into());
         self.enqueue(task, Enqueue::Fork);
     }
 
-    fn wake(&mut self, task: u32, to: u32) {
+    fn wake(&mut self, task: TaskId, to: CpuId) {
         if self.scheduler.is_delayed(task) {
             self.account(self.scheduler.cpu_of(task));
             self.scheduler.wake_delayed(task, self.now);
@@ -209,7 +213,7 @@ impl World {
     }
 
     /// Who preempts is picked at once.
-    fn enqueue(&mut self, task: u32, why: Enqueue) {
+    fn enqueue(&mut self, task: TaskId, why: Enqueue) {
         let cpu = self.scheduler.cpu_of(task);
         self.account(cpu);
         self.scheduler.enqueue(task, why, self.now);
@@ -219,16 +223,16 @@ impl World {
     }
 
     /// What runs stops running, and what comes next runs.
-    fn stop(&mut self, cpu: u32, how: impl FnOnce(&mut Scheduler, u32, u64)) {
+    fn stop(&mut self, cpu: CpuId, how: impl FnOnce(&mut Scheduler, CpuId, u64)) {
         self.account(cpu);
         if self.scheduler.running(cpu).is_some() {
             how(&mut self.scheduler, cpu, self.now);
         }
         let next = self.pick(cpu);
-        self.scheduler.take(cpu, next.unwrap_or(cpu), self.now);
+        self.scheduler.take(cpu, next.unwrap_or(TaskId::idle(cpu)), self.now);
     }
 
-    fn pick(&mut self, cpu: u32) -> Option<u32> {
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         loop {
             let waiting = waiting_on(&self.scheduler, cpu);
             match self.scheduler.pick(cpu, self.now)? {
@@ -246,7 +250,7 @@ impl World {
         }
     }
 
-    fn move_waiting(&mut self, task: u32, to: u32) {
+    fn move_waiting(&mut self, task: TaskId, to: CpuId) {
         let from = self.scheduler.cpu_of(task);
         let waits = self.scheduler.is_queued(task) && self.scheduler.current(from) != task;
         if waits && from != to {
@@ -259,22 +263,22 @@ impl World {
     }
 
     /// Not of a task whose load an average still holds, for that would not follow.
-    fn reweight(&mut self, task: u32, nice: i8, to: u32) {
+    fn reweight(&mut self, task: TaskId, nice: i8, to: CpuId) {
         if self.scheduler.is_queued(task) {
             return;
         }
         self.scheduler.set_task_cpu(task, to);
-        if self.scheduler.policy.task[task as usize].avg.last_update_time == 0 {
+        if self.scheduler.policy.task[task].avg.last_update_time == 0 {
             self.scheduler.reweight(task, weight_of(nice, false));
         }
     }
 
-    fn is_throttled(&self, group: u32, cpu: u32) -> bool {
-        self.scheduler.policy.group_rq[group as usize][cpu as usize].throttled != 0
+    fn is_throttled(&self, group: u32, cpu: CpuId) -> bool {
+        self.scheduler.policy.group_rq[group as usize][cpu].throttled != 0
     }
 
     /// As soon as none of its tasks is current.
-    fn throttle(&mut self, cpu: u32, group: u32) {
+    fn throttle(&mut self, cpu: CpuId, group: u32) {
         if self.is_throttled(group, cpu) {
             return;
         }
@@ -285,7 +289,7 @@ impl World {
         }
         self.scheduler.throttle(group, cpu, self.now);
         let next = self.pick(cpu);
-        self.scheduler.take(cpu, next.unwrap_or(cpu), self.now);
+        self.scheduler.take(cpu, next.unwrap_or(TaskId::idle(cpu)), self.now);
     }
 }
 
@@ -309,10 +313,9 @@ proptest! {
             world.now += elapsed;
             world.carry_out(operation);
         }
-        (0..world.nr_cpus as u32).for_each(|cpu| world.account(cpu));
-        let tasks = FIRST_TASK..world.scheduler.nr_tasks();
-        let record = |task: u32| &world.scheduler.policy.task[task as usize];
-        let of_tasks = tasks.map(|task| record(task).sum_exec_runtime).sum::<u64>();
+        world.cpus().for_each(|cpu| world.account(cpu));
+                let record = |task: TaskId| &world.scheduler.policy.task[task];
+        let of_tasks = world.scheduler.tasks().map(|task| record(task).sum_exec_runtime).sum::<u64>();
         prop_assert_eq!(of_tasks, world.ran, "run time of all tasks, and what was accounted");
     }
 }

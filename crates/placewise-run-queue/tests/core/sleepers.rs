@@ -1,12 +1,12 @@
 //! Who stays queued when it goes to sleep (delayed dequeue, v6.12 on), and who leaves.
 
 use placewise_machine::load;
-use placewise_policy::{FIRST_TASK, Policy, topology};
+use placewise_policy::{CpuId, FIRST_TASK, Policy, TaskId, topology};
 use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
 
-const ONE: u32 = FIRST_TASK;
-const OTHER: u32 = FIRST_TASK + 1;
-const CPU: u32 = 3;
+const ONE: TaskId = TaskId::FIRST;
+const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
+const CPU: CpuId = CpuId::new(3);
 
 /// `ONE` runs while `OTHER` waits.
 struct World {
@@ -21,8 +21,8 @@ impl World {
         let (scheduler, _) = Scheduler::boot(&machine, &profile, &[]).unwrap();
         let mut world = World { scheduler, now: topology::BOOT };
         for task in [ONE, OTHER] {
-            world.scheduler.policy.task[task as usize].weight = 1024;
-            world.scheduler.policy.copy_task(task, CPU, CPU);
+            world.scheduler.policy.task[task].weight = 1024;
+            world.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
             world.scheduler.add(task);
             world.scheduler.enqueue(task, Enqueue::Wakeup, world.now);
         }
@@ -37,7 +37,7 @@ impl World {
     }
 
     /// The current task gives way to one that waits.
-    fn switch_to(&mut self, next: u32) {
+    fn switch_to(&mut self, next: TaskId) {
         self.scheduler.put_back(CPU, self.now);
         self.scheduler.take(CPU, next, self.now);
     }

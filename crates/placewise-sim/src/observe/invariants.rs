@@ -9,6 +9,7 @@
 //! Limit: the scan limits are not recomputed.
 
 use placewise_machine::Machine;
+use placewise_policy::topology::BOOT;
 use placewise_policy::*;
 use placewise_run_queue::invariants::{Invariants, waiting_on};
 use placewise_trace::Sink;
@@ -22,7 +23,6 @@ use crate::state::cpu::{Activity, Cpu, Interrupt};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::task::TaskState;
-use placewise_policy::topology::BOOT;
 
 /// What was seen on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,9 +58,9 @@ struct Auditor {
     audit: Audit,
     /// The last event, and since then the state of every CPU.
     last: Time,
-    spent: Vec<Spent>,
-    states: Vec<Spending>,
-    was_delayed: Vec<bool>,
+    spent: Table<CpuId, Spent>,
+    states: Table<CpuId, Spending>,
+    was_delayed: Table<TaskId, bool>,
     scheduler: Invariants,
 }
 
@@ -87,17 +87,17 @@ struct Spent {
 impl Auditor {
     fn new(machine: &Machine) -> Self {
         let nr_cpus = machine.cpus.len();
-        let mut states = vec![Spending::Idle; nr_cpus];
+        let mut states: Table<CpuId, Spending> = vec![Spending::Idle; nr_cpus].into();
         // The first task is on its way before the first event.
         if let Some(first) = machine.online().first() {
-            states[first] = Spending::IdleExit;
+            states[CpuId::from(first)] = Spending::IdleExit;
         }
         Auditor {
             audit: Audit::default(),
             last: BOOT,
-            spent: vec![Spent::default(); nr_cpus],
+            spent: vec![Spent::default(); nr_cpus].into(),
             states,
-            was_delayed: Vec::new(),
+            was_delayed: Table::default(),
             scheduler: Invariants::default(),
         }
     }
@@ -106,20 +106,20 @@ impl Auditor {
         assert!(engine.now >= self.last, "time runs backwards");
         self.spend(engine);
         self.scheduler.observe(&engine.scheduler);
-        let tasks = engine.tasks.len();
-        self.was_delayed.resize(tasks, false);
-        for task in engine.task_numbers() {
+        for task in engine.user_tasks() {
+            self.was_delayed.grow_to(task);
             let delayed = engine.scheduler.is_delayed(task);
-            let begins = delayed && !self.was_delayed[task as usize];
+            let begins = delayed && !self.was_delayed[task];
             self.audit.delayed += u64::from(begins);
-            self.was_delayed[task as usize] = delayed;
+            self.was_delayed[task] = delayed;
         }
     }
 
     fn spend(&mut self, engine: &Engine) {
         let elapsed = engine.now - self.last;
         self.last = engine.now;
-        for (cpu, (spent, state)) in self.spent.iter_mut().zip(&mut self.states).enumerate() {
+        for (cpu, spent) in self.spent.ids().zip(self.spent.iter_mut()) {
+            let state = &mut self.states[cpu];
             *match state {
                 Spending::Task => &mut spent.task,
                 Spending::NewIdle => &mut spent.newidle,
@@ -127,19 +127,19 @@ impl Auditor {
                 Spending::IdleExit => &mut spent.idle_exit,
                 Spending::Overhead => &mut spent.overhead,
             } += elapsed;
-            *state = spending(engine, cpu as u32);
+            *state = spending(engine, cpu);
         }
     }
 
     fn check(&mut self, engine: &Engine) {
         self.audit.checks += 1;
-        for task in engine.task_numbers() {
+        for task in engine.user_tasks() {
             check_task(engine, task);
         }
-        for cpu in engine.hardware.machine.online().iter() {
-            self.scheduler.check(&engine.scheduler, cpu as u32);
-            check_current(engine, cpu as u32);
-            check_masks(engine, cpu as u32);
+        for cpu in engine.hardware.machine.online().iter().map(CpuId::from) {
+            self.scheduler.check(&engine.scheduler, cpu);
+            check_current(engine, cpu);
+            check_masks(engine, cpu);
             self.check_time(engine, cpu);
         }
         check_llcs(engine);
@@ -147,7 +147,7 @@ impl Auditor {
     }
 
     /// Run time, idle time and the kernel's overhead are all the time there is.
-    fn check_time(&self, engine: &Engine, cpu: usize) {
+    fn check_time(&self, engine: &Engine, cpu: CpuId) {
         // The last event's state still holds at the end of the window.
         let mut spent = self.spent[cpu];
         let since = engine.now - self.last;
@@ -163,14 +163,14 @@ impl Auditor {
         assert_eq!(task + newidle + idle + idle_exit + overhead, elapsed, "CPU {cpu}");
 
         let here = &engine.cpus[cpu];
-        let run = here.counters.run_ns + unaccounted(engine, cpu as u32);
+        let run = here.counters.run_ns + unaccounted(engine, cpu);
         assert!(
             (task..=task + newidle).contains(&run),
             "CPU {cpu} accounts {run} ns to tasks, which had {task} ns, and {newidle} ns of \
              newly-idle balance, by {}",
             engine.now
         );
-        let rests = engine.scheduler.running(cpu as u32).is_none();
+        let rests = engine.scheduler.running(cpu).is_none();
         let resting = if rests { engine.now - here.idle_task_since } else { 0 };
         let counted = here.counters.idle_ns + resting;
         let idle = idle + idle_exit + overhead;
@@ -183,8 +183,8 @@ impl Auditor {
     }
 }
 
-fn spending(engine: &Engine, cpu: u32) -> Spending {
-    match engine.cpus[cpu as usize].activity {
+fn spending(engine: &Engine, cpu: CpuId) -> Spending {
+    match engine.cpus[cpu].activity {
         Activity::Idle => Spending::Idle,
         Activity::IdleExit => Spending::IdleExit,
         Activity::NewIdle => Spending::NewIdle,
@@ -194,31 +194,28 @@ fn spending(engine: &Engine, cpu: u32) -> Spending {
 }
 
 /// Run time of the current task since it was accounted last.
-fn unaccounted(engine: &Engine, cpu: u32) -> Time {
+fn unaccounted(engine: &Engine, cpu: CpuId) -> Time {
     match engine.scheduler.running(cpu) {
         Some(task) if engine.scheduler.is_queued(task) => {
-            engine.now - engine.scheduler.policy.task[task as usize].exec_start
+            engine.now - engine.scheduler.policy.task[task].exec_start
         }
         _ => 0,
     }
 }
 
-fn has(mask: &Cpumask, cpu: u32) -> bool {
-    mask.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0
-}
-
 /// Where a task is, by the engine and by the policy.
-fn check_task(engine: &Engine, task: u32) {
-    let state = &engine.tasks[task as usize];
-    let record = &engine.scheduler.policy.task[task as usize];
-    let cpu = u32::from(record.cpu);
+fn check_task(engine: &Engine, task: TaskId) {
+    let state = &engine.tasks[task];
+    let record = &engine.scheduler.policy.task[task];
+    let cpu = CpuId::from(record.cpu);
     let now = engine.now;
-    let waiting = (0..engine.cpus.len() as u32)
+    let waiting = engine
+        .cpus
+        .ids()
         .flat_map(|cpu| waiting_on(&engine.scheduler, cpu))
         .filter(|&other| other == task)
         .count();
-    let current =
-        (0..engine.cpus.len() as u32).filter(|&cpu| engine.scheduler.current(cpu) == task).count();
+    let current = engine.cpus.ids().filter(|&cpu| engine.scheduler.current(cpu) == task).count();
     let leaving = engine.cpus.iter().filter(|cpu| cpu.prev == Some(task)).count();
     assert!(current <= 1 && leaving <= 1, "task {task} is on several CPUs at {now}");
     assert_eq!(
@@ -249,7 +246,7 @@ fn check_task(engine: &Engine, task: u32) {
         "task {task} at {now}: on {waiting} queues, running: {runs}"
     );
     if queued {
-        let interrupts = &engine.cpus[cpu as usize].interrupts;
+        let interrupts = &engine.cpus[cpu].interrupts;
         assert!(
             engine.may_be_on(task, cpu)
                 || interrupts.contains(&Interrupt::Migrate(task))
@@ -260,8 +257,8 @@ fn check_task(engine: &Engine, task: u32) {
 }
 
 /// Wakeups of a task that have begun and not ended.
-fn in_flight(engine: &Engine, task: u32) -> usize {
-    let spins = usize::from(engine.tasks[task as usize].spinner.is_some());
+fn in_flight(engine: &Engine, task: TaskId) -> usize {
+    let spins = usize::from(engine.tasks[task].spinner.is_some());
     let of_cpu = |cpu: &Cpu| {
         let listed =
             cpu.wake_list.iter().chain(&cpu.arriving).filter(|wakee| **wakee == task).count();
@@ -274,8 +271,8 @@ fn in_flight(engine: &Engine, task: u32) -> usize {
 /// Whoever sleeps will be woken, and whoever is busy will tick.
 fn check_pending(engine: &Engine) {
     let now = engine.now;
-    for task in engine.task_numbers() {
-        let sleeps = engine.tasks[task as usize].state == TaskState::Blocked;
+    for task in engine.user_tasks() {
+        let sleeps = engine.tasks[task].state == TaskState::Blocked;
         assert!(!sleeps || is_awaited(engine, task), "task {task} at {now} sleeps for ever");
     }
     for group in 1..=engine.scheduler.policy.root.nr_task_groups {
@@ -283,16 +280,16 @@ fn check_pending(engine: &Engine) {
         let waits = engine.confinement.cfs_bandwidth.is_throttled(group);
         assert!(comes || !waits, "cgroup {group} at {now} is throttled for ever");
     }
-    for (cpu, here) in engine.cpus.iter().enumerate() {
-        let ticks = engine.events.due(Slot::Tick(cpu as u32)).is_some();
+    for (cpu, here) in engine.cpus.ids().zip(engine.cpus.iter()) {
+        let ticks = engine.events.due(Slot::Tick(cpu)).is_some();
         let rests = here.activity == Activity::Idle;
         assert!(ticks || rests, "CPU {cpu} at {now} is busy without a tick");
     }
 }
 
 /// Something is left that will wake a sleeping task, as far as it can be told from outside.
-fn is_awaited(engine: &Engine, task: u32) -> bool {
-    let state = &engine.tasks[task as usize];
+fn is_awaited(engine: &Engine, task: TaskId) -> bool {
+    let state = &engine.tasks[task];
     let timer = Slot::Timer(task);
     let is_wakee = |cpu: &Cpu| {
         cpu.effect.wakees.contains(&task) || cpu.interrupts.contains(&Interrupt::Timer(task))
@@ -307,7 +304,7 @@ fn is_awaited(engine: &Engine, task: u32) -> bool {
         }
 }
 
-fn is_listed(engine: &Engine, task: u32) -> bool {
+fn is_listed(engine: &Engine, task: TaskId) -> bool {
     engine
         .objects
         .channels
@@ -320,12 +317,12 @@ fn is_listed(engine: &Engine, task: u32) -> bool {
 }
 
 /// A CPU runs what the policy says, unless it is between two tasks.
-fn check_current(engine: &Engine, cpu: u32) {
+fn check_current(engine: &Engine, cpu: CpuId) {
     let now = engine.now;
     let current = engine.scheduler.current(cpu);
-    let activity = engine.cpus[cpu as usize].activity;
-    if current < FIRST_TASK {
-        assert_eq!(current, cpu, "another CPU's idle task");
+    let activity = engine.cpus[cpu].activity;
+    if current.is_idle() {
+        assert_eq!(current, TaskId::idle(cpu), "another CPU's idle task");
     } else if !engine.scheduler.is_queued(current) {
         assert_eq!(activity, Activity::NewIdle, "CPU {cpu} at {now} runs a task that sleeps");
     } else {
@@ -338,26 +335,26 @@ fn check_current(engine: &Engine, cpu: u32) {
 }
 
 /// The idle masks say what they are defined as.
-fn check_masks(engine: &Engine, cpu: u32) {
+fn check_masks(engine: &Engine, cpu: CpuId) {
     let root = &engine.scheduler.policy.root;
-    let is_idle = |cpu: u32| {
-        let rq = &engine.scheduler.policy.rq[cpu as usize];
-        rq.curr == cpu && rq.nr_running == 0 && rq.ttwu_pending == 0
+    let is_idle = |cpu: CpuId| {
+        let rq = &engine.scheduler.policy.rq[cpu];
+        rq.curr == u32::from(cpu) && rq.nr_running == 0 && rq.ttwu_pending == 0
     };
-    let rq = &engine.scheduler.policy.rq[cpu as usize];
-    let core = &engine.scheduler.policy.cpu[cpu as usize];
+    let rq = &engine.scheduler.policy.rq[cpu];
+    let core = &engine.scheduler.policy.cpu[cpu];
     let siblings = &core.siblings[..core.nr_siblings as usize];
-    let core_is_idle = siblings.iter().all(|&sibling| is_idle(u32::from(sibling)));
+    let core_is_idle = siblings.iter().all(|&sibling| is_idle(sibling.into()));
     let now = engine.now;
-    assert_eq!(has(&root.idle, cpu), is_idle(cpu), "CPU {cpu} at {now}: idle");
-    assert_eq!(has(&root.idle_core, cpu), core_is_idle, "CPU {cpu} at {now}: idle core");
+    assert_eq!(root.idle.contains(cpu), is_idle(cpu), "CPU {cpu} at {now}: idle");
+    assert_eq!(root.idle_core.contains(cpu), core_is_idle, "CPU {cpu} at {now}: idle core");
     assert_eq!(
-        has(&root.sched_idle, cpu),
+        root.sched_idle.contains(cpu),
         rq.nr_running > 0 && rq.nr_running == rq.cfs.h_nr_idle,
         "CPU {cpu} at {now}: only SCHED_IDLE tasks"
     );
-    assert_eq!(has(&root.tickless, cpu), rq.tick_stopped != 0, "CPU {cpu} at {now}: tickless");
-    let here = &engine.cpus[cpu as usize];
+    assert_eq!(root.tickless.contains(cpu), rq.tick_stopped != 0, "CPU {cpu} at {now}: tickless");
+    let here = &engine.cpus[cpu];
     let pending = !here.wake_list.is_empty()
         || !engine.scheduler.policy.profile.wake_list_clear_early && !here.arriving.is_empty();
     assert_eq!(rq.ttwu_pending != 0, pending, "CPU {cpu} at {now}: wake list");
@@ -366,27 +363,23 @@ fn check_masks(engine: &Engine, cpu: u32) {
 fn check_llcs(engine: &Engine) {
     let llcs = engine.hardware.llcs.iter().take(engine.scheduler.policy.root.nr_llcs as usize);
     for (llc, activity) in llcs.enumerate() {
-        let cpus = || {
-            (0..engine.cpus.len() as u32)
-                .filter(|&cpu| has(&engine.scheduler.policy.llc[llc].cpus, cpu))
-        };
+        let cpus =
+            || engine.cpus.ids().filter(|&cpu| engine.scheduler.policy.llc[llc].cpus.contains(cpu));
         let ticking =
-            cpus().filter(|&cpu| !has(&engine.scheduler.policy.root.tickless, cpu)).count();
+            cpus().filter(|&cpu| !engine.scheduler.policy.root.tickless.contains(cpu)).count();
         assert_eq!(
             engine.scheduler.policy.llc[llc].nr_busy_cpus, ticking as u32,
             "LLC {llc}: busy CPUs"
         );
-        let busy =
-            cpus().filter(|&cpu| engine.cpus[cpu as usize].activity != Activity::Idle).count();
+        let busy = cpus().filter(|&cpu| engine.cpus[cpu].activity != Activity::Idle).count();
         assert_eq!(activity.busy, busy as u32, "LLC {llc}: CPUs in no idle state");
     }
 }
 
 /// What is accounted to tasks is what is accounted to CPUs.
 fn check_total_time(engine: &Engine) {
-    let tasks = engine.task_numbers();
-    let of_tasks: u64 =
-        tasks.map(|task| engine.scheduler.policy.task[task as usize].sum_exec_runtime).sum();
+    let tasks = engine.user_tasks();
+    let of_tasks: u64 = tasks.map(|task| engine.scheduler.policy.task[task].sum_exec_runtime).sum();
     let of_cpus: u64 = engine.cpus.iter().map(|cpu| cpu.counters.run_ns).sum();
     assert_eq!(of_tasks, of_cpus, "run time of all tasks, and of all CPUs");
 }
@@ -423,9 +416,9 @@ mod tests {
     }
 
     /// The first hog, and the CPU it is on.
-    fn first_hog(engine: &Engine) -> (usize, usize) {
-        let hog = FIRST_TASK as usize + 1;
-        (hog, engine.scheduler.policy.task[hog].cpu.into())
+    fn first_hog(engine: &Engine) -> (TaskId, CpuId) {
+        let hog = TaskId::new(FIRST_TASK + 1);
+        (hog, engine.scheduler.cpu_of(hog))
     }
 
     #[test]
@@ -467,6 +460,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "ns to tasks")]
     fn run_time_from_nowhere_is_found() {
-        check_after(|engine| engine.cpus[0].counters.run_ns += 5_000);
+        check_after(|engine| engine.cpus[CpuId::new(0)].counters.run_ns += 5_000);
     }
 }

@@ -73,8 +73,8 @@ pub fn simulate_watched(scenario: &Scenario) -> Result<Vec<MissedIdle>, SimError
 
 struct Observer {
     /// Of each CPU: the idle CPUs that a task which waits on it may run on, and since when.
-    missed: Vec<Cpumask>,
-    since: Vec<Vec<Time>>,
+    missed: Table<CpuId, Cpumask>,
+    since: Table<CpuId, Table<CpuId, Time>>,
     /// By level.
     worst: Vec<MissedIdle>,
 }
@@ -87,55 +87,50 @@ const NONE: Cpumask = Cpumask { bits: [0; CPUMASK_WORDS as usize] };
 impl Observer {
     fn new(nr_cpus: usize) -> Self {
         Observer {
-            missed: vec![NONE; nr_cpus],
-            since: vec![vec![0; nr_cpus]; nr_cpus],
+            missed: vec![NONE; nr_cpus].into(),
+            since: vec![vec![0; nr_cpus].into(); nr_cpus].into(),
             worst: Vec::new(),
         }
     }
 
     /// After an event.
     fn observe(&mut self, engine: &Engine) {
-        for cpu in 0..self.missed.len() {
-            let missed = missed_by(engine, cpu as u32);
+        for cpu in self.missed.ids() {
+            let missed = missed_by(engine, cpu);
             self.change(engine, cpu, missed);
         }
     }
 
     /// Those that last included.
     fn finish(mut self, engine: &Engine) -> Vec<MissedIdle> {
-        for cpu in 0..self.missed.len() {
+        for cpu in self.missed.ids() {
             self.change(engine, cpu, NONE);
         }
         self.worst.into_iter().filter(|missed| missed.lasted > 0).collect()
     }
 
-    fn change(&mut self, engine: &Engine, busy_cpu: usize, missed: Cpumask) {
+    fn change(&mut self, engine: &Engine, busy_cpu: CpuId, missed: Cpumask) {
         let before = std::mem::replace(&mut self.missed[busy_cpu], missed);
-        let words = before.bits.into_iter().zip(missed.bits);
-        for (word, (before, now)) in words.enumerate() {
-            let mut changed = before ^ now;
-            while changed != 0 {
-                let bit = changed.trailing_zeros();
-                changed &= changed - 1;
-                let idle_cpu = word * 64 + bit as usize;
-                if now >> bit & 1 != 0 {
-                    self.since[busy_cpu][idle_cpu] = engine.now;
-                } else {
-                    self.ended(engine, busy_cpu, idle_cpu);
-                }
+        let change = |word: usize| before.bits[word] ^ missed.bits[word];
+        for idle_cpu in (Cpumask { bits: std::array::from_fn(change) }).iter() {
+            if missed.contains(idle_cpu) {
+                self.since[busy_cpu][idle_cpu] = engine.now;
+            } else {
+                self.ended(engine, busy_cpu, idle_cpu);
             }
         }
     }
 
-    fn ended(&mut self, engine: &Engine, busy_cpu: usize, idle_cpu: usize) {
-        let chain = &engine.hardware.domains.chains[idle_cpu];
-        let has_both = |&span: &usize| engine.hardware.domains.spans[span].cpus.contains(busy_cpu);
+    fn ended(&mut self, engine: &Engine, busy_cpu: CpuId, idle_cpu: CpuId) {
+        let chain = &engine.hardware.domains.chains[usize::from(idle_cpu)];
+        let has_both =
+            |&span: &usize| engine.hardware.domains.spans[span].cpus.contains(busy_cpu.into());
         let Some(level) = chain.iter().position(has_both) else { return };
         let since = self.since[busy_cpu][idle_cpu];
         let missed = MissedIdle {
             level: level as u32,
-            busy_cpu: busy_cpu as u32,
-            idle_cpu: idle_cpu as u32,
+            busy_cpu: busy_cpu.into(),
+            idle_cpu: idle_cpu.into(),
             since,
             lasted: engine.now - since,
             allowed: allowed(engine, &chain[..=level]),
@@ -150,17 +145,18 @@ impl Observer {
 }
 
 /// The idle CPUs that a task which waits on `cpu` may run on.
-fn missed_by(engine: &Engine, cpu: u32) -> Cpumask {
+fn missed_by(engine: &Engine, cpu: CpuId) -> Cpumask {
     let policy = &engine.scheduler.policy;
-    let rq = &policy.rq[cpu as usize];
+    let rq = &policy.rq[cpu];
     let mut missed = NONE;
-    if rq.nr_running < 2 || rq.curr == cpu {
+    if rq.nr_running < 2 || engine.scheduler.running(cpu).is_none() {
         return missed;
     }
     let mut task = rq.mru_head;
     while task != NO_TASK {
         let record = &policy.task[task as usize];
-        if task != rq.curr && record.delayed == 0 && !engine.scheduler.waits_for_runtime(task) {
+        let waits_for_cpu = !engine.scheduler.waits_for_runtime(task.into());
+        if task != rq.curr && record.delayed == 0 && waits_for_cpu {
             let words = missed.bits.iter_mut().zip(&policy.root.idle.bits);
             for ((missed, idle), allowed) in words.zip(&record.cpus_allowed.bits) {
                 *missed |= idle & allowed;

@@ -20,7 +20,7 @@ pub struct Snapshot {
 
 impl Engine<'_> {
     pub(crate) fn snapshot(&mut self) -> Snapshot {
-        for cpu in 0..self.cpus.len() as u32 {
+        for cpu in self.cpus.ids() {
             self.account_current(cpu);
         }
         let nr_cpus = self.hardware.machine.online().len() as u64;
@@ -105,7 +105,7 @@ impl Engine<'_> {
 
     /// Time of the idle tasks that are current, which the counters do not hold yet.
     fn idle_so_far(&self) -> u64 {
-        let idle = (0..self.cpus.len()).filter(|&cpu| self.scheduler.running(cpu as u32).is_none());
+        let idle = self.cpus.ids().filter(|&cpu| self.scheduler.running(cpu).is_none());
         idle.map(|cpu| self.now - self.cpus[cpu].idle_task_since).sum()
     }
 

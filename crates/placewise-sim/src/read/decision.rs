@@ -16,7 +16,13 @@ use crate::state::affinity::cpu_set;
 
 impl Engine<'_> {
     /// The decision before it is taken.
-    pub(crate) fn readings(&mut self, cpu: u32, task: u32, prev: u32, wake_flags: u32) -> Decision {
+    pub(crate) fn readings(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        prev: CpuId,
+        wake_flags: u32,
+    ) -> Decision {
         let (placement, cpus) = if wake_flags & WF_TTWU != 0 {
             let readings = self.wakeup_readings(cpu, task, prev, wake_flags);
             (Readings::Wakeup(readings), self.searchable(cpu) | self.searchable(prev))
@@ -25,12 +31,12 @@ impl Engine<'_> {
             (Readings::Fork(readings), cpu_set(&self.scheduler.policy.root.online))
         };
         let state = &self.scheduler.policy;
-        let placed = &state.task[task as usize];
+        let placed = &state.task[task];
         Decision {
             pid: self.pid(task),
             waker_pid: self.pid(self.scheduler.current(cpu)),
-            waking_cpu: cpu as u16,
-            prev_cpu: prev as u16,
+            waking_cpu: cpu.into(),
+            prev_cpu: prev.into(),
             jiffies: self.now / u64::from(state.root.tick_ns),
             cpus,
             idle: cpu_set(&state.root.idle) & cpus,
@@ -39,8 +45,8 @@ impl Engine<'_> {
             hint: placed.hint.into(),
             idle_policy: placed.idle_policy != 0,
             placement,
-            target_cpu: prev as u16,
-            result_cpu: prev as u16,
+            target_cpu: prev.into(),
+            result_cpu: prev.into(),
             affine: AffineReason::NotTried,
             search: SearchReason::None,
         }
@@ -48,10 +54,10 @@ impl Engine<'_> {
 
     /// The CPUs that a search from `cpu` may look at: its LLC, and where CPUs differ in capacity,
     /// the lowest domain that shows it.
-    fn searchable(&self, cpu: u32) -> CpuSet {
+    fn searchable(&self, cpu: CpuId) -> CpuSet {
         let state = &self.scheduler.policy;
-        let here = &state.cpu[cpu as usize];
-        let spans = state.domain[cpu as usize][..here.nr_domains as usize]
+        let here = &state.cpu[cpu];
+        let spans = state.domain[cpu][..here.nr_domains as usize]
             .iter()
             .map(|domain| &state.span[domain.span as usize]);
         let all_capacities =
@@ -62,19 +68,19 @@ impl Engine<'_> {
 
     fn wakeup_readings(
         &mut self,
-        cpu: u32,
-        task: u32,
-        prev: u32,
+        cpu: CpuId,
+        task: TaskId,
+        prev: CpuId,
         wake_flags: u32,
     ) -> WakeupReadings {
         let waker = self.scheduler.current(cpu);
         let prev_curr = self.scheduler.current(prev);
         let [of_waker, of_wakee, of_prev_curr] =
             [waker, task, prev_curr].map(|task| self.task_readings(task));
-        let wakee_util_est = self.scheduler.policy.task_util_est(task);
+        let wakee_util_est = self.scheduler.policy.task_util_est(task.into());
         let state = &self.scheduler.policy;
-        let rq = &state.rq[cpu as usize];
-        let exiting = state.task[waker as usize].exiting != 0;
+        let rq = &state.rq[cpu];
+        let exiting = state.task[waker].exiting != 0;
         WakeupReadings {
             sync: wake_flags & WF_SYNC != 0 && !exiting,
             interrupt: wake_flags & WF_INTERRUPT != 0,
@@ -84,19 +90,19 @@ impl Engine<'_> {
             wake_avg_idle: rq.wake_avg_idle,
             wake_stamp: rq.wake_stamp,
             avg_scan_cost: self.avg_scan_cost(cpu),
-            waker_per_cpu_kthread: state.task[waker as usize].per_cpu_kthread != 0,
+            waker_per_cpu_kthread: state.task[waker].per_cpu_kthread != 0,
             waker: of_waker,
             wakee: of_wakee,
-            wakee_recent_used_cpu: state.task[task as usize].recent_used_cpu,
+            wakee_recent_used_cpu: state.task[task].recent_used_cpu,
             wakee_util_est,
             prev_curr_pid: self.pid(prev_curr),
             prev_curr: of_prev_curr,
         }
     }
 
-    fn cpu_readings(&self, cpu: u32) -> CpuReadings {
-        let rq = &self.scheduler.policy.rq[cpu as usize];
-        let llc = &self.scheduler.policy.llc[self.scheduler.policy.cpu[cpu as usize].llc as usize];
+    fn cpu_readings(&self, cpu: CpuId) -> CpuReadings {
+        let rq = &self.scheduler.policy.rq[cpu];
+        let llc = &self.scheduler.policy.llc[self.scheduler.policy.cpu[cpu].llc as usize];
         CpuReadings {
             nr_running: rq.nr_running,
             h_nr_delayed: rq.cfs.h_nr_delayed,
@@ -110,23 +116,21 @@ impl Engine<'_> {
     }
 
     /// SIS_PROP keeps the cost in the domain of the LLC, which a lone CPU does not have.
-    fn avg_scan_cost(&self, cpu: u32) -> u64 {
-        let llc = self.scheduler.policy.cpu[cpu as usize].llc;
+    fn avg_scan_cost(&self, cpu: CpuId) -> u64 {
+        let llc = self.scheduler.policy.cpu[cpu].llc;
         let level = self.scheduler.policy.llc[llc as usize].domain_level as usize;
-        self.scheduler.policy.domain[cpu as usize]
-            .get(level)
-            .map_or(0, |domain| domain.avg_scan_cost)
+        self.scheduler.policy.domain[cpu].get(level).map_or(0, |domain| domain.avg_scan_cost)
     }
 
-    fn task_readings(&mut self, task: u32) -> TaskReadings {
+    fn task_readings(&mut self, task: TaskId) -> TaskReadings {
         let h_load = self.task_h_load(task);
-        let record = &self.scheduler.policy.task[task as usize];
+        let record = &self.scheduler.policy.task[task];
         TaskReadings {
             wakee_flips: record.wakee_flips,
             wakee_flip_decay_ts: record.wakee_flip_decay_ts,
             last_wakee: match record.last_wakee {
                 NO_TASK => 0,
-                wakee => self.pid(wakee),
+                wakee => self.pid(wakee.into()),
             },
             load: match self.scheduler.policy.profile.affine {
                 AFFINE_QUEUES => record.weight.into(),
@@ -140,8 +144,8 @@ impl Engine<'_> {
 
     /// The policy's task_h_load(). That keeps parts of its answer for the rest of the jiffy, which a
     /// decision that does not ask must not do: tracing leaves the run as it is.
-    fn task_h_load(&mut self, task: u32) -> u64 {
-        let cpu = self.scheduler.cpu_of(task) as usize;
+    fn task_h_load(&mut self, task: TaskId) -> u64 {
+        let cpu = self.scheduler.cpu_of(task);
         let groups = self.groups_of(task).chain([ROOT_TASK_GROUP]);
         let policy = &mut self.scheduler.policy;
         let before: Vec<(u32, u64, u64)> = groups
@@ -150,7 +154,7 @@ impl Engine<'_> {
                 (group, h_load, last_h_load_update)
             })
             .collect();
-        let load = policy.task_h_load(task);
+        let load = policy.task_h_load(task.into());
         for (group, h_load, last_h_load_update) in before {
             let queue = cfs_rq(policy, group, cpu);
             (queue.h_load, queue.last_h_load_update) = (h_load, last_h_load_update);
@@ -158,11 +162,11 @@ impl Engine<'_> {
         load
     }
 
-    fn slow_path_readings(&mut self, task: u32) -> SlowPathReadings {
+    fn slow_path_readings(&mut self, task: TaskId) -> SlowPathReadings {
         let load = self.task_h_load(task);
-        let util_est = self.scheduler.policy.task_util_est(task);
+        let util_est = self.scheduler.policy.task_util_est(task.into());
         let state = &self.scheduler.policy;
-        let record = &state.task[task as usize];
+        let record = &state.task[task];
         let imbalanced = |group: &u32| state.group[*group as usize].imbalance != 0;
         SlowPathReadings {
             load,
@@ -170,18 +174,15 @@ impl Engine<'_> {
             util: record.avg.util_avg,
             util_est,
             imbalanced_groups: (0..state.root.nr_groups).filter(imbalanced).collect(),
-            rq: cpu_set(&state.root.online)
-                .iter()
-                .map(|cpu| self.run_queue_readings(cpu))
-                .collect(),
+            rq: state.root.online.iter().map(|cpu| self.run_queue_readings(cpu)).collect(),
         }
     }
 
-    fn run_queue_readings(&self, cpu: usize) -> RunQueueReadings {
+    fn run_queue_readings(&self, cpu: CpuId) -> RunQueueReadings {
         let rq = &self.scheduler.policy.rq[cpu];
         let latency = rq.idle_exit_latency;
         RunQueueReadings {
-            cpu: cpu as u16,
+            cpu: cpu.into(),
             nr_running: rq.nr_running,
             h_nr_queued: rq.cfs.h_nr_queued,
             h_nr_delayed: rq.cfs.h_nr_delayed,
@@ -195,7 +196,7 @@ impl Engine<'_> {
     }
 }
 
-fn cfs_rq(state: &mut State, group: u32, cpu: usize) -> &mut CfsRq {
+fn cfs_rq(state: &mut State, group: u32, cpu: CpuId) -> &mut CfsRq {
     match group {
         ROOT_TASK_GROUP => &mut state.rq[cpu].cfs,
         group => &mut state.group_rq[group as usize][cpu].cfs,

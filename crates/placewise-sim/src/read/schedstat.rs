@@ -13,7 +13,7 @@ pub fn schedstat(engine: &Engine) -> String {
         "version {version}\ntimestamp {}\n",
         engine.now / u64::from(engine.scheduler.policy.root.tick_ns)
     );
-    for cpu in engine.hardware.machine.online().iter().filter(|&cpu| engine.is_online(cpu as u32)) {
+    for cpu in engine.scheduler.policy.root.online.iter() {
         let counters = &engine.cpus[cpu].counters;
         writeln!(
             out,
@@ -28,7 +28,7 @@ pub fn schedstat(engine: &Engine) -> String {
             counters.timeslices
         )
         .expect("a String grows");
-        for (level, &span) in engine.hardware.domains.chains[cpu].iter().enumerate() {
+        for (level, &span) in engine.hardware.domains.chains[usize::from(cpu)].iter().enumerate() {
             let span = &engine.hardware.domains.spans[span];
             let name =
                 if version >= 17 { format!(" {}", span.level.name()) } else { String::new() };
@@ -80,17 +80,17 @@ fn domain_numbers(version: u32, stats: &DomainStats) -> Vec<u64> {
 }
 
 /// The first task of each program.
-pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = u32> + 'e {
-    let tasks = engine.task_numbers();
+pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = TaskId> + 'e {
+    let tasks = engine.user_tasks();
     (0..engine.workload.programs.len() as u32).filter_map(move |program| {
-        tasks.clone().find(|&task| engine.tasks[task as usize].program == program)
+        tasks.clone().find(|&task| engine.tasks[task].program == program)
     })
 }
 
 /// `/proc/PID/sched` with the names of kernels from v5.14 on.
-pub fn proc_sched(engine: &Engine, task: u32) -> String {
-    let state = &engine.tasks[task as usize];
-    let record = &engine.scheduler.policy.task[task as usize];
+pub fn proc_sched(engine: &Engine, task: TaskId) -> String {
+    let state = &engine.tasks[task];
+    let record = &engine.scheduler.policy.task[task];
     let statistics = &state.statistics;
     let comm = &engine.workload.programs[state.program as usize].name;
     let mut out = format!("{comm} ({}, #threads: 1)\n{}\n", state.pid, "-".repeat(67));

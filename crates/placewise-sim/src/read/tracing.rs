@@ -1,6 +1,6 @@
 //! The scheduler's tracepoints of a run, handed to a sink if there is one.
 
-use placewise_policy::FIRST_TASK;
+use placewise_policy::{CpuId, TaskId};
 use placewise_trace::{Context, Event, Record};
 
 use crate::engine::Engine;
@@ -11,43 +11,43 @@ use crate::state::waker::WakerContext;
 const COMM_LENGTH: usize = 15;
 
 impl Engine<'_> {
-    fn comm(&self, task: u32) -> String {
-        if task < FIRST_TASK {
+    fn comm(&self, task: TaskId) -> String {
+        if task.is_idle() {
             return format!("swapper/{task}");
         }
-        let name = &self.workload.programs[self.tasks[task as usize].program as usize].name;
+        let name = &self.workload.programs[self.tasks[task].program as usize].name;
         name.chars().take(COMM_LENGTH).collect()
     }
 
-    pub(super) fn pid(&self, task: u32) -> u32 {
-        self.tasks[task as usize].pid
+    pub(super) fn pid(&self, task: TaskId) -> u32 {
+        self.tasks[task].pid
     }
 
-    fn prio(&self, task: u32) -> i32 {
-        if task < FIRST_TASK {
+    fn prio(&self, task: TaskId) -> i32 {
+        if task.is_idle() {
             return 120;
         }
-        let program = &self.workload.programs[self.tasks[task as usize].program as usize];
+        let program = &self.workload.programs[self.tasks[task].program as usize];
         match program.policy.rt_priority() {
             0 => 120 + i32::from(program.nice),
             priority => 99 - i32::from(priority),
         }
     }
 
-    fn record(&mut self, cpu: u32, context: Context, event: Event<'_>) {
+    fn record(&mut self, cpu: CpuId, context: Context, event: Event<'_>) {
         let current = self.scheduler.current(cpu);
         let (comm, pid) = (self.comm(current), self.pid(current));
         let time_ns = self.now;
-        self.tracer.record(&Record { time_ns, cpu, comm: &comm, pid, context, event });
+        self.tracer.record(&Record { time_ns, cpu: cpu.into(), comm: &comm, pid, context, event });
     }
 
     /// A tracepoint about a wakee, printed on `cpu`.
     #[inline]
     pub(crate) fn trace_wakee(
         &mut self,
-        cpu: u32,
+        cpu: CpuId,
         context: WakerContext,
-        wakee: u32,
+        wakee: TaskId,
         event: impl for<'e> FnOnce(&'e str, u32, i32) -> Event<'e>,
     ) {
         if self.tracer.is_on() {
@@ -58,8 +58,8 @@ impl Engine<'_> {
     }
 
     /// An event reached by a waker on `cpu`.
-    pub(crate) fn trace_in(&mut self, cpu: u32, context: WakerContext, event: Event<'_>) {
-        let context = match (context, self.scheduler.current(cpu) < FIRST_TASK) {
+    pub(crate) fn trace_in(&mut self, cpu: CpuId, context: WakerContext, event: Event<'_>) {
+        let context = match (context, self.scheduler.current(cpu).is_idle()) {
             (WakerContext::Task, _) => Context::Task,
             (WakerContext::Softirq, _) => Context::SoftInterrupt,
             (WakerContext::Interrupt, false) => Context::HardInterrupt,
@@ -69,7 +69,7 @@ impl Engine<'_> {
     }
 
     #[inline]
-    pub(crate) fn trace_fork(&mut self, cpu: u32, parent: u32, child: u32) {
+    pub(crate) fn trace_fork(&mut self, cpu: CpuId, parent: TaskId, child: TaskId) {
         if self.tracer.is_on() {
             let (comm, child_comm) = (self.comm(parent), self.comm(child));
             let event = Event::Fork {
@@ -83,7 +83,7 @@ impl Engine<'_> {
     }
 
     #[inline]
-    pub(crate) fn trace_exit(&mut self, cpu: u32, task: u32) {
+    pub(crate) fn trace_exit(&mut self, cpu: CpuId, task: TaskId) {
         if self.tracer.is_on() {
             let comm = self.comm(task);
             let event = Event::Exit { comm: &comm, pid: self.pid(task), prio: self.prio(task) };
@@ -93,7 +93,7 @@ impl Engine<'_> {
 
     /// Called when the next task is current already; the line is the previous one's.
     #[inline]
-    pub(crate) fn trace_switch(&mut self, cpu: u32, prev: u32, next: u32) {
+    pub(crate) fn trace_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId) {
         if !self.tracer.is_on() {
             return;
         }
@@ -109,7 +109,7 @@ impl Engine<'_> {
         };
         let record = Record {
             time_ns: self.now,
-            cpu,
+            cpu: cpu.into(),
             comm: &prev_comm,
             pid: self.pid(prev),
             context: Context::Task,
@@ -118,9 +118,9 @@ impl Engine<'_> {
         self.tracer.record(&record);
     }
 
-    fn prev_state(&self, prev: u32) -> &'static str {
-        match self.tasks[prev as usize].state {
-            _ if prev < FIRST_TASK => "R",
+    fn prev_state(&self, prev: TaskId) -> &'static str {
+        match self.tasks[prev].state {
+            _ if prev.is_idle() => "R",
             TaskState::Runnable => "R+",
             TaskState::Exited => "X",
             _ => "S",

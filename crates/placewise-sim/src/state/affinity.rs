@@ -34,9 +34,5 @@ impl Affinity {
 }
 
 pub fn cpu_set(mask: &Cpumask) -> CpuSet {
-    let cpus = |(word, bits): (usize, &u64)| {
-        let bits = *bits;
-        (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
-    };
-    mask.bits.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(cpus).collect()
+    mask.iter().map(usize::from).collect()
 }

@@ -1,5 +1,6 @@
 //! What the cgroups have of their quotas, and what their CPUs have of that.
 
+use placewise_policy::{CpuId, Table};
 use placewise_workload::program::{Quota, Setting, Workload};
 
 use crate::state::event_queue::Time;
@@ -21,9 +22,8 @@ pub struct Bandwidth {
     /// Nobody has asked for runtime in this period.
     pub idle: bool,
     /// The CPUs that wait for runtime, and since when.
-    pub throttled: Vec<(u32, Time)>,
-    /// By CPU.
-    pub remaining: Vec<i64>,
+    pub throttled: Vec<(CpuId, Time)>,
+    pub remaining: Table<CpuId, i64>,
     pub statistics: CpuStat,
 }
 
@@ -43,7 +43,7 @@ impl CfsBandwidth {
             runtime: 0,
             idle: false,
             throttled: Vec::new(),
-            remaining: vec![0; nr_cpus],
+            remaining: vec![0; nr_cpus].into(),
             statistics: CpuStat::default(),
         };
         CfsBandwidth {
@@ -68,8 +68,8 @@ impl CfsBandwidth {
 impl Bandwidth {
     /// assign_cfs_rq_runtime: a CPU gets up to `target`, as far as there is runtime; false if it has
     /// none.
-    pub fn assign(&mut self, cpu: u32, target: i64) -> bool {
-        let remaining = &mut self.remaining[cpu as usize];
+    pub fn assign(&mut self, cpu: CpuId, target: i64) -> bool {
+        let remaining = &mut self.remaining[cpu];
         if self.runtime > 0 {
             let amount = self.runtime.min((target - *remaining) as Time);
             self.runtime -= amount;
@@ -80,12 +80,12 @@ impl Bandwidth {
     }
 
     /// A CPU gives back what it has left but for what it keeps; false if that is nothing.
-    pub fn give_back(&mut self, cpu: u32) -> bool {
-        let slack = self.remaining[cpu as usize] - KEPT;
+    pub fn give_back(&mut self, cpu: CpuId) -> bool {
+        let slack = self.remaining[cpu] - KEPT;
         if slack <= 0 {
             return false;
         }
-        self.remaining[cpu as usize] -= slack;
+        self.remaining[cpu] -= slack;
         self.runtime += slack as Time;
         true
     }

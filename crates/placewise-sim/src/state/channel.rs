@@ -40,11 +40,11 @@ fn true_size(bytes: u32) -> u64 {
 
 pub struct Channel {
     content: Content,
-    pub readers: VecDeque<u32>,
-    pub writers: VecDeque<u32>,
+    pub readers: VecDeque<TaskId>,
+    pub writers: VecDeque<TaskId>,
     /// The CPU that touched it last, the one that last wrote to it, and until when its lock is held.
-    pub last_cpu: u32,
-    pub written_on: u32,
+    pub last_cpu: CpuId,
+    pub written_on: CpuId,
     pub busy_until: Time,
 }
 
@@ -103,8 +103,8 @@ impl Channel {
             content,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
-            last_cpu: 0,
-            written_on: 0,
+            last_cpu: CpuId::default(),
+            written_on: CpuId::default(),
             busy_until: 0,
         }
     }

@@ -5,6 +5,7 @@
 //! around the figure, so that no two runs of different seeds are alike.
 
 use placewise_machine::{ByDistance, Costs, Domains, Machine};
+use placewise_policy::{CpuId, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -23,10 +24,10 @@ struct Place {
 
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
-    places: Vec<Place>,
-    core_speeds: Vec<u64>,
+    places: Table<CpuId, Place>,
+    core_speeds: Table<CpuId, u64>,
     /// What a balance pass over each level of each CPU takes, before its spread.
-    passes: Vec<Vec<Time>>,
+    passes: Table<CpuId, Vec<Time>>,
     rng: Pcg64Mcg,
     jitter: Jitter,
 }
@@ -65,7 +66,7 @@ impl<'a> CostModel<'a> {
             places: machine.cpus.iter().map(place).collect(),
             core_speeds: machine.cpus.iter().map(|cpu| u64::from(cpu.speed)).collect(),
             rng: Pcg64Mcg::seed_from_u64(seed),
-            passes: Vec::new(),
+            passes: Table::default(),
             jitter: Jitter::new(machine.costs.jitter_pct),
         };
         costs.set_domains(domains);
@@ -75,22 +76,22 @@ impl<'a> CostModel<'a> {
     /// What a balance pass reads follows the sched domains.
     pub fn set_domains(&mut self, domains: &Domains) {
         let of_cpu = |(cpu, chain): (usize, &Vec<usize>)| {
-            let cpus = |span: usize| domains.spans[span].cpus.iter().map(|cpu| cpu as u32);
-            chain.iter().map(|&span| self.read_run_queues(cpu as u32, cpus(span))).collect()
+            let cpus = |span: usize| domains.spans[span].cpus.iter().map(CpuId::from);
+            chain.iter().map(|&span| self.read_run_queues(cpu.into(), cpus(span))).collect()
         };
         self.passes = domains.chains.iter().enumerate().map(of_cpu).collect();
     }
 
     /// Reading the run queues of `cpus` from `reader` costs the lines that come from them.
-    fn read_run_queues(&self, reader: u32, cpus: impl Iterator<Item = u32>) -> Time {
+    fn read_run_queues(&self, reader: CpuId, cpus: impl Iterator<Item = CpuId>) -> Time {
         let lines = self.figures.balance_lines_per_cpu;
         let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
         self.figures.balance_ns + reads / Time::from(self.figures.balance_overlap)
     }
 
     /// One pass of `cpu` over a level of its sched domains.
-    pub fn balance_pass(&mut self, cpu: u32, level: u32) -> Time {
-        let figure = self.passes[cpu as usize][level as usize];
+    pub fn balance_pass(&mut self, cpu: CpuId, level: u32) -> Time {
+        let figure = self.passes[cpu][level as usize];
         self.draw(figure)
     }
 
@@ -103,8 +104,8 @@ impl<'a> CostModel<'a> {
 
     /// How fast the core of `cpu` is, of 1,024.
     #[inline]
-    pub fn core_speed(&self, cpu: u32) -> u64 {
-        self.core_speeds[cpu as usize]
+    pub fn core_speed(&self, cpu: CpuId) -> u64 {
+        self.core_speeds[cpu]
     }
 
     /// A number below `limit`, or 0.
@@ -114,8 +115,8 @@ impl<'a> CostModel<'a> {
 
     /// The figure for the distance between two CPUs; 0 if they are one.
     #[inline]
-    pub fn by_distance(&self, figures: &ByDistance, a: u32, b: u32) -> Time {
-        let (here, there) = (self.places[a as usize], self.places[b as usize]);
+    pub fn by_distance(&self, figures: &ByDistance, a: CpuId, b: CpuId) -> Time {
+        let (here, there) = (self.places[a], self.places[b]);
         if a == b {
             0
         } else if here.core == there.core {
@@ -131,7 +132,7 @@ impl<'a> CostModel<'a> {
 
     /// Moving `lines` cache lines that `from` wrote last to `to`.
     #[inline]
-    pub fn cache_lines(&self, lines: u32, from: u32, to: u32) -> Time {
+    pub fn cache_lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
         u64::from(lines) * self.by_distance(&self.figures.cache_line_ns, from, to)
     }
 
@@ -146,14 +147,14 @@ impl<'a> CostModel<'a> {
     }
 
     /// Refilling the caches with a task's footprint after it moved.
-    pub fn refill(&self, footprint_kib: u32, from: u32, to: u32) -> Time {
+    pub fn refill(&self, footprint_kib: u32, from: CpuId, to: CpuId) -> Time {
         let per_kib = self.by_distance(&self.figures.refill_ns_per_kib, from, to);
         (u64::from(footprint_kib) * per_kib).min(self.figures.refill_cap_ns)
     }
 
     /// From sending an interrupt to its handler.
     #[inline]
-    pub fn interrupt_delivery(&self, from: u32, to: u32) -> Time {
+    pub fn interrupt_delivery(&self, from: CpuId, to: CpuId) -> Time {
         self.by_distance(&self.figures.ipi_delivery_ns, from, to)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use placewise_policy::BalanceWalk;
+use placewise_policy::{BalanceWalk, CpuId, TaskId};
 
 use crate::state::effect::Effect;
 use crate::state::event_queue::Time;
@@ -38,13 +38,13 @@ pub enum Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
     /// A task's timer expired.
-    Timer(u32),
+    Timer(TaskId),
     /// This CPU was chosen to balance for the tickless idle ones.
     NohzBalance,
     /// Another CPU wants this one to give its current task away.
-    ActiveBalance { to: u32 },
+    ActiveBalance { to: CpuId },
     /// The task may not be here any more.
-    Migrate(u32),
+    Migrate(TaskId),
     /// This CPU is to go offline.
     Offline,
 }
@@ -70,15 +70,15 @@ pub struct Cpu {
     pub debt: Time,
     pub lock: RunQueueLock,
     /// Switching away from this task, which is still on_cpu.
-    pub prev: Option<u32>,
+    pub prev: Option<TaskId>,
     /// What is left of the effect of the current task's last operation.
     pub effect: Effect,
 
     pub interrupts: VecDeque<Interrupt>,
     /// Tasks on the wake list, first come first enqueued, and those that were on it and are being
     /// enqueued.
-    pub wake_list: Vec<u32>,
-    pub arriving: Vec<u32>,
+    pub wake_list: Vec<TaskId>,
+    pub arriving: Vec<TaskId>,
     /// The wakeups under way, of the current task and in hard interrupt context.
     pub placed: Option<Placed>,
     pub interrupt_placed: Option<Placed>,
@@ -102,7 +102,7 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunQueueLock {
     pub free_at: Time,
-    pub last_owner: u32,
+    pub last_owner: CpuId,
 }
 
 /// The counters of a CPU line of /proc/schedstat, and a few more.
@@ -121,7 +121,7 @@ pub struct CpuCounters {
 }
 
 impl Cpu {
-    pub fn new(cpu: u32) -> Self {
+    pub fn new(cpu: CpuId) -> Self {
         Cpu {
             speed: FULL_SPEED,
             stream_mbps: 1,

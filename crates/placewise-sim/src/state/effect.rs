@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use placewise_policy::TaskId;
+
 use crate::state::event_queue::Time;
 use crate::state::task::Resume;
 use crate::state::waker::WakerContext;
@@ -10,7 +12,7 @@ use crate::state::waker::WakerContext;
 #[derive(Default)]
 pub struct Effect {
     /// In this order, all of them in the same way.
-    pub wakees: VecDeque<u32>,
+    pub wakees: VecDeque<TaskId>,
     pub sync: bool,
     pub context: WakerContext,
     /// What each wakeup takes beside itself, when each is a system call of its own.

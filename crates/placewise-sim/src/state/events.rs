@@ -1,6 +1,6 @@
 //! What can happen, and when: the slots of the event queue by what they are about.
 
-use placewise_policy::{FIRST_TASK, NR_TASK_GROUPS};
+use placewise_policy::{CpuId, FIRST_TASK, NR_TASK_GROUPS, TaskId};
 
 use crate::state::event_queue::{EventQueue, Time};
 
@@ -8,18 +8,18 @@ use crate::state::event_queue::{EventQueue, Time};
 /// that of the next change and those of the timers of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    Activity(u32),
-    Tick(u32),
+    Activity(CpuId),
+    Tick(CpuId),
     /// An interrupt arrives.
-    Interrupt(u32),
+    Interrupt(CpuId),
     /// A wakeup made by an interrupt goes on.
-    InterruptWakeup(u32),
+    InterruptWakeup(CpuId),
     Change,
     /// A period of a cgroup's quota ends.
     Period(u32),
     /// Runtime of a cgroup that was given back is handed out.
     Slack(u32),
-    Timer(u32),
+    Timer(TaskId),
 }
 
 const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
@@ -68,14 +68,14 @@ impl Events {
     #[inline]
     fn number(&self, slot: Slot) -> usize {
         let number = match slot {
-            Slot::Activity(cpu) => 4 * cpu,
-            Slot::Tick(cpu) => 4 * cpu + 1,
-            Slot::Interrupt(cpu) => 4 * cpu + 2,
-            Slot::InterruptWakeup(cpu) => 4 * cpu + 3,
+            Slot::Activity(cpu) => 4 * u32::from(cpu),
+            Slot::Tick(cpu) => 4 * u32::from(cpu) + 1,
+            Slot::Interrupt(cpu) => 4 * u32::from(cpu) + 2,
+            Slot::InterruptWakeup(cpu) => 4 * u32::from(cpu) + 3,
             Slot::Change => self.timers,
             Slot::Period(group) => self.timers + group,
             Slot::Slack(group) => self.timers + SLACK_SLOTS + group,
-            Slot::Timer(task) => self.timers + task,
+            Slot::Timer(task) => self.timers + u32::from(task),
         };
         number as usize
     }
@@ -84,13 +84,13 @@ impl Events {
     fn slot(&self, number: u32) -> Slot {
         if number >= self.timers {
             return match number - self.timers {
-                task @ FIRST_TASK.. => Slot::Timer(task),
+                task @ FIRST_TASK.. => Slot::Timer(task.into()),
                 0 => Slot::Change,
                 group @ 1..SLACK_SLOTS => Slot::Period(group),
                 slack => Slot::Slack(slack - SLACK_SLOTS),
             };
         }
-        let cpu = number / 4;
+        let cpu = CpuId::from(number / 4);
         match number % 4 {
             0 => Slot::Activity(cpu),
             1 => Slot::Tick(cpu),
@@ -104,19 +104,21 @@ impl Events {
 mod tests {
     use super::*;
 
+    const CPU: CpuId = CpuId::new(1);
+
     #[test]
     fn every_slot_comes_back_as_what_it_is_about() {
         let slots = [
-            Slot::Activity(1),
-            Slot::Tick(1),
-            Slot::Interrupt(1),
-            Slot::InterruptWakeup(1),
+            Slot::Activity(CPU),
+            Slot::Tick(CPU),
+            Slot::Interrupt(CPU),
+            Slot::InterruptWakeup(CPU),
             Slot::Change,
             Slot::Period(1),
             Slot::Period(NR_TASK_GROUPS - 1),
             Slot::Slack(1),
             Slot::Slack(NR_TASK_GROUPS - 1),
-            Slot::Timer(FIRST_TASK),
+            Slot::Timer(TaskId::FIRST),
         ];
         let mut events = Events::new(2);
         events.add_task();

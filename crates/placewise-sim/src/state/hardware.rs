@@ -1,6 +1,7 @@
 //! The machine as it is at the moment: what of it is online, busy and in use.
 
 use placewise_machine::{Domains, Machine};
+use placewise_policy::CpuId;
 
 use crate::state::event_queue::Time;
 use crate::state::hotplug::Hotplug;
@@ -15,7 +16,7 @@ pub struct Hardware<'a> {
     /// By LLC; at last that of the CPUs that are offline.
     pub llcs: Vec<LlcActivity>,
     /// Where the next device interrupt arrives.
-    pub interrupt_cpu: u32,
+    pub interrupt_cpu: CpuId,
 }
 
 /// The CPUs of an LLC that are not idle.
@@ -34,7 +35,7 @@ impl<'a> Hardware<'a> {
             hotplug: Hotplug::default(),
             memory: MemoryBandwidth::new(machine),
             llcs: vec![LlcActivity::default(); nr_llcs as usize + 1],
-            interrupt_cpu: 0,
+            interrupt_cpu: CpuId::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use placewise_machine::Machine;
+use placewise_policy::TaskId;
 use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Workload};
 
 use crate::state::event_queue::Time;
@@ -31,7 +32,7 @@ pub struct Measurement {
 /// What is measured of a part of the workload.
 pub struct Part {
     started: Option<Time>,
-    first_task: Option<u32>,
+    first_task: Option<TaskId>,
     /// Its first task has exited then.
     ended: Option<Time>,
     /// No wait is sampled, but a latency is asked for: that of timers and sleeps.
@@ -132,11 +133,11 @@ impl Measurement {
         self.parts[part as usize].units += 1;
     }
 
-    pub fn task_created(&mut self, part: u32, task: u32) {
+    pub fn task_created(&mut self, part: u32, task: TaskId) {
         self.parts[part as usize].first_task.get_or_insert(task);
     }
 
-    pub fn task_exited(&mut self, part: u32, task: u32, now: Time) {
+    pub fn task_exited(&mut self, part: u32, task: TaskId, now: Time) {
         let part = &mut self.parts[part as usize];
         if part.first_task == Some(task) {
             part.ended = Some(now);

@@ -1,6 +1,7 @@
 //! Which streams run, and what each of them gets of the memory's bandwidth.
 
 use placewise_machine::{BandwidthCurve, Machine, RemoteBandwidth};
+use placewise_policy::{CpuId, Table};
 use placewise_workload::program::Access;
 
 /// A stream that runs.
@@ -24,13 +25,12 @@ pub struct MemoryBandwidth {
     shares: [Vec<u64>; 4],
     llc_mbps: u64,
     remote: RemoteBandwidth,
-    pub places: Vec<Place>,
+    pub places: Table<CpuId, Place>,
     package_of_node: Vec<u16>,
-    /// By CPU.
-    pub streams: Vec<Option<Stream>>,
+    pub streams: Table<CpuId, Option<Stream>>,
     /// CPUs that stream over the link of each LLC, and from the memory of each node.
-    pub on_llc: Vec<Vec<u32>>,
-    pub on_node: Vec<Vec<u32>>,
+    pub on_llc: Vec<Vec<CpuId>>,
+    pub on_node: Vec<Vec<CpuId>>,
 }
 
 impl MemoryBandwidth {
@@ -41,9 +41,9 @@ impl MemoryBandwidth {
             node: cpu.node,
             package: cpu.package,
         };
-        let places: Vec<Place> = machine.cpus.iter().map(place).collect();
+        let places: Table<CpuId, Place> = machine.cpus.iter().map(place).collect();
         let mut package_of_node = vec![0; machine.nr_nodes()];
-        for cpu in machine.online().iter() {
+        for cpu in machine.online().iter().map(CpuId::from) {
             package_of_node[usize::from(places[cpu].node)] = places[cpu].package;
         }
         let curves = &machine.costs.node_bandwidth_mbps;
@@ -54,16 +54,16 @@ impl MemoryBandwidth {
             remote: machine.costs.remote_bandwidth_pct,
             places,
             package_of_node,
-            streams: vec![None; nr_cpus],
+            streams: vec![None; nr_cpus].into(),
             on_llc: vec![Vec::new(); machine.nr_llcs()],
             on_node: vec![Vec::new(); machine.nr_nodes()],
         }
     }
 
     /// What the stream on `cpu` gets, in MB/s.
-    pub fn rate(&self, cpu: u32) -> u64 {
-        let Some(stream) = self.streams[cpu as usize] else { return 1 };
-        let here = self.places[cpu as usize];
+    pub fn rate(&self, cpu: CpuId) -> u64 {
+        let Some(stream) = self.streams[cpu] else { return 1 };
+        let here = self.places[cpu];
         let of_node = self.on_node[usize::from(stream.node)].len();
         let of_llc = self.on_llc[usize::from(here.llc)].len() as u64;
         let share = self.shares[stream.access as usize][of_node - 1].min(self.llc_mbps / of_llc);
@@ -77,15 +77,15 @@ impl MemoryBandwidth {
         share * u64::from(percent) / 100
     }
 
-    pub fn begin(&mut self, cpu: u32, stream: Stream) {
-        self.streams[cpu as usize] = Some(stream);
-        self.on_llc[usize::from(self.places[cpu as usize].llc)].push(cpu);
+    pub fn begin(&mut self, cpu: CpuId, stream: Stream) {
+        self.streams[cpu] = Some(stream);
+        self.on_llc[usize::from(self.places[cpu].llc)].push(cpu);
         self.on_node[usize::from(stream.node)].push(cpu);
     }
 
-    pub fn end(&mut self, cpu: u32) -> Option<Stream> {
-        let stream = self.streams[cpu as usize].take()?;
-        self.on_llc[usize::from(self.places[cpu as usize].llc)].retain(|&other| other != cpu);
+    pub fn end(&mut self, cpu: CpuId) -> Option<Stream> {
+        let stream = self.streams[cpu].take()?;
+        self.on_llc[usize::from(self.places[cpu].llc)].retain(|&other| other != cpu);
         self.on_node[usize::from(stream.node)].retain(|&other| other != cpu);
         Some(stream)
     }
@@ -123,18 +123,19 @@ mod tests {
     fn a_stream_gets_the_least_of_its_shares() {
         let machine = placewise_machine::load("zen3-2s-nps4").expect("a preset");
         let mut bandwidth = MemoryBandwidth::new(&machine);
+        let cpu = CpuId::new;
         let stream = |node| Stream { access: Access::Copy, node };
-        bandwidth.begin(0, stream(0));
-        let alone = bandwidth.rate(0);
+        bandwidth.begin(cpu(0), stream(0));
+        let alone = bandwidth.rate(cpu(0));
         assert_eq!(alone, machine.costs.node_bandwidth_mbps.copy.one);
-        bandwidth.begin(64, stream(0));
-        let halves = bandwidth.rate(0);
-        assert!(halves < alone && bandwidth.rate(64) == halves * 60 / 100, "remote is dearer");
-        bandwidth.end(64);
-        for (cpu, node) in [(1, 1), (2, 2), (3, 3)] {
-            bandwidth.begin(cpu, stream(node));
+        bandwidth.begin(cpu(64), stream(0));
+        let halves = bandwidth.rate(cpu(0));
+        assert!(halves < alone && bandwidth.rate(cpu(64)) == halves * 60 / 100, "remote is dearer");
+        bandwidth.end(cpu(64));
+        for (number, node) in [(1, 1), (2, 2), (3, 3)] {
+            bandwidth.begin(cpu(number), stream(node));
         }
-        assert_eq!(bandwidth.rate(0), 51_200 / 4, "the link of the LLC binds");
-        assert_eq!(bandwidth.rate(1), 51_200 / 4 * 90 / 100);
+        assert_eq!(bandwidth.rate(cpu(0)), 51_200 / 4, "the link of the LLC binds");
+        assert_eq!(bandwidth.rate(cpu(1)), 51_200 / 4 * 90 / 100);
     }
 }

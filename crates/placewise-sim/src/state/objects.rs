@@ -1,5 +1,6 @@
 //! What tasks share, and wait for each other at.
 
+use placewise_policy::TaskId;
 use placewise_workload::program::Workload;
 
 use crate::state::channel::Channel;
@@ -14,7 +15,7 @@ pub struct Objects {
     pub gates: Vec<Gate>,
     pub flags: Vec<Flag>,
     /// Tasks that want to be woken.
-    pub lists: Vec<Vec<u32>>,
+    pub lists: Vec<Vec<TaskId>>,
     /// When each timer expired last, or was started.
     pub timers: Vec<Option<Time>>,
 }

@@ -5,6 +5,7 @@
 //! events, so one look before an event stands for all that have become due since the last.
 
 use placewise_machine::Machine;
+use placewise_policy::{CpuId, Table};
 use placewise_workload::program::Workload;
 
 use crate::outcome::Figure;
@@ -16,7 +17,7 @@ pub struct Occupancy {
     /// The different names of programs, and the name of each program.
     names: Vec<String>,
     name_of_program: Vec<usize>,
-    llc_of_cpu: Vec<u16>,
+    llc_of_cpu: Table<CpuId, u16>,
     node_of_llc: Vec<u16>,
     nr_nodes: usize,
     /// Tasks found, by name and LLC.
@@ -71,9 +72,9 @@ impl Occupancy {
     }
 
     /// A task of `program` was on `cpu` whenever it was looked for.
-    pub fn found(&mut self, program: u32, cpu: u32, looks: u64) {
+    pub fn found(&mut self, program: u32, cpu: CpuId, looks: u64) {
         let name = self.name_of_program[program as usize];
-        let llc = self.llc_of_cpu[cpu as usize];
+        let llc = self.llc_of_cpu[cpu];
         self.found[name][usize::from(llc)] += looks;
     }
 

@@ -2,18 +2,20 @@
 
 use std::collections::VecDeque;
 
+use placewise_policy::{CpuId, TaskId};
+
 use crate::state::effect::{Effect, Then};
 use crate::state::task::Resume;
 
 /// A pthread mutex: whoever finds it free takes it; a waiter that is woken tries again.
 #[derive(Default)]
 pub struct Mutex {
-    owner: Option<u32>,
-    pub waiters: VecDeque<u32>,
+    owner: Option<TaskId>,
+    pub waiters: VecDeque<TaskId>,
 }
 
 impl Mutex {
-    pub fn lock(&mut self, task: u32) -> Then {
+    pub fn lock(&mut self, task: TaskId) -> Then {
         if self.owner.is_some() {
             self.waiters.push_back(task);
             return Then::Block(Resume::Retry);
@@ -31,7 +33,7 @@ impl Mutex {
 
 #[derive(Default)]
 pub struct Condition {
-    pub waiters: VecDeque<u32>,
+    pub waiters: VecDeque<TaskId>,
 }
 
 impl Condition {
@@ -49,14 +51,14 @@ impl Condition {
 pub struct Barrier {
     pub parties: u32,
     /// Those who sleep and those who spin.
-    pub waiters: Vec<u32>,
+    pub waiters: Vec<TaskId>,
     /// Where the count was written last.
-    pub last_cpu: u32,
+    pub last_cpu: CpuId,
 }
 
 impl Barrier {
     pub fn new(parties: u32) -> Self {
-        Barrier { parties, waiters: Vec::new(), last_cpu: 0 }
+        Barrier { parties, waiters: Vec::new(), last_cpu: CpuId::default() }
     }
 }
 
@@ -64,11 +66,11 @@ impl Barrier {
 #[derive(Default)]
 pub struct Gate {
     open: bool,
-    pub waiters: Vec<u32>,
+    pub waiters: Vec<TaskId>,
 }
 
 impl Gate {
-    pub fn wait(&mut self, task: u32) -> Then {
+    pub fn wait(&mut self, task: TaskId) -> Then {
         if self.open {
             return Then::Next;
         }
@@ -89,6 +91,6 @@ impl Gate {
 pub struct Flag {
     pub raised: bool,
     /// Waits busily until the flag is turned.
-    pub waiter: Option<u32>,
-    pub last_cpu: u32,
+    pub waiter: Option<TaskId>,
+    pub last_cpu: CpuId,
 }

@@ -1,5 +1,6 @@
 //! A simulated task: where it is in its program, and what it waits for.
 
+use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::COUNTERS;
 
 use crate::state::event_queue::Time;
@@ -45,7 +46,7 @@ pub struct Task {
     pub base: u32,
     /// Progress within an operation of several steps.
     pub stage: u32,
-    pub last_cpu: u32,
+    pub last_cpu: CpuId,
     pub state: TaskState,
     pub resume: Resume,
     /// The operation's segment is under way.
@@ -63,16 +64,16 @@ pub struct Task {
     /// When it began to wait on a run queue.
     pub queued_since: Time,
     /// A waker that waits until it has switched out.
-    pub spinner: Option<(u32, WakerContext)>,
+    pub spinner: Option<(CpuId, WakerContext)>,
     pub footprint_kib: u32,
     /// The timer it sleeps on.
     pub timer_expiry: Option<Time>,
     /// Where the interrupt of the device that it waits for will arrive.
-    pub interrupt_cpu: Option<u32>,
+    pub interrupt_cpu: Option<CpuId>,
 
     /// The part of the workload that it counts for.
     pub part: u32,
-    pub parent: u32,
+    pub parent: TaskId,
     pub children: u32,
     pub pid: u32,
     /// The base of the task whose message it read last.

@@ -1,5 +1,7 @@
 //! Who wakes, and a wakeup that is under way.
 
+use placewise_policy::{CpuId, TaskId};
+
 /// What a waker is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WakerContext {
@@ -23,6 +25,6 @@ impl WakerContext {
 /// A wakeup whose CPU has been chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
-    pub wakee: u32,
-    pub cpu: u32,
+    pub wakee: TaskId,
+    pub cpu: CpuId,
 }

@@ -19,22 +19,22 @@ use crate::state::cpu::Interrupt;
 
 impl Engine<'_> {
     #[inline]
-    pub(crate) fn is_online(&self, cpu: u32) -> bool {
-        self.scheduler.policy.root.online.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0
+    pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
+        self.scheduler.policy.root.online.contains(cpu)
     }
 
     fn online(&self) -> CpuSet {
         cpu_set(&self.scheduler.policy.root.online)
     }
 
-    fn allowed(&self, task: u32) -> CpuSet {
-        cpu_set(&self.scheduler.policy.task[task as usize].cpus_allowed)
+    fn allowed(&self, task: TaskId) -> CpuSet {
+        cpu_set(&self.scheduler.policy.task[task].cpus_allowed)
     }
 
     /// Is `cpu` one that the task may be on?
-    pub(crate) fn may_be_on(&self, task: u32, cpu: u32) -> bool {
-        let allowed = &self.scheduler.policy.task[task as usize].cpus_allowed;
-        allowed.bits[cpu as usize / 64] >> (cpu % 64) & 1 != 0 && self.is_online(cpu)
+    pub(crate) fn may_be_on(&self, task: TaskId, cpu: CpuId) -> bool {
+        let allowed = &self.scheduler.policy.task[task].cpus_allowed;
+        allowed.contains(cpu) && self.is_online(cpu)
     }
 
     /// cpuset.cpus of a task group changes.
@@ -54,8 +54,8 @@ impl Engine<'_> {
             self.confinement.affinity.effective[group] =
                 own.filter(|cpus| !cpus.is_empty()).unwrap_or(above);
         }
-        for task in self.task_numbers() {
-            let group = self.scheduler.policy.task[task as usize].task_group as usize;
+        for task in self.user_tasks() {
+            let group = self.scheduler.policy.task[task].task_group as usize;
             if self.confinement.affinity.effective[group] != before[group] {
                 self.confine(task);
             }
@@ -69,17 +69,17 @@ impl Engine<'_> {
         for program in (0..workload.programs.len()).filter(|&program| is_meant(program)) {
             self.confinement.affinity.asked[program] = Some(cpus);
         }
-        for task in self.task_numbers() {
-            if is_meant(self.tasks[task as usize].program as usize) {
+        for task in self.user_tasks() {
+            if is_meant(self.tasks[task].program as usize) {
                 self.confine(task);
             }
         }
     }
 
     /// Lets a task run where it asked for, as far as its cpuset has that.
-    pub(super) fn confine(&mut self, task: u32) {
+    pub(super) fn confine(&mut self, task: TaskId) {
         let cpuset = self.cpuset_of(task);
-        let asked = self.confinement.affinity.asked[self.tasks[task as usize].program as usize];
+        let asked = self.confinement.affinity.asked[self.tasks[task].program as usize];
         let cpus = asked.map(|asked| asked & cpuset).filter(|cpus| !cpus.is_empty());
         let cpus = cpus.unwrap_or(cpuset);
         // The kernel refuses CPUs that are all offline.
@@ -89,25 +89,24 @@ impl Engine<'_> {
         }
     }
 
-    fn cpuset_of(&self, task: u32) -> CpuSet {
-        self.confinement.affinity.effective
-            [self.scheduler.policy.task[task as usize].task_group as usize]
+    fn cpuset_of(&self, task: TaskId) -> CpuSet {
+        self.confinement.affinity.effective[self.scheduler.policy.task[task].task_group as usize]
     }
 
-    fn set_cpus_allowed(&mut self, task: u32, cpus: CpuSet) {
-        let record = &mut self.scheduler.policy.task[task as usize];
+    fn set_cpus_allowed(&mut self, task: TaskId, cpus: CpuSet) {
+        let record = &mut self.scheduler.policy.task[task];
         record.cpus_allowed = Cpumask { bits: *cpus.words() };
         record.nr_cpus_allowed = cpus.len() as u16;
     }
 
     /// A task on a run queue leaves a CPU where it may not be.
-    fn move_displaced(&mut self, task: u32) {
+    fn move_displaced(&mut self, task: TaskId) {
         let cpu = self.scheduler.cpu_of(task);
         if !self.scheduler.is_queued(task) || self.may_be_on(task, cpu) {
             return;
         }
         if self.scheduler.current(cpu) == task {
-            self.cpus[cpu as usize].interrupts.push_back(Interrupt::Migrate(task));
+            self.cpus[cpu].interrupts.push_back(Interrupt::Migrate(task));
             return self.interrupt(cpu);
         }
         let to = self.any_allowed_cpu(task);
@@ -117,7 +116,7 @@ impl Engine<'_> {
     }
 
     /// migration_cpu_stop: the stopper of `cpu` moves a task that may not be there.
-    pub(super) fn migrate_displaced(&mut self, cpu: u32, task: u32) {
+    pub(super) fn migrate_displaced(&mut self, cpu: CpuId, task: TaskId) {
         let here = self.scheduler.cpu_of(task) == cpu;
         if !here
             || !self.scheduler.is_queued(task)
@@ -135,27 +134,27 @@ impl Engine<'_> {
     }
 
     /// cpumask_any_and_distribute: the allowed CPUs take turns.
-    fn any_allowed_cpu(&mut self, task: u32) -> u32 {
+    fn any_allowed_cpu(&mut self, task: TaskId) -> CpuId {
         let cpus = self.allowed(task) & self.online();
         let next = cpus.iter_wrap(self.confinement.affinity.rotor + 1).next();
         self.confinement.affinity.rotor = next.expect("a task may run on a CPU that is online");
-        self.confinement.affinity.rotor as u32
+        self.confinement.affinity.rotor.into()
     }
 
     /// The CPU for a task that is on its way to `cpu`, where it may not be any more.
-    pub(super) fn still_allowed_cpu(&mut self, task: u32, cpu: u32) -> u32 {
+    pub(super) fn still_allowed_cpu(&mut self, task: TaskId, cpu: CpuId) -> CpuId {
         if self.may_be_on(task, cpu) { cpu } else { self.fallback_cpu(task) }
     }
 
     /// select_fallback_rq.
-    pub(super) fn fallback_cpu(&mut self, task: u32) -> u32 {
+    pub(super) fn fallback_cpu(&mut self, task: TaskId) -> CpuId {
         self.allow_some_cpu(task);
-        self.scheduler.policy.select_fallback_rq(task)
+        self.scheduler.policy.select_fallback_rq(task.into()).into()
     }
 
     /// A task all of whose CPUs are offline may run where its cpuset allows, and if these are
     /// offline too, anywhere.
-    pub(super) fn allow_some_cpu(&mut self, task: u32) {
+    pub(super) fn allow_some_cpu(&mut self, task: TaskId) {
         let online = self.online();
         if self.allowed(task).intersects(&online) {
             return;

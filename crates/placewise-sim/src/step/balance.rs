@@ -5,13 +5,13 @@
 //! cache lines that come from them.
 
 use placewise_policy::*;
+use placewise_run_queue::{Dequeue, Enqueue};
 use placewise_trace::Event;
 
 use crate::engine::Engine;
 use crate::state::cpu::{Activity, Interrupt};
 use crate::state::event_queue::Time;
 use crate::state::waker::WakerContext;
-use placewise_run_queue::{Dequeue, Enqueue};
 
 /// Why a task was moved by balancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,70 +23,71 @@ enum Cause {
 
 impl Engine<'_> {
     /// Nothing is queued on `cpu`: look for work before it idles.
-    pub(super) fn newidle_balance(&mut self, cpu: u32) {
-        let mut walk = self.cpus[cpu as usize].newidle;
-        let goes = self.scheduler.policy.newidle_balance_start(&mut walk, cpu, self.now);
-        self.cpus[cpu as usize].newidle = walk;
+    pub(super) fn newidle_balance(&mut self, cpu: CpuId) {
+        let mut walk = self.cpus[cpu].newidle;
+        let goes = self.scheduler.policy.newidle_balance_start(&mut walk, cpu.into(), self.now);
+        self.cpus[cpu].newidle = walk;
         if !goes {
             return self.pick_after_newidle(cpu);
         }
-        self.scheduler.policy.update_blocked_averages(cpu, self.now);
+        self.scheduler.policy.update_blocked_averages(cpu.into(), self.now);
         self.newidle_next_level(cpu);
     }
 
-    fn newidle_next_level(&mut self, cpu: u32) {
-        let mut walk = self.cpus[cpu as usize].newidle;
+    fn newidle_next_level(&mut self, cpu: CpuId) {
+        let mut walk = self.cpus[cpu].newidle;
         let level = self.scheduler.policy.newidle_balance_next(&mut walk);
-        self.cpus[cpu as usize].newidle = walk;
+        self.cpus[cpu].newidle = walk;
         if level == NR_LEVELS {
             self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
-        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let cost = self.costs.balance_pass(cpu, level);
         let began = self.now + self.stretched(cpu, debt);
         let end = began + self.stretched(cpu, cost);
-        self.cpus[cpu as usize].newidle_began = began;
+        self.cpus[cpu].newidle_began = began;
         self.begin(cpu, Activity::NewIdle, end);
     }
 
-    pub(crate) fn newidle_level_done(&mut self, cpu: u32) {
-        let mut walk = self.cpus[cpu as usize].newidle;
+    pub(crate) fn newidle_level_done(&mut self, cpu: CpuId) {
+        let mut walk = self.cpus[cpu].newidle;
         // The domains may have been built anew, with fewer levels.
-        if walk.level >= u32::from(self.scheduler.policy.cpu[cpu as usize].nr_domains) {
+        if walk.level >= u32::from(self.scheduler.policy.cpu[cpu].nr_domains) {
             self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
         self.load_balance(cpu, walk.level, CPU_NEWLY_IDLE);
-        let owed = self.cpus[cpu as usize].debt;
+        let owed = self.cpus[cpu].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
-        let locking = self.cpus[cpu as usize].debt - owed;
-        let cost = self.now + locking - self.cpus[cpu as usize].newidle_began;
+        let locking = self.cpus[cpu].debt - owed;
+        let cost = self.now + locking - self.cpus[cpu].newidle_began;
         self.scheduler.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
-        self.cpus[cpu as usize].newidle = walk;
+        self.cpus[cpu].newidle = walk;
         self.newidle_next_level(cpu);
     }
 
     /// At a tick: the CPU's own periodic balance, and a push for the tickless idle ones.
-    pub(super) fn tick_balance(&mut self, cpu: u32) {
-        if self.scheduler.policy.trigger_load_balance(cpu, self.now) {
+    pub(super) fn tick_balance(&mut self, cpu: CpuId) {
+        if self.scheduler.policy.trigger_load_balance(cpu.into(), self.now) {
             let idle = if self.scheduler.running(cpu).is_some() { CPU_NOT_IDLE } else { CPU_IDLE };
             let cost = self.rebalance_domains(cpu, cpu, idle, Cause::Periodic);
-            self.cpus[cpu as usize].debt += cost;
+            self.cpus[cpu].debt += cost;
         }
-        let helper = self.scheduler.policy.nohz_balancer_kick(cpu, self.now);
+        let helper = self.scheduler.policy.nohz_balancer_kick(cpu.into(), self.now);
         if helper != NO_CPU {
-            self.cpus[helper as usize].interrupts.push_back(Interrupt::NohzBalance);
+            let helper = CpuId::from(helper);
+            self.cpus[helper].interrupts.push_back(Interrupt::NohzBalance);
             self.interrupt_remotely(cpu, helper);
         }
     }
 
     /// `by` balances all levels of `cpu` that are due; the time it takes.
-    fn rebalance_domains(&mut self, by: u32, cpu: u32, idle: u32, cause: Cause) -> Time {
+    fn rebalance_domains(&mut self, by: CpuId, cpu: CpuId, idle: u32, cause: Cause) -> Time {
         let mut walk = BalanceWalk::default();
         let mut cost = 0;
-        self.scheduler.policy.update_blocked_averages(cpu, self.now);
-        self.scheduler.policy.rebalance_domains_start(&mut walk, cpu, idle, self.now);
+        self.scheduler.policy.update_blocked_averages(cpu.into(), self.now);
+        self.scheduler.policy.rebalance_domains_start(&mut walk, cpu.into(), idle, self.now);
         loop {
             let level = self.scheduler.policy.rebalance_domains_next(&mut walk, self.now);
             if level == NR_LEVELS {
@@ -108,23 +109,23 @@ impl Engine<'_> {
     }
 
     /// This idle CPU balances for all tickless idle ones.
-    pub(super) fn nohz_idle_balance(&mut self, cpu: u32) {
+    pub(super) fn nohz_idle_balance(&mut self, cpu: CpuId) {
         let mut walk =
-            NohzWalk { next_balance: 0, this_cpu: cpu, cpu: NO_CPU, flags: 0, aborted: 0 };
+            NohzWalk { next_balance: 0, this_cpu: cpu.into(), cpu: NO_CPU, flags: 0, aborted: 0 };
         let mut cost = self.costs.figures.balance_ns;
-        if self.scheduler.policy.nohz_balance_start(&mut walk, cpu, self.now) {
+        if self.scheduler.policy.nohz_balance_start(&mut walk, cpu.into(), self.now) {
             self.refresh_tickless();
             loop {
                 let other = self.scheduler.policy.nohz_balance_next(&mut walk, self.now);
                 if other == NO_CPU {
                     break;
                 }
-                cost += self.rebalance_domains(cpu, other, CPU_IDLE, Cause::Nohz);
+                cost += self.rebalance_domains(cpu, other.into(), CPU_IDLE, Cause::Nohz);
             }
             self.scheduler.policy.nohz_balance_end(&mut walk, self.now);
         }
         if self.scheduler.running(cpu).is_some() {
-            self.cpus[cpu as usize].debt += cost;
+            self.cpus[cpu].debt += cost;
             return self.begin_interrupt(cpu);
         }
         self.begin(cpu, Activity::NohzBalance, self.now + cost);
@@ -132,43 +133,38 @@ impl Engine<'_> {
 
     /// The blocked load of idle CPUs decays.
     fn refresh_tickless(&mut self) {
-        let tickless = self.scheduler.policy.root.tickless;
-        for (word, mut bits) in tickless.bits.into_iter().enumerate() {
-            while bits != 0 {
-                let cpu = word as u32 * 64 + bits.trailing_zeros();
-                bits &= bits - 1;
-                self.scheduler.policy.update_blocked_averages(cpu, self.now);
-            }
+        for cpu in self.scheduler.policy.root.tickless.iter() {
+            self.scheduler.policy.update_blocked_averages(cpu.into(), self.now);
         }
     }
 
     /// One attempt of the policy at a level. Some kernels leave tasks alone that have had more than
     /// their share, which only the run queues know.
-    fn load_balance(&mut self, cpu: u32, level: u32, idle: u32) {
+    fn load_balance(&mut self, cpu: CpuId, level: u32, idle: u32) {
         if self.scheduler.policy.profile.detach_delayed_load_only {
-            let span = self.hardware.domains.chains[cpu as usize][level as usize];
+            let span = self.hardware.domains.chains[usize::from(cpu)][level as usize];
             let sources = self.hardware.domains.spans[span].cpus;
             for source in sources.iter() {
-                self.scheduler.mark_eligible(source as u32);
+                self.scheduler.mark_eligible(source.into());
             }
         }
-        self.scheduler.policy.load_balance(cpu, level, idle, self.now);
+        self.scheduler.policy.load_balance(cpu.into(), level, idle, self.now);
     }
 
     /// `by` moves the tasks that the last load_balance() named. True if there were any.
-    fn carry_out(&mut self, by: u32, cause: Cause) -> bool {
+    fn carry_out(&mut self, by: CpuId, cause: Cause) -> bool {
         let result = self.scheduler.policy.balance;
         let moves = result.nr as usize;
-        let src = u32::from(result.src);
+        let src = CpuId::from(result.src);
         if moves > 0 {
             self.account_current(src);
             self.lock_run_queue(src, by);
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst) {
-            self.detach(by, task, u32::from(dst));
+            self.detach(by, task.into(), dst.into());
         }
         for (&task, &dst) in result.task[..moves].iter().zip(&result.dst).rev() {
-            self.attach(by, task, u32::from(dst));
+            self.attach(by, task.into(), dst.into());
         }
         let counter = match cause {
             Cause::Periodic => &mut self.measurement.migrations.periodic,
@@ -177,37 +173,37 @@ impl Engine<'_> {
         };
         *counter += moves as u64;
         if result.active_balance != 0 {
-            let src = u32::from(result.active_src);
-            let to = u32::from(result.active_dst);
-            self.cpus[src as usize].interrupts.push_back(Interrupt::ActiveBalance { to });
+            let src = CpuId::from(result.active_src);
+            let to = CpuId::from(result.active_dst);
+            self.cpus[src].interrupts.push_back(Interrupt::ActiveBalance { to });
             self.interrupt_remotely(by, src);
         }
         moves > 0
     }
 
-    fn detach(&mut self, by: u32, task: u32, to: u32) {
+    fn detach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         let from = self.scheduler.cpu_of(task);
         self.add_wait(from, task);
         self.scheduler.dequeue(task, Dequeue::Balance, self.now);
         self.return_runtime(from, task);
         self.scheduler.set_task_cpu(task, to);
-        self.tasks[task as usize].statistics.migrations += 1;
+        self.tasks[task].statistics.migrations += 1;
         self.trace_wakee(by, WakerContext::Interrupt, task, |comm, pid, prio| Event::Migrate {
             comm,
             pid,
             prio,
-            from,
-            to,
+            from: from.into(),
+            to: to.into(),
         });
     }
 
-    fn attach(&mut self, by: u32, task: u32, to: u32) {
+    fn attach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         self.enqueue(task, Enqueue::Balance);
         self.check_preempt(to, task, by);
     }
 
     /// A task that waits on a run queue goes to another CPU.
-    pub(super) fn move_queued_task(&mut self, by: u32, task: u32, to: u32) {
+    pub(super) fn move_queued_task(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         self.detach(by, task, to);
         self.attach(by, task, to);
     }

@@ -35,27 +35,27 @@ impl Engine<'_> {
         &mut self.confinement.cfs_bandwidth.groups[group as usize]
     }
 
-    fn remaining(&mut self, group: u32, cpu: u32) -> &mut i64 {
-        &mut self.bandwidth_of(group).remaining[cpu as usize]
+    fn remaining(&mut self, group: u32, cpu: CpuId) -> &mut i64 {
+        &mut self.bandwidth_of(group).remaining[cpu]
     }
 
     /// runtime_enabled: a CPU that goes offline has to get rid of its tasks.
-    fn is_limited(&self, group: u32, cpu: u32) -> bool {
+    fn is_limited(&self, group: u32, cpu: CpuId) -> bool {
         self.confinement.cfs_bandwidth.groups[group as usize].quota.is_some() && self.is_online(cpu)
     }
 
-    fn is_throttled(&self, group: u32, cpu: u32) -> bool {
-        self.scheduler.policy.group_rq[group as usize][cpu as usize].throttled != 0
+    fn is_throttled(&self, group: u32, cpu: CpuId) -> bool {
+        self.scheduler.policy.group_rq[group as usize][cpu].throttled != 0
     }
 
     /// May a group that the task is in be limited? Only fair tasks use runtime.
-    fn may_be_limited(&self, task: u32) -> bool {
+    fn may_be_limited(&self, task: TaskId) -> bool {
         self.confinement.cfs_bandwidth.in_use && !self.scheduler.is_rt(task)
     }
 
     /// The task groups that a task is in, from below.
-    pub(crate) fn groups_of(&self, task: u32) -> impl Iterator<Item = u32> + use<> {
-        let mut group = self.scheduler.policy.task[task as usize].task_group;
+    pub(crate) fn groups_of(&self, task: TaskId) -> impl Iterator<Item = u32> + use<> {
+        let mut group = self.scheduler.policy.task[task].task_group;
         let mut groups = [ROOT_TASK_GROUP; NR_TASK_GROUP_LEVELS as usize];
         for level in &mut groups {
             *level = group;
@@ -72,7 +72,7 @@ impl Engine<'_> {
         if quota.is_some() {
             self.start_period(group);
         }
-        for cpu in 0..self.cpus.len() as u32 {
+        for cpu in self.cpus.ids() {
             *self.remaining(group, cpu) = 0;
             self.unthrottle(group, cpu);
         }
@@ -87,20 +87,20 @@ impl Engine<'_> {
     }
 
     /// The current task of `cpu` has used runtime of all its task groups.
-    pub(super) fn account_runtime(&mut self, cpu: u32, task: u32, ran: Time) {
+    pub(super) fn account_runtime(&mut self, cpu: CpuId, task: TaskId, ran: Time) {
         for group in self.groups_of(task) {
             if !self.is_limited(group, cpu) {
                 continue;
             }
             *self.remaining(group, cpu) -= ran as i64;
             if !self.has_runtime(group, cpu, SLICE) {
-                self.cpus[cpu as usize].need_resched = true;
+                self.cpus[cpu].need_resched = true;
             }
         }
     }
 
     /// Is there runtime left for a task group on `cpu`, or to be had: up to `target`?
-    fn has_runtime(&mut self, group: u32, cpu: u32, target: i64) -> bool {
+    fn has_runtime(&mut self, group: u32, cpu: CpuId, target: i64) -> bool {
         if *self.remaining(group, cpu) > 0 {
             return true;
         }
@@ -109,7 +109,7 @@ impl Engine<'_> {
     }
 
     /// check_cfs_rq_runtime: the task, which was current, waits again or sleeps.
-    pub(super) fn throttle_exhausted(&mut self, cpu: u32, task: u32) {
+    pub(super) fn throttle_exhausted(&mut self, cpu: CpuId, task: TaskId) {
         if !self.may_be_limited(task) {
             return;
         }
@@ -119,20 +119,19 @@ impl Engine<'_> {
     }
 
     /// check_enqueue_throttle: a task comes to groups that may have had none here.
-    pub(super) fn throttle_before_enqueue(&mut self, cpu: u32, task: u32) {
+    pub(super) fn throttle_before_enqueue(&mut self, cpu: CpuId, task: TaskId) {
         if !self.may_be_limited(task) {
             return;
         }
         for group in self.groups_of(task) {
-            let is_empty =
-                self.scheduler.policy.group_rq[group as usize][cpu as usize].cfs.h_nr_queued == 0;
+            let is_empty = self.scheduler.policy.group_rq[group as usize][cpu].cfs.h_nr_queued == 0;
             if is_empty {
                 self.throttle_if_exhausted(group, cpu, SLICE);
             }
         }
     }
 
-    fn throttle_if_exhausted(&mut self, group: u32, cpu: u32, target: i64) {
+    fn throttle_if_exhausted(&mut self, group: u32, cpu: CpuId, target: i64) {
         let throttles = self.is_limited(group, cpu)
             && !self.is_throttled(group, cpu)
             && !self.has_runtime(group, cpu, target);
@@ -144,7 +143,7 @@ impl Engine<'_> {
         self.scheduler.throttle(group, cpu, now);
     }
 
-    fn unthrottle(&mut self, group: u32, cpu: u32) {
+    fn unthrottle(&mut self, group: u32, cpu: CpuId) {
         let now = self.now;
         let bandwidth = self.bandwidth_of(group);
         let Some(at) = bandwidth.throttled.iter().position(|&(waits, _)| waits == cpu) else {
@@ -154,8 +153,7 @@ impl Engine<'_> {
         bandwidth.statistics.throttled_ns += now - since;
         self.account_current(cpu);
         self.scheduler.unthrottle(group, cpu, now);
-        if self.cpus[cpu as usize].activity == Activity::Idle
-            && self.scheduler.policy.rq[cpu as usize].nr_running > 0
+        if self.cpus[cpu].activity == Activity::Idle && self.scheduler.policy.rq[cpu].nr_running > 0
         {
             self.kick_idle(cpu, self.now);
         }
@@ -187,12 +185,12 @@ impl Engine<'_> {
     }
 
     /// return_cfs_rq_runtime: a task has left; groups that have none left here give back the rest.
-    pub(super) fn return_runtime(&mut self, cpu: u32, task: u32) {
+    pub(super) fn return_runtime(&mut self, cpu: CpuId, task: TaskId) {
         if !self.may_be_limited(task) {
             return;
         }
         for group in self.groups_of(task) {
-            let cfs = &self.scheduler.policy.group_rq[group as usize][cpu as usize].cfs;
+            let cfs = &self.scheduler.policy.group_rq[group as usize][cpu].cfs;
             if cfs.h_nr_queued > 0 || !self.is_limited(group, cpu) {
                 continue;
             }
@@ -229,7 +227,7 @@ impl Engine<'_> {
     }
 
     /// unthrottle_offline_cfs_rqs: a CPU that goes offline lets all its tasks go.
-    pub(super) fn unthrottle_all(&mut self, cpu: u32) {
+    pub(super) fn unthrottle_all(&mut self, cpu: CpuId) {
         for group in 1..self.confinement.cfs_bandwidth.groups.len() as u32 {
             *self.remaining(group, cpu) = 1;
             self.unthrottle(group, cpu);

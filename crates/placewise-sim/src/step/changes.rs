@@ -20,8 +20,8 @@ impl Engine<'_> {
         self.changes = later;
         self.await_change();
         match *to {
-            Setting::Offline { cpu } => self.set_online(cpu, false)?,
-            Setting::Online { cpu } => self.set_online(cpu, true)?,
+            Setting::Offline { cpu } => self.set_online(cpu.into(), false)?,
+            Setting::Online { cpu } => self.set_online(cpu.into(), true)?,
             Setting::Cpuset { cgroup, cpus } => self.set_cpuset(task_group(Some(cgroup)), cpus),
             Setting::Quota { cgroup, quota } => self.set_quota(task_group(Some(cgroup)), quota),
             Setting::Affinity { ref task, cpus } => self.set_affinity(task, cpus),

@@ -22,20 +22,19 @@ const FIRST_PID: u32 = 1000;
 
 impl Engine<'_> {
     /// A task that runs `program` from its beginning, not yet placed.
-    pub(crate) fn new_task(&mut self, program: u32, base: u32, cpu: u32) -> u32 {
-        let number = self.tasks.len() as u32;
-        self.tasks.push(Task::default());
+    pub(crate) fn new_task(&mut self, program: u32, base: u32, cpu: CpuId) -> TaskId {
+        let number = self.tasks.push(Task::default());
         self.events.add_task();
         let attributes = &self.workload.programs[program as usize];
         let idle_policy = attributes.policy == SchedPolicy::Idle;
         let weight = weight_of(attributes.nice, idle_policy);
-        let task = &mut self.tasks[number as usize];
+        let task = &mut self.tasks[number];
         task.state = TaskState::Runnable;
         task.program = program;
         task.part = Measurement::part_of(attributes);
         self.measurement.task_created(task.part, number);
         task.base = base;
-        task.pid = FIRST_PID + number - FIRST_TASK;
+        task.pid = FIRST_PID + u32::from(number) - FIRST_TASK;
         task.footprint_kib = attributes.footprint_kib;
         task.last_cpu = cpu;
 
@@ -43,7 +42,7 @@ impl Engine<'_> {
             Some(cpus) => Cpumask { bits: *cpus.words() },
             None => self.scheduler.policy.root.online,
         };
-        let record = &mut self.scheduler.policy.task[number as usize];
+        let record = &mut self.scheduler.policy.task[number];
         record.weight = weight;
         record.idle_policy = idle_policy.into();
         record.rt_priority = attributes.policy.rt_priority();
@@ -53,11 +52,11 @@ impl Engine<'_> {
     }
 
     /// A task that has just been copied goes to the cgroup its program names, if it names one.
-    pub(crate) fn join_cgroup(&mut self, task: u32) {
-        let program = self.tasks[task as usize].program;
+    pub(crate) fn join_cgroup(&mut self, task: TaskId) {
+        let program = self.tasks[task].program;
         let cgroup = self.workload.programs[program as usize].cgroup;
         if cgroup.is_some() {
-            self.scheduler.policy.task_change_group(task, task_group(cgroup), self.now);
+            self.scheduler.policy.task_change_group(task.into(), task_group(cgroup), self.now);
         }
         self.scheduler.add(task);
         if self.confinement.affinity.in_use {
@@ -68,22 +67,22 @@ impl Engine<'_> {
     /// One child of the fork that the current task is at.
     pub(super) fn fork(
         &mut self,
-        cpu: u32,
-        task: u32,
+        cpu: CpuId,
+        task: TaskId,
         program: u32,
         count: u32,
         base: u32,
         step: u32,
     ) -> Then {
-        let state = &mut self.tasks[task as usize];
+        let state = &mut self.tasks[task];
         let at = state.stage;
         state.stage += 1;
         state.children += 1;
         let child_base = state.base + base + at * step;
         let child = self.new_task(program, child_base, cpu);
-        self.tasks[child as usize].parent = task;
+        self.tasks[child].parent = task;
         self.trace_fork(cpu, task, child);
-        self.scheduler.policy.copy_task(child, task, cpu);
+        self.scheduler.policy.copy_task(child.into(), task.into(), cpu.into());
         self.join_cgroup(child);
         self.account_current(cpu);
         self.scheduler.fork(cpu, child);
@@ -92,12 +91,12 @@ impl Engine<'_> {
     }
 
     /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
-    fn place_child(&mut self, cpu: u32, child: u32) {
+    fn place_child(&mut self, cpu: CpuId, child: TaskId) {
         let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
         let scan =
             u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
-        self.scheduler.policy.place_new_task(child, target);
-        self.cpus[cpu as usize].debt += self.costs.draw(scan);
+        self.scheduler.policy.place_new_task(child.into(), target.into());
+        self.cpus[cpu].debt += self.costs.draw(scan);
         self.lock_run_queue(target, cpu);
         self.measurement.migrations.fork += u64::from(target != cpu);
         self.enqueue(child, Enqueue::Fork);
@@ -105,7 +104,7 @@ impl Engine<'_> {
             comm,
             pid,
             prio,
-            target_cpu: target,
+            target_cpu: target.into(),
         });
         let preempts = self.scheduler.policy.profile.fork_preempts || self.scheduler.is_rt(child);
         if preempts || self.gives_way_to_all(target) {
@@ -114,29 +113,24 @@ impl Engine<'_> {
     }
 
     /// Nothing runs on `cpu`, or a SCHED_IDLE task does.
-    fn gives_way_to_all(&self, cpu: u32) -> bool {
-        let idle_policy =
-            |current: u32| self.scheduler.policy.task[current as usize].idle_policy != 0;
+    fn gives_way_to_all(&self, cpu: CpuId) -> bool {
+        let idle_policy = |current: TaskId| self.scheduler.policy.task[current].idle_policy != 0;
         self.scheduler.running(cpu).is_none_or(idle_policy)
     }
 
-    pub(super) fn join(&self, task: u32) -> Then {
-        if self.tasks[task as usize].children == 0 {
-            Then::Next
-        } else {
-            Then::Block(Resume::Retry)
-        }
+    pub(super) fn join(&self, task: TaskId) -> Then {
+        if self.tasks[task].children == 0 { Then::Next } else { Then::Block(Resume::Retry) }
     }
 
-    pub(super) fn exit(&mut self, cpu: u32, task: u32, effect: &mut Effect) -> Then {
-        self.scheduler.policy.task[task as usize].exiting = 1;
+    pub(super) fn exit(&mut self, cpu: CpuId, task: TaskId, effect: &mut Effect) -> Then {
+        self.scheduler.policy.task[task].exiting = 1;
         self.trace_exit(cpu, task);
-        let parent = self.tasks[task as usize].parent;
+        let parent = self.tasks[task].parent;
         if parent != task {
-            self.tasks[parent as usize].children -= 1;
-            let joins = matches!(self.tasks[parent as usize].state, TaskState::Blocked)
+            self.tasks[parent].children -= 1;
+            let joins = matches!(self.tasks[parent].state, TaskState::Blocked)
                 && matches!(self.op(parent), Op::Join)
-                && self.tasks[parent as usize].children == 0;
+                && self.tasks[parent].children == 0;
             if joins {
                 effect.wakees.push_back(parent);
             }

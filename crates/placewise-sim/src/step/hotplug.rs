@@ -10,7 +10,7 @@
 //! in one run.
 
 use placewise_machine::MachineError;
-use placewise_policy::topology;
+use placewise_policy::{CpuId, topology};
 
 use crate::engine::Engine;
 use crate::state::cpu::{Activity, Interrupt};
@@ -18,16 +18,16 @@ use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 
 impl Engine<'_> {
-    pub(super) fn set_online(&mut self, cpu: u32, online: bool) -> Result<(), MachineError> {
+    pub(super) fn set_online(&mut self, cpu: CpuId, online: bool) -> Result<(), MachineError> {
         let siblings = self.siblings(cpu);
-        let llc = self.scheduler.policy.cpu[cpu as usize].llc as usize;
+        let llc = self.scheduler.policy.cpu[cpu].llc as usize;
         if !online {
-            self.scheduler.policy.nohz_balance_exit_idle(cpu);
+            self.scheduler.policy.nohz_balance_exit_idle(cpu.into());
         }
         self.rebuild_domains(cpu, online)?;
         self.move_to_llc(cpu, llc);
         for sibling in siblings.into_iter().chain(self.siblings(cpu)) {
-            if self.cpus[sibling as usize].activity == Activity::Segment {
+            if self.cpus[sibling].activity == Activity::Segment {
                 self.change_speed(sibling);
             }
         }
@@ -38,32 +38,32 @@ impl Engine<'_> {
         if online {
             self.bring_up(cpu);
         } else {
-            self.cpus[cpu as usize].interrupts.push_back(Interrupt::Offline);
+            self.cpus[cpu].interrupts.push_back(Interrupt::Offline);
             self.interrupt(cpu);
         }
         Ok(())
     }
 
-    fn siblings(&self, cpu: u32) -> Vec<u32> {
-        let core = &self.scheduler.policy.cpu[cpu as usize];
+    fn siblings(&self, cpu: CpuId) -> Vec<CpuId> {
+        let core = &self.scheduler.policy.cpu[cpu];
         core.siblings[..core.nr_siblings as usize].iter().map(|&it| it.into()).collect()
     }
 
-    fn rebuild_domains(&mut self, cpu: u32, online: bool) -> Result<(), MachineError> {
+    fn rebuild_domains(&mut self, cpu: CpuId, online: bool) -> Result<(), MachineError> {
         self.hardware.hotplug.retired_wakeups = self.wakeups_by_level();
         self.hardware.hotplug.retired_load_balance = self.load_balance_counters();
         let booted = self.hardware.machine;
         let machine = self.hardware.hotplug.machine.get_or_insert_with(|| booted.clone());
-        machine.cpus[cpu as usize].online = online;
+        machine.cpus[usize::from(cpu)].online = online;
         self.hardware.domains = topology::rebuild(&mut self.scheduler.policy, machine, self.now)?;
         self.costs.set_domains(&self.hardware.domains);
         Ok(())
     }
 
     /// A CPU that does not rest counts where its LLC is now.
-    fn move_to_llc(&mut self, cpu: u32, from: usize) {
-        let to = self.scheduler.policy.cpu[cpu as usize].llc as usize;
-        if self.cpus[cpu as usize].activity != Activity::Idle && from != to {
+    fn move_to_llc(&mut self, cpu: CpuId, from: usize) {
+        let to = self.scheduler.policy.cpu[cpu].llc as usize;
+        if self.cpus[cpu].activity != Activity::Idle && from != to {
             self.hardware.llcs[from].rest(self.now);
             self.hardware.llcs[to].wake();
         }
@@ -71,7 +71,7 @@ impl Engine<'_> {
 
     /// The CPU's stopper sends all tasks away; what else is to be done there is left or goes
     /// elsewhere.
-    pub(super) fn go_offline(&mut self, cpu: u32) {
+    pub(super) fn go_offline(&mut self, cpu: CpuId) {
         if self.is_online(cpu) {
             return self.begin_interrupt(cpu);
         }
@@ -88,41 +88,35 @@ impl Engine<'_> {
         });
     }
 
-    fn hand_over_interrupts(&mut self, cpu: u32) {
-        for interrupt in std::mem::take(&mut self.cpus[cpu as usize].interrupts) {
+    fn hand_over_interrupts(&mut self, cpu: CpuId) {
+        for interrupt in std::mem::take(&mut self.cpus[cpu].interrupts) {
             match interrupt {
                 Interrupt::Timer(task) => self.timer_expired(task),
-                Interrupt::ActiveBalance { .. } => {
-                    self.scheduler.policy.rq[cpu as usize].active_balance = 0
-                }
+                Interrupt::ActiveBalance { .. } => self.scheduler.policy.rq[cpu].active_balance = 0,
                 Interrupt::NohzBalance | Interrupt::Migrate(_) | Interrupt::Offline => {}
             }
         }
-        self.scheduler.policy.rq[cpu as usize].nohz_flags = 0;
+        self.scheduler.policy.rq[cpu].nohz_flags = 0;
     }
 
     /// Timers of a CPU that is offline expire on the first that is not.
-    pub(super) fn timer_cpu(&self, cpu: u32) -> u32 {
+    pub(super) fn timer_cpu(&self, cpu: CpuId) -> CpuId {
         if self.is_online(cpu) {
             return cpu;
         }
-        let words = self.scheduler.policy.root.online.bits.iter().enumerate();
-        let first = |(at, word): (usize, &u64)| {
-            (*word != 0).then(|| at as u32 * 64 + word.trailing_zeros())
-        };
-        words.filter_map(first).next().expect("a CPU is online")
+        self.scheduler.policy.root.online.iter().next().expect("a CPU is online")
     }
 
     /// A CPU that has gone offline rests from now on.
-    pub(super) fn note_offline(&mut self, cpu: u32) {
-        self.cpus[cpu as usize].offline_since = Some(self.now);
+    pub(super) fn note_offline(&mut self, cpu: CpuId) {
+        self.cpus[cpu].offline_since = Some(self.now);
     }
 
     /// A CPU that was offline idles; one that was still on its way goes on.
-    fn bring_up(&mut self, cpu: u32) {
-        let Some(since) = self.cpus[cpu as usize].offline_since.take() else { return };
+    fn bring_up(&mut self, cpu: CpuId) {
+        let Some(since) = self.cpus[cpu].offline_since.take() else { return };
         self.hardware.hotplug.offline_ns += self.now - since;
-        self.cpus[cpu as usize].idle_since = self.now;
+        self.cpus[cpu].idle_since = self.now;
         let tick = Time::from(self.scheduler.policy.root.tick_ns);
         self.events.arm(Slot::Tick(cpu), (self.now / tick + 1) * tick);
     }

@@ -9,6 +9,8 @@
 //! Limits: no package states beyond the LLC; no frequency effects; the expected
 //! time does not look at pending timers.
 
+use placewise_policy::CpuId;
+
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
 use crate::state::event_queue::Time;
@@ -18,15 +20,15 @@ use crate::state::events::Slot;
 const EXPECTED_IDLE_SHIFT: u32 = 3;
 
 impl Engine<'_> {
-    pub(super) fn enter_idle(&mut self, cpu: u32) {
-        let expected = self.cpus[cpu as usize].expected_idle;
+    pub(super) fn enter_idle(&mut self, cpu: CpuId) {
+        let expected = self.cpus[cpu].expected_idle;
         let state = self.idle_state_for(expected);
         let latency = self.costs.figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
-        self.cpus[cpu as usize].activity = Activity::Idle;
-        self.cpus[cpu as usize].idle_since = self.now;
-        self.cpus[cpu as usize].idle_state = state;
-        self.cpus[cpu as usize].debt = 0;
-        self.scheduler.policy.rq[cpu as usize].idle_exit_latency = latency as u32;
+        self.cpus[cpu].activity = Activity::Idle;
+        self.cpus[cpu].idle_since = self.now;
+        self.cpus[cpu].idle_state = state;
+        self.cpus[cpu].debt = 0;
+        self.scheduler.policy.rq[cpu].idle_exit_latency = latency as u32;
         let llc = self.llc_of(cpu);
         self.hardware.llcs[llc].rest(self.now);
         self.siblings_change_speed(cpu);
@@ -45,15 +47,14 @@ impl Engine<'_> {
     }
 
     /// An idle CPU is woken by something that reaches it at `arrival`.
-    pub(crate) fn kick_idle(&mut self, cpu: u32, arrival: Time) {
-        if self.cpus[cpu as usize].activity != Activity::Idle {
+    pub(crate) fn kick_idle(&mut self, cpu: CpuId, arrival: Time) {
+        if self.cpus[cpu].activity != Activity::Idle {
             return;
         }
-        let rested = arrival - self.cpus[cpu as usize].idle_since;
+        let rested = arrival - self.cpus[cpu].idle_since;
         let latency = self.exit_latency(cpu, rested);
         self.note_idle_time(cpu, rested);
-        self.scheduler.policy.rq[cpu as usize].idle_exit_latency =
-            placewise_policy::LATENCY_UNKNOWN;
+        self.scheduler.policy.rq[cpu].idle_exit_latency = placewise_policy::LATENCY_UNKNOWN;
         self.begin(cpu, Activity::IdleExit, arrival + latency);
         let llc = self.llc_of(cpu);
         self.hardware.llcs[llc].wake();
@@ -61,9 +62,9 @@ impl Engine<'_> {
         self.start_tick(cpu);
     }
 
-    fn exit_latency(&mut self, cpu: u32, rested: Time) -> Time {
+    fn exit_latency(&mut self, cpu: CpuId, rested: Time) -> Time {
         let tick = Time::from(self.scheduler.policy.root.tick_ns);
-        let chosen = self.cpus[cpu as usize].idle_state;
+        let chosen = self.cpus[cpu].idle_state;
         let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
         let figures = self.costs.figures;
         let core = figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
@@ -73,24 +74,24 @@ impl Engine<'_> {
         self.costs.draw(figure)
     }
 
-    fn note_idle_time(&mut self, cpu: u32, rested: Time) {
-        let cpu = &mut self.cpus[cpu as usize];
+    fn note_idle_time(&mut self, cpu: CpuId, rested: Time) {
+        let cpu = &mut self.cpus[cpu];
         cpu.expected_idle = cpu.expected_idle - (cpu.expected_idle >> EXPECTED_IDLE_SHIFT)
             + (rested >> EXPECTED_IDLE_SHIFT);
     }
 
-    fn llc_of(&self, cpu: u32) -> usize {
-        self.scheduler.policy.cpu[cpu as usize].llc as usize
+    fn llc_of(&self, cpu: CpuId) -> usize {
+        self.scheduler.policy.cpu[cpu].llc as usize
     }
 
-    fn stop_tick(&mut self, cpu: u32) {
+    fn stop_tick(&mut self, cpu: CpuId) {
         self.events.disarm(Slot::Tick(cpu));
         if self.is_online(cpu) {
-            self.scheduler.policy.nohz_balance_enter_idle(cpu);
+            self.scheduler.policy.nohz_balance_enter_idle(cpu.into());
         }
     }
 
-    fn start_tick(&mut self, cpu: u32) {
+    fn start_tick(&mut self, cpu: CpuId) {
         let slot = Slot::Tick(cpu);
         if self.events.due(slot).is_none() {
             let tick = Time::from(self.scheduler.policy.root.tick_ns);
@@ -100,12 +101,12 @@ impl Engine<'_> {
 
     /// An idle CPU's tick: it balances if that is due, chooses its state again, and may do without
     /// ticks from now on.
-    pub(super) fn idle_tick(&mut self, cpu: u32) {
+    pub(super) fn idle_tick(&mut self, cpu: CpuId) {
         self.tick_balance(cpu);
-        if self.scheduler.policy.rq[cpu as usize].nr_running > 0 {
+        if self.scheduler.policy.rq[cpu].nr_running > 0 {
             return self.kick_idle(cpu, self.now);
         }
-        let rested = self.now - self.cpus[cpu as usize].idle_since;
+        let rested = self.now - self.cpus[cpu].idle_since;
         if rested >= Time::from(self.scheduler.policy.root.tick_ns) {
             self.stop_tick(cpu);
         } else {

@@ -6,21 +6,23 @@
 //! Limits: a device's interrupts go to the CPUs in turn, whoever asked it: no
 //! affinity of interrupts, and no device with a queue for each CPU.
 
+use placewise_policy::{CpuId, TaskId};
+use placewise_workload::program::SchedPolicy;
+
 use crate::engine::Engine;
 use crate::state::cpu::{Activity, Interrupt};
 use crate::state::effect::Then;
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::waker::WakerContext;
-use placewise_workload::program::SchedPolicy;
 
 /// sched_rr_timeslice_ms.
 const RR_TIMESLICE: Time = 100_000_000;
 
 impl Engine<'_> {
     /// An interrupt arrives: what it is about stands with the CPU.
-    pub(crate) fn interrupt(&mut self, cpu: u32) {
-        match self.cpus[cpu as usize].activity {
+    pub(crate) fn interrupt(&mut self, cpu: CpuId) {
+        match self.cpus[cpu].activity {
             Activity::Idle => self.kick_idle(cpu, self.now),
             Activity::Segment => self.interrupt_segment(cpu),
             _ => {}
@@ -29,14 +31,14 @@ impl Engine<'_> {
 
     /// `target` is to notice soon that something has changed for it; `cpu` itself notices when what
     /// it does now is over.
-    pub(super) fn interrupt_remotely(&mut self, cpu: u32, target: u32) {
+    pub(super) fn interrupt_remotely(&mut self, cpu: CpuId, target: CpuId) {
         if cpu == target {
             return;
         }
         let arrival = self.now + self.costs.interrupt_delivery(cpu, target);
-        if self.cpus[target as usize].activity == Activity::Idle {
+        if self.cpus[target].activity == Activity::Idle {
             self.kick_idle(target, arrival);
-        } else if self.cpus[target as usize].activity == Activity::Segment {
+        } else if self.cpus[target].activity == Activity::Segment {
             let slot = Slot::Interrupt(target);
             if self.events.due(slot).is_none_or(|due| due > arrival) {
                 self.events.arm(slot, arrival);
@@ -44,12 +46,12 @@ impl Engine<'_> {
         }
     }
 
-    fn interrupt_segment(&mut self, cpu: u32) {
+    fn interrupt_segment(&mut self, cpu: CpuId) {
         self.drain_wake_list(cpu);
-        if !self.cpus[cpu as usize].interrupts.is_empty() {
+        if !self.cpus[cpu].interrupts.is_empty() {
             self.save_segment(cpu);
             self.begin_interrupt(cpu);
-        } else if self.cpus[cpu as usize].need_resched {
+        } else if self.cpus[cpu].need_resched {
             self.steal_debt(cpu);
             self.preempt(cpu);
         } else {
@@ -58,46 +60,46 @@ impl Engine<'_> {
     }
 
     /// The interrupt's time delays the segment under way; a spin looks at the clock instead.
-    fn steal_debt(&mut self, cpu: u32) {
-        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+    fn steal_debt(&mut self, cpu: CpuId) {
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let slot = Slot::Activity(cpu);
-        let spins = self.tasks[self.scheduler.current(cpu) as usize].spin_until.is_some();
+        let spins = self.tasks[self.scheduler.current(cpu)].spin_until.is_some();
         if let Some(end) = self.events.due(slot).filter(|_| debt > 0 && !spins) {
             self.events.arm(slot, end + debt);
         }
     }
 
     /// Where the next device interrupt arrives: they go to the CPUs in turn.
-    pub(super) fn next_interrupt_cpu(&mut self) -> u32 {
-        let (cpu, nr_cpus) = (self.hardware.interrupt_cpu, self.cpus.len() as u32);
-        let mut others = (1..nr_cpus).map(|step| (cpu + step) % nr_cpus);
+    pub(super) fn next_interrupt_cpu(&mut self) -> CpuId {
+        let (cpu, nr_cpus) = (self.hardware.interrupt_cpu, self.cpus.len());
+        let mut others = (1..nr_cpus).map(|step| CpuId::from((usize::from(cpu) + step) % nr_cpus));
         self.hardware.interrupt_cpu = others.find(|&other| self.is_online(other)).unwrap_or(cpu);
         cpu
     }
 
     /// The timer that a task sleeps on, or the device that it waits for.
-    pub(crate) fn timer_expired(&mut self, task: u32) {
-        let state = &mut self.tasks[task as usize];
+    pub(crate) fn timer_expired(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task];
         let cpu = state.interrupt_cpu.take().unwrap_or(state.last_cpu);
         let cpu = self.timer_cpu(cpu);
-        self.cpus[cpu as usize].interrupts.push_back(Interrupt::Timer(task));
+        self.cpus[cpu].interrupts.push_back(Interrupt::Timer(task));
         self.interrupt(cpu);
     }
 
     /// Handles the first waiting interrupt; whatever was going on has been saved.
-    pub(super) fn begin_interrupt(&mut self, cpu: u32) {
-        let Some(interrupt) = self.cpus[cpu as usize].interrupts.pop_front() else {
+    pub(super) fn begin_interrupt(&mut self, cpu: CpuId) {
+        let Some(interrupt) = self.cpus[cpu].interrupts.pop_front() else {
             return self.interrupts_done(cpu);
         };
         match interrupt {
             Interrupt::Timer(task) => {
                 let timer = self.costs.draw(self.costs.figures.timer_ns);
-                self.cpus[cpu as usize].debt += timer;
-                self.tasks[task as usize].woken_sync = false;
+                self.cpus[cpu].debt += timer;
+                self.tasks[task].woken_sync = false;
                 if !self.begin_wakeup(cpu, WakerContext::Interrupt, task) {
                     self.begin_interrupt(cpu);
                 } else if self.scheduler.running(cpu).is_some() {
-                    self.cpus[cpu as usize].activity = Activity::Spinning;
+                    self.cpus[cpu].activity = Activity::Spinning;
                 }
             }
             Interrupt::NohzBalance => self.nohz_idle_balance(cpu),
@@ -108,49 +110,49 @@ impl Engine<'_> {
     }
 
     /// A wakeup in interrupt context has come to its next step.
-    pub(crate) fn interrupt_wakeup_done(&mut self, cpu: u32) {
-        if let Some(placed) = self.cpus[cpu as usize].interrupt_placed.take() {
+    pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
+        if let Some(placed) = self.cpus[cpu].interrupt_placed.take() {
             self.finish_wakeup(cpu, WakerContext::Interrupt, placed);
         }
         self.begin_interrupt(cpu);
     }
 
-    fn interrupts_done(&mut self, cpu: u32) {
+    fn interrupts_done(&mut self, cpu: CpuId) {
         match self.scheduler.running(cpu) {
             Some(_) => self.go_on(cpu),
             None => self.idle_loop(cpu),
         }
     }
 
-    pub(crate) fn tick(&mut self, cpu: u32) {
-        if self.cpus[cpu as usize].activity == Activity::Idle {
+    pub(crate) fn tick(&mut self, cpu: CpuId) {
+        if self.cpus[cpu].activity == Activity::Idle {
             return self.idle_tick(cpu);
         }
         let tick = u64::from(self.scheduler.policy.root.tick_ns);
         self.events.arm(Slot::Tick(cpu), self.now + tick);
         self.account_current(cpu);
-        self.cpus[cpu as usize].need_resched |= self.scheduler.tick(cpu, self.now);
+        self.cpus[cpu].need_resched |= self.scheduler.tick(cpu, self.now);
         if let Some(current) = self.scheduler.running(cpu) {
             self.tick_rt(cpu, current);
         }
         let cost = self.costs.draw(self.costs.figures.tick_ns);
-        self.cpus[cpu as usize].debt += cost;
+        self.cpus[cpu].debt += cost;
         self.tick_balance(cpu);
-        if self.cpus[cpu as usize].activity == Activity::Segment {
+        if self.cpus[cpu].activity == Activity::Segment {
             self.interrupt_segment(cpu);
         }
     }
 
     /// task_tick_rt: a SCHED_RR task that has used up its time lets those of its priority run.
-    fn tick_rt(&mut self, cpu: u32, current: u32) {
-        let program = self.tasks[current as usize].program as usize;
+    fn tick_rt(&mut self, cpu: CpuId, current: TaskId) {
+        let program = self.tasks[current].program as usize;
         let takes_turns =
             matches!(self.workload.programs[program].policy, SchedPolicy::RoundRobin(_));
         if !takes_turns || !self.scheduler.is_queued(current) {
             return;
         }
         let ticks = RR_TIMESLICE / u64::from(self.scheduler.policy.root.tick_ns);
-        let used = &mut self.tasks[current as usize].rr_ticks;
+        let used = &mut self.tasks[current].rr_ticks;
         *used += 1;
         if *used >= ticks {
             *used = 0;
@@ -159,19 +161,18 @@ impl Engine<'_> {
     }
 
     /// A fair task gives way to whoever is next, an RT task goes behind those of its priority.
-    pub(super) fn sched_yield(&mut self, cpu: u32, task: u32) -> Then {
-        self.cpus[cpu as usize].counters.yields += 1;
+    pub(super) fn sched_yield(&mut self, cpu: CpuId, task: TaskId) -> Then {
+        self.cpus[cpu].counters.yields += 1;
         if self.scheduler.is_rt(task) {
             self.requeue_rt(cpu, task);
         } else {
-            self.cpus[cpu as usize].need_resched = true;
+            self.cpus[cpu].need_resched = true;
         }
         Then::Next
     }
 
-    fn requeue_rt(&mut self, cpu: u32, task: u32) {
-        self.scheduler.policy.requeue_task_rt(task);
-        self.cpus[cpu as usize].need_resched |=
-            self.scheduler.policy.rq[cpu as usize].rt_head != task;
+    fn requeue_rt(&mut self, cpu: CpuId, task: TaskId) {
+        self.scheduler.policy.requeue_task_rt(task.into());
+        self.cpus[cpu].need_resched |= self.scheduler.policy.rq[cpu].rt_head != u32::from(task);
     }
 }

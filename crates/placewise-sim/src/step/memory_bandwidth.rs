@@ -11,6 +11,7 @@
 //! leaves of its share because another limit binds it, no other gets; links between
 //! packages have no capacity of their own; caches hold nothing of what is streamed.
 
+use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::Op;
 
 use crate::engine::Engine;
@@ -20,25 +21,25 @@ use crate::state::memory_bandwidth::Stream;
 
 impl Engine<'_> {
     /// The stream of the current task begins, or goes on.
-    pub(super) fn begin_stream(&mut self, cpu: u32, task: u32) {
+    pub(super) fn begin_stream(&mut self, cpu: CpuId, task: TaskId) {
         let Op::Stream { access, .. } = self.op(task) else { return };
-        let here = self.hardware.memory.places[cpu as usize].node;
-        let node = *self.tasks[task as usize].memory_node.get_or_insert(here);
+        let here = self.hardware.memory.places[cpu].node;
+        let node = *self.tasks[task].memory_node.get_or_insert(here);
         let stream = Stream { access, node };
         self.hardware.memory.begin(cpu, stream);
         self.retime_sharers(cpu, stream);
     }
 
     /// The stream on `cpu` is over, or interrupted.
-    pub(super) fn end_stream(&mut self, cpu: u32) {
+    pub(super) fn end_stream(&mut self, cpu: CpuId) {
         if let Some(stream) = self.hardware.memory.end(cpu) {
             self.retime_sharers(cpu, stream);
         }
     }
 
     /// Those that share with a stream that began or ended on `cpu` go on at another rate.
-    fn retime_sharers(&mut self, cpu: u32, stream: Stream) {
-        let llc = usize::from(self.hardware.memory.places[cpu as usize].llc);
+    fn retime_sharers(&mut self, cpu: CpuId, stream: Stream) {
+        let llc = usize::from(self.hardware.memory.places[cpu].llc);
         let node = usize::from(stream.node);
         for at in 0..self.hardware.memory.on_node[node].len() {
             let other = self.hardware.memory.on_node[node][at];
@@ -48,7 +49,7 @@ impl Engine<'_> {
         }
         for at in 0..self.hardware.memory.on_llc[llc].len() {
             let other = self.hardware.memory.on_llc[llc][at];
-            let elsewhere = self.hardware.memory.streams[other as usize]
+            let elsewhere = self.hardware.memory.streams[other]
                 .is_some_and(|stream| usize::from(stream.node) != node);
             if other != cpu && elsewhere {
                 self.change_speed(other);
@@ -58,23 +59,23 @@ impl Engine<'_> {
 
     /// The rate of the stream on `cpu`, in MB/s: busy siblings share a core's misses too, and a
     /// slow core has as many fewer.
-    pub(super) fn stream_rate(&self, cpu: u32, speed: Speed) -> u64 {
+    pub(super) fn stream_rate(&self, cpu: CpuId, speed: Speed) -> u64 {
         (self.hardware.memory.rate(cpu) * speed / FULL_SPEED).max(1)
     }
 
     /// How long what is left of the stream on `cpu` takes at the rate it was timed with.
     #[inline]
-    pub(super) fn stream_time(&self, cpu: u32) -> Time {
-        match self.tasks[self.scheduler.current(cpu) as usize].stream_left {
+    pub(super) fn stream_time(&self, cpu: CpuId) -> Time {
+        match self.tasks[self.scheduler.current(cpu)].stream_left {
             0 => 0,
-            bytes => bytes * 1000 / self.cpus[cpu as usize].stream_mbps,
+            bytes => bytes * 1000 / self.cpus[cpu].stream_mbps,
         }
     }
 
     /// The stream on `cpu` was to end after `left`: that is what is left of it.
-    pub(super) fn keep_stream(&mut self, cpu: u32, left: Time) {
+    pub(super) fn keep_stream(&mut self, cpu: CpuId, left: Time) {
         let task = self.scheduler.current(cpu);
-        let bytes = left * self.cpus[cpu as usize].stream_mbps / 1000;
-        self.tasks[task as usize].stream_left = bytes.max(1);
+        let bytes = left * self.cpus[cpu].stream_mbps / 1000;
+        self.tasks[task].stream_left = bytes.max(1);
     }
 }

@@ -1,6 +1,6 @@
 //! Messages: what a transfer takes, and whom it wakes.
 
-use placewise_policy::PIPE_WAKES_ALL;
+use placewise_policy::{CpuId, PIPE_WAKES_ALL, TaskId};
 use placewise_workload::program::ChannelKind;
 
 use crate::engine::Engine;
@@ -21,7 +21,7 @@ impl Engine<'_> {
     /// The channel's lock is taken in turn, and its lines come from where they were last.
     pub(super) fn transfer_cost(
         &mut self,
-        cpu: u32,
+        cpu: CpuId,
         index: usize,
         side: Side,
         bytes: u32,
@@ -69,13 +69,13 @@ impl Engine<'_> {
 
     pub(crate) fn send(
         &mut self,
-        task: u32,
+        task: TaskId,
         channel: usize,
         bytes: u32,
         effect: &mut Effect,
     ) -> Then {
         let rule = self.scheduler.policy.profile.pipe_wakes;
-        let sender = self.tasks[task as usize].base;
+        let sender = self.tasks[task].base;
         let channel = &mut self.objects.channels[channel];
         let Some(wake) = channel.send(bytes, sender, rule) else {
             channel.writers.push_back(task);
@@ -90,7 +90,7 @@ impl Engine<'_> {
 
     pub(crate) fn receive(
         &mut self,
-        task: u32,
+        task: TaskId,
         channel: usize,
         bytes: u32,
         effect: &mut Effect,
@@ -98,7 +98,7 @@ impl Engine<'_> {
         let rule = self.scheduler.policy.profile.pipe_wakes;
         let channel = &mut self.objects.channels[channel];
         if let Some(sender) = channel.next_sender() {
-            self.tasks[task as usize].peer = sender;
+            self.tasks[task].peer = sender;
         }
         let Some(wake) = channel.receive(bytes, rule) else {
             channel.readers.push_back(task);

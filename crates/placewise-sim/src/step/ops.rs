@@ -5,6 +5,7 @@
 //! does happens at its end, when it may block, wake others, or both, in this
 //! order: wake, then block.
 
+use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{FOREVER, Object, Op};
 
 use super::messages::Side;
@@ -16,28 +17,28 @@ use crate::state::event_queue::Time;
 const LONG_SEGMENT: Time = 1_000_000;
 
 impl Engine<'_> {
-    pub(super) fn op(&self, task: u32) -> Op {
-        let task = &self.tasks[task as usize];
+    pub(super) fn op(&self, task: TaskId) -> Op {
+        let task = &self.tasks[task];
         self.workload.programs[task.program as usize].ops[task.pc as usize]
     }
 
-    pub(super) fn object(&self, task: u32, object: Object) -> usize {
-        object.index(self.tasks[task as usize].base)
+    pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
+        object.index(self.tasks[task].base)
     }
 
-    pub(super) fn part(&self, task: u32) -> u32 {
-        self.tasks[task as usize].part
+    pub(super) fn part(&self, task: TaskId) -> u32 {
+        self.tasks[task].part
     }
 
     /// What `object` means for the task whose message was read last.
-    fn object_of_peer(&self, task: u32, object: Object) -> usize {
-        object.index(self.tasks[task as usize].peer)
+    fn object_of_peer(&self, task: TaskId, object: Object) -> usize {
+        object.index(self.tasks[task].peer)
     }
 
     /// The current task goes on where it is in its program.
-    pub(super) fn advance(&mut self, cpu: u32) {
+    pub(super) fn advance(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
-        if self.tasks[task as usize].in_segment {
+        if self.tasks[task].in_segment {
             return self.start_segment(cpu);
         }
         let mut work = 0;
@@ -68,7 +69,7 @@ impl Engine<'_> {
                     continue;
                 }
                 Op::Spin { ns } => {
-                    self.tasks[task as usize].spin_until = Some(self.now + work + ns);
+                    self.tasks[task].spin_until = Some(self.now + work + ns);
                     break;
                 }
                 operation => {
@@ -76,16 +77,16 @@ impl Engine<'_> {
                     break;
                 }
             }
-            self.tasks[task as usize].pc += 1;
+            self.tasks[task].pc += 1;
         }
-        let state = &mut self.tasks[task as usize];
+        let state = &mut self.tasks[task];
         state.in_segment = true;
         state.work_left += work;
         self.start_segment(cpu);
     }
 
-    fn repeat(&mut self, task: u32, counter: u8, times: u32, to: u32) {
-        let task = &mut self.tasks[task as usize];
+    fn repeat(&mut self, task: TaskId, counter: u8, times: u32, to: u32) {
+        let task = &mut self.tasks[task];
         let done = &mut task.counters[counter as usize];
         *done = done.saturating_add(1);
         if times == FOREVER || *done < times {
@@ -97,7 +98,7 @@ impl Engine<'_> {
     }
 
     /// What an operation that begins at `begin` takes before its effect.
-    fn operation_cost(&mut self, cpu: u32, task: u32, op: Op, begin: Time) -> Time {
+    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, op: Op, begin: Time) -> Time {
         let figures = self.costs.figures;
         let figure = match op {
             Op::Send { channel, bytes } => {
@@ -114,7 +115,7 @@ impl Engine<'_> {
             }
             Op::Fork { .. } => figures.fork_ns,
             Op::Stream { bytes, .. } => {
-                self.tasks[task as usize].stream_left = bytes;
+                self.tasks[task].stream_left = bytes;
                 return 0;
             }
             Op::Barrier { barrier, spin_ns } => {
@@ -135,10 +136,10 @@ impl Engine<'_> {
     }
 
     /// The segment ends in the operation's effect.
-    pub(crate) fn segment_done(&mut self, cpu: u32) {
+    pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
-        let state = &mut self.tasks[task as usize];
+        let state = &mut self.tasks[task];
         state.in_segment = false;
         state.work_left = 0;
         state.spin_until = None;
@@ -149,15 +150,15 @@ impl Engine<'_> {
         self.wake_all(cpu, effect);
     }
 
-    fn effect(&mut self, cpu: u32, task: u32, op: Op) -> Effect {
-        self.tasks[task as usize].woken_early = false;
-        let mut effect = self.cpus[cpu as usize].effect.renew();
+    fn effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Effect {
+        self.tasks[task].woken_early = false;
+        let mut effect = self.cpus[cpu].effect.renew();
         effect.then = self.perform(cpu, task, op, &mut effect);
         effect
     }
 
     /// What an operation does, but for those that only compute or count.
-    fn perform(&mut self, cpu: u32, task: u32, op: Op, effect: &mut Effect) -> Then {
+    fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
             Op::Send { channel, bytes } => {
                 self.send(task, self.object(task, channel), bytes, effect)
@@ -201,8 +202,8 @@ impl Engine<'_> {
     }
 
     /// A task that was woken runs again, or one whose wakeups are done goes on.
-    pub(super) fn next_op(&mut self, task: u32) {
-        let state = &mut self.tasks[task as usize];
+    pub(super) fn next_op(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task];
         state.pc += 1;
         state.stage = 0;
     }

@@ -1,18 +1,18 @@
 //! What a CPU runs next: blocking, picking, switching, idling.
 
 use placewise_policy::*;
+use placewise_run_queue::{Picked, Ran};
 
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
 use crate::state::event_queue::Time;
 use crate::state::task::TaskState;
-use placewise_run_queue::{Picked, Ran};
 
 impl Engine<'_> {
     /// Brings the current task's run time and virtual time up to now.
-    pub(crate) fn account_current(&mut self, cpu: u32) {
+    pub(crate) fn account_current(&mut self, cpu: CpuId) {
         let Ran { ns, reschedule } = self.scheduler.account(cpu, self.now);
-        let here = &mut self.cpus[cpu as usize];
+        let here = &mut self.cpus[cpu];
         here.counters.run_ns += ns;
         here.need_resched |= reschedule;
         if ns > 0
@@ -24,11 +24,11 @@ impl Engine<'_> {
     }
 
     /// The current task goes on, unless something else comes first.
-    pub(super) fn go_on(&mut self, cpu: u32) {
+    pub(super) fn go_on(&mut self, cpu: CpuId) {
         self.drain_wake_list(cpu);
-        if !self.cpus[cpu as usize].interrupts.is_empty() {
+        if !self.cpus[cpu].interrupts.is_empty() {
             self.begin_interrupt(cpu);
-        } else if self.cpus[cpu as usize].need_resched {
+        } else if self.cpus[cpu].need_resched {
             self.schedule(cpu);
         } else {
             self.pay_debt(cpu);
@@ -37,19 +37,19 @@ impl Engine<'_> {
     }
 
     /// What the kernel did on the task's time is added to its next segment.
-    fn pay_debt(&mut self, cpu: u32) {
-        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+    fn pay_debt(&mut self, cpu: CpuId) {
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let task = self.scheduler.current(cpu);
-        self.tasks[task as usize].work_left += debt;
+        self.tasks[task].work_left += debt;
     }
 
     /// The current task blocks, has exited, or is preempted; another one is picked.
-    pub(super) fn schedule(&mut self, cpu: u32) {
+    pub(super) fn schedule(&mut self, cpu: CpuId) {
         let prev = self.scheduler.current(cpu);
-        self.cpus[cpu as usize].counters.schedules += 1;
+        self.cpus[cpu].counters.schedules += 1;
         self.account_current(cpu);
-        self.cpus[cpu as usize].need_resched = false;
-        if self.tasks[prev as usize].state == TaskState::Runnable {
+        self.cpus[cpu].need_resched = false;
+        if self.tasks[prev].state == TaskState::Runnable {
             self.put_back(cpu, prev);
         } else {
             self.block(cpu, prev);
@@ -58,15 +58,15 @@ impl Engine<'_> {
     }
 
     /// The current task, accounted up to now, waits again.
-    pub(super) fn put_back(&mut self, cpu: u32, task: u32) {
+    pub(super) fn put_back(&mut self, cpu: CpuId, task: TaskId) {
         self.scheduler.put_back(cpu, self.now);
-        self.tasks[task as usize].queued_since = self.now;
+        self.tasks[task].queued_since = self.now;
         self.throttle_exhausted(cpu, task);
     }
 
     /// A task that blocks may stay in the queue; one that has exited leaves it.
-    fn block(&mut self, cpu: u32, task: u32) {
-        let stays = match self.tasks[task as usize].state {
+    fn block(&mut self, cpu: CpuId, task: TaskId) {
+        let stays = match self.tasks[task].state {
             TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.now),
             _ => {
                 self.scheduler.deactivate(cpu, self.now);
@@ -80,7 +80,7 @@ impl Engine<'_> {
     }
 
     /// The next task; delayed tasks met on the way leave the queue.
-    pub(super) fn pick(&mut self, cpu: u32) -> Option<u32> {
+    pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         loop {
             match self.scheduler.pick(cpu, self.now)? {
                 Picked::Next(task) => return Some(task),
@@ -90,7 +90,7 @@ impl Engine<'_> {
     }
 
     /// Picks what runs after `prev`, which is still current, or looks for work elsewhere.
-    pub(super) fn pick_next(&mut self, cpu: u32, prev: u32) {
+    pub(super) fn pick_next(&mut self, cpu: CpuId, prev: TaskId) {
         self.lock_run_queue(cpu, cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, prev, next),
@@ -99,7 +99,7 @@ impl Engine<'_> {
     }
 
     /// After a newly-idle balance: what it has brought, or the idle task.
-    pub(super) fn pick_after_newidle(&mut self, cpu: u32) {
+    pub(super) fn pick_after_newidle(&mut self, cpu: CpuId) {
         let prev = self.scheduler.current(cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, prev, next),
@@ -107,76 +107,76 @@ impl Engine<'_> {
         }
     }
 
-    fn switch_to(&mut self, cpu: u32, prev: u32, next: u32) {
+    fn switch_to(&mut self, cpu: CpuId, prev: TaskId, next: TaskId) {
         self.scheduler.take(cpu, next, self.now);
         self.account_wait(cpu, next);
         if next == prev {
             return self.go_on(cpu);
         }
-        if prev == cpu {
-            let cpu = &mut self.cpus[cpu as usize];
+        if prev == TaskId::idle(cpu) {
+            let cpu = &mut self.cpus[cpu];
             cpu.counters.idle_ns += self.now - cpu.idle_task_since;
         }
         self.leave_runnable(prev);
         let figures = self.costs.figures;
         let figure =
-            if prev < FIRST_TASK { figures.idle_switch_ns } else { figures.context_switch_ns };
-        self.tasks[next as usize].on_cpu = true;
+            if prev.is_idle() { figures.idle_switch_ns } else { figures.context_switch_ns };
+        self.tasks[next].on_cpu = true;
         self.begin_switch(cpu, prev, next, figure);
     }
 
     /// If the previous task is preempted, or throttled, a balancing CPU may take it, and run it,
     /// before the switch is over.
-    fn leave_runnable(&mut self, prev: u32) {
-        if self.tasks[prev as usize].state == TaskState::Runnable && self.scheduler.is_queued(prev)
-        {
-            self.scheduler.policy.task[prev as usize].nivcsw += 1;
-            self.tasks[prev as usize].on_cpu = false;
+    fn leave_runnable(&mut self, prev: TaskId) {
+        if self.tasks[prev].state == TaskState::Runnable && self.scheduler.is_queued(prev) {
+            self.scheduler.policy.task[prev].nivcsw += 1;
+            self.tasks[prev].on_cpu = false;
         }
     }
 
-    fn switch_to_idle(&mut self, cpu: u32, prev: u32) {
+    fn switch_to_idle(&mut self, cpu: CpuId, prev: TaskId) {
         self.leave_runnable(prev);
-        self.cpus[cpu as usize].counters.schedules_idle += 1;
-        self.cpus[cpu as usize].idle_task_since = self.now;
-        self.scheduler.take(cpu, cpu, self.now);
-        self.begin_switch(cpu, prev, cpu, self.costs.figures.idle_switch_ns);
+        self.cpus[cpu].counters.schedules_idle += 1;
+        self.cpus[cpu].idle_task_since = self.now;
+        let idle = TaskId::idle(cpu);
+        self.scheduler.take(cpu, idle, self.now);
+        self.begin_switch(cpu, prev, idle, self.costs.figures.idle_switch_ns);
     }
 
-    fn begin_switch(&mut self, cpu: u32, prev: u32, next: u32, figure: Time) {
+    fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, figure: Time) {
         self.trace_switch(cpu, prev, next);
         self.measurement.switches += 1;
-        self.cpus[cpu as usize].prev = self.tasks[prev as usize].on_cpu.then_some(prev);
-        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+        self.cpus[cpu].prev = self.tasks[prev].on_cpu.then_some(prev);
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let work = debt + self.costs.draw(figure);
         let end = self.now + self.stretched(cpu, work);
         self.begin(cpu, Activity::Switch, end);
     }
 
-    fn account_wait(&mut self, cpu: u32, task: u32) {
+    fn account_wait(&mut self, cpu: CpuId, task: TaskId) {
         let waited = self.add_wait(cpu, task);
-        self.cpus[cpu as usize].counters.timeslices += 1;
-        let statistics = &mut self.tasks[task as usize].statistics;
+        self.cpus[cpu].counters.timeslices += 1;
+        let statistics = &mut self.tasks[task].statistics;
         statistics.wait_count += 1;
         statistics.wait_max = statistics.wait_max.max(waited);
     }
 
     /// Adds the time a task has waited so far to the CPU where it waited.
-    pub(super) fn add_wait(&mut self, cpu: u32, task: u32) -> Time {
-        let waited = self.now - self.tasks[task as usize].queued_since;
-        self.cpus[cpu as usize].counters.wait_ns += waited;
-        self.tasks[task as usize].statistics.wait_sum += waited;
+    pub(super) fn add_wait(&mut self, cpu: CpuId, task: TaskId) -> Time {
+        let waited = self.now - self.tasks[task].queued_since;
+        self.cpus[cpu].counters.wait_ns += waited;
+        self.tasks[task].statistics.wait_sum += waited;
         waited
     }
 
     /// finish_task_switch: the previous task is off the CPU, the current one begins.
-    pub(crate) fn switch_done(&mut self, cpu: u32) {
-        if let Some(prev) = self.cpus[cpu as usize].prev.take() {
+    pub(crate) fn switch_done(&mut self, cpu: CpuId) {
+        if let Some(prev) = self.cpus[cpu].prev.take() {
             // It slept delayed, and may have been moved, woken and picked meanwhile.
             let home = self.scheduler.cpu_of(prev);
-            self.tasks[prev as usize].on_cpu = self.scheduler.current(home) == prev;
-            if self.tasks[prev as usize].state == TaskState::Exited {
-                self.scheduler.policy.task_dead(prev);
+            self.tasks[prev].on_cpu = self.scheduler.current(home) == prev;
+            if self.tasks[prev].state == TaskState::Exited {
+                self.scheduler.policy.task_dead(prev.into());
             }
             self.resume_spinner(prev);
         }
@@ -190,29 +190,29 @@ impl Engine<'_> {
     }
 
     /// The idle task looks for something to do, and rests if there is nothing.
-    pub(crate) fn idle_loop(&mut self, cpu: u32) {
+    pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
         if self.take_wake_list(cpu) {
-            let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+            let debt = std::mem::take(&mut self.cpus[cpu].debt);
             return self.begin(cpu, Activity::WakeList, self.now + debt);
         }
-        if !self.cpus[cpu as usize].interrupts.is_empty() {
-            self.cpus[cpu as usize].activity = Activity::IdleInterrupt;
+        if !self.cpus[cpu].interrupts.is_empty() {
+            self.cpus[cpu].activity = Activity::IdleInterrupt;
             return self.begin_interrupt(cpu);
         }
-        self.cpus[cpu as usize].need_resched = false;
-        if self.scheduler.policy.rq[cpu as usize].nr_running == 0 {
+        self.cpus[cpu].need_resched = false;
+        if self.scheduler.policy.rq[cpu].nr_running == 0 {
             return self.enter_idle(cpu);
         }
-        self.cpus[cpu as usize].counters.schedules += 1;
+        self.cpus[cpu].counters.schedules += 1;
         self.lock_run_queue(cpu, cpu);
         match self.pick(cpu) {
-            Some(next) => self.switch_to(cpu, cpu, next),
+            Some(next) => self.switch_to(cpu, TaskId::idle(cpu), next),
             None => self.enter_idle(cpu),
         }
     }
 
     /// The current task is to give way; at once, unless its operation is about to end.
-    pub(super) fn preempt(&mut self, cpu: u32) {
+    pub(super) fn preempt(&mut self, cpu: CpuId) {
         if !self.segment_ends_soon(cpu) {
             self.save_segment(cpu);
             self.schedule(cpu);

@@ -5,6 +5,7 @@
 //! what it waits for happens. A task that is preempted meanwhile notices once it
 //! runs again.
 
+use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{Object, Op};
 
 use crate::engine::Engine;
@@ -26,17 +27,17 @@ const SIGNALLED: u32 = 1;
 const NO_LIMIT: Time = 600_000_000_000;
 
 impl Engine<'_> {
-    pub(super) fn mutex(&mut self, task: u32, mutex: Object) -> &mut Mutex {
+    pub(super) fn mutex(&mut self, task: TaskId, mutex: Object) -> &mut Mutex {
         let mutex = self.object(task, mutex);
         &mut self.objects.mutexes[mutex]
     }
 
-    pub(super) fn condition(&mut self, task: u32, condition: Object) -> &mut Condition {
+    pub(super) fn condition(&mut self, task: TaskId, condition: Object) -> &mut Condition {
         let condition = self.object(task, condition);
         &mut self.objects.conditions[condition]
     }
 
-    pub(super) fn gate(&mut self, task: u32, gate: Object) -> &mut Gate {
+    pub(super) fn gate(&mut self, task: TaskId, gate: Object) -> &mut Gate {
         let gate = self.object(task, gate);
         &mut self.objects.gates[gate]
     }
@@ -44,14 +45,14 @@ impl Engine<'_> {
     /// What an arrival at a barrier takes, or the busy wait there.
     pub(super) fn barrier_cost(
         &mut self,
-        cpu: u32,
-        task: u32,
+        cpu: CpuId,
+        task: TaskId,
         barrier: Object,
         spin: Time,
     ) -> Time {
         let figures = self.costs.figures;
         let barrier = self.object(task, barrier);
-        match self.tasks[task as usize].stage {
+        match self.tasks[task].stage {
             _ if spin == 0 => self.costs.draw(figures.syscall_ns + figures.futex_ns),
             SPINS => spin,
             LET_GO => 0,
@@ -64,14 +65,14 @@ impl Engine<'_> {
 
     pub(super) fn barrier(
         &mut self,
-        cpu: u32,
-        task: u32,
+        cpu: CpuId,
+        task: TaskId,
         barrier: Object,
         spin: Time,
         effect: &mut Effect,
     ) -> Then {
         let barrier = self.object(task, barrier);
-        match self.tasks[task as usize].stage {
+        match self.tasks[task].stage {
             // It has spun for long enough.
             SPINS => Then::Block(Resume::Next),
             LET_GO => Then::Next,
@@ -81,8 +82,8 @@ impl Engine<'_> {
 
     fn arrive(
         &mut self,
-        cpu: u32,
-        task: u32,
+        cpu: CpuId,
+        task: TaskId,
         barrier: usize,
         spin: Time,
         effect: &mut Effect,
@@ -93,17 +94,17 @@ impl Engine<'_> {
             if spin == 0 {
                 return Then::Block(Resume::Next);
             }
-            self.tasks[task as usize].stage = SPINS;
+            self.tasks[task].stage = SPINS;
             return Then::Again;
         }
         let waiters = std::mem::take(&mut barrier.waiters);
         if spin > 0 {
             // Whoever comes last calls futex(FUTEX_WAKE), whether anybody sleeps or not.
             let figures = self.costs.figures;
-            self.cpus[cpu as usize].debt += self.costs.draw(figures.syscall_ns + figures.futex_ns);
+            self.cpus[cpu].debt += self.costs.draw(figures.syscall_ns + figures.futex_ns);
         }
         for waiter in waiters {
-            match self.tasks[waiter as usize].state {
+            match self.tasks[waiter].state {
                 TaskState::Blocked => effect.wakees.push_back(waiter),
                 _ => self.let_go(cpu, waiter),
             }
@@ -112,9 +113,9 @@ impl Engine<'_> {
     }
 
     /// What turning a flag takes, or the busy wait until it can be turned.
-    pub(super) fn flag_cost(&mut self, cpu: u32, task: u32, flag: Object) -> Time {
+    pub(super) fn flag_cost(&mut self, cpu: CpuId, task: TaskId, flag: Object) -> Time {
         let flag = self.object(task, flag);
-        match self.tasks[task as usize].stage {
+        match self.tasks[task].stage {
             SPINS => NO_LIMIT,
             LET_GO => 0,
             _ => {
@@ -125,12 +126,12 @@ impl Engine<'_> {
     }
 
     /// Turns a flag up or down once it is not there yet.
-    pub(super) fn turn_flag(&mut self, cpu: u32, task: u32, flag: Object, up: bool) -> Then {
+    pub(super) fn turn_flag(&mut self, cpu: CpuId, task: TaskId, flag: Object, up: bool) -> Then {
         let flag = self.object(task, flag);
         let flag = &mut self.objects.flags[flag];
         if flag.raised == up {
             flag.waiter = Some(task);
-            self.tasks[task as usize].stage = SPINS;
+            self.tasks[task].stage = SPINS;
             return Then::Again;
         }
         flag.raised = up;
@@ -143,28 +144,28 @@ impl Engine<'_> {
 
     /// What `waiter` waits for busily has happened on `cpu`: it goes on once the line has come to
     /// it, or as soon as it runs.
-    fn let_go(&mut self, cpu: u32, waiter: u32) {
-        let there = self.tasks[waiter as usize].last_cpu;
+    fn let_go(&mut self, cpu: CpuId, waiter: TaskId) {
+        let there = self.tasks[waiter].last_cpu;
         let line = self.costs.cache_lines(1, cpu, there);
-        let state = &mut self.tasks[waiter as usize];
+        let state = &mut self.tasks[waiter];
         state.stage = LET_GO;
         state.work_left = state.work_left.min(line);
         let spins_there = self.scheduler.current(there) == waiter
-            && self.cpus[there as usize].activity == Activity::Segment;
+            && self.cpus[there].activity == Activity::Segment;
         if spins_there {
             self.events.arm(Slot::Activity(there), self.now + line);
         }
     }
 
-    pub(super) fn enlist(&mut self, task: u32, list: Object) -> Then {
+    pub(super) fn enlist(&mut self, task: TaskId, list: Object) -> Then {
         let list = self.object(task, list);
         self.objects.lists[list].push(task);
         Then::Next
     }
 
-    pub(super) fn wake_listed(&mut self, task: u32, list: Object, effect: &mut Effect) -> Then {
+    pub(super) fn wake_listed(&mut self, task: TaskId, list: Object, effect: &mut Effect) -> Then {
         let figures = self.costs.figures;
-        self.tasks[task as usize].token = false;
+        self.tasks[task].token = false;
         let list = self.object(task, list);
         let listed = std::mem::take(&mut self.objects.lists[list]);
         effect.call_ns = figures.syscall_ns + figures.futex_ns;
@@ -174,14 +175,14 @@ impl Engine<'_> {
         Then::Next
     }
 
-    pub(super) fn wake_parent(&mut self, task: u32, effect: &mut Effect) -> Then {
-        self.futex_wake(self.tasks[task as usize].parent, effect);
+    pub(super) fn wake_parent(&mut self, task: TaskId, effect: &mut Effect) -> Then {
+        self.futex_wake(self.tasks[task].parent, effect);
         Then::Next
     }
 
     /// Leaves a token for the wakee, and wakes it if it waits for one.
-    fn futex_wake(&mut self, wakee: u32, effect: &mut Effect) {
-        let state = &mut self.tasks[wakee as usize];
+    fn futex_wake(&mut self, wakee: TaskId, effect: &mut Effect) {
+        let state = &mut self.tasks[wakee];
         state.token = true;
         state.stamp = self.now;
         let waits = state.state == TaskState::Blocked && matches!(self.op(wakee), Op::Wait { .. });
@@ -190,8 +191,8 @@ impl Engine<'_> {
         }
     }
 
-    pub(super) fn futex_wait(&mut self, task: u32, sample: bool) -> Then {
-        let state = &mut self.tasks[task as usize];
+    pub(super) fn futex_wait(&mut self, task: TaskId, sample: bool) -> Then {
+        let state = &mut self.tasks[task];
         if !state.token {
             return Then::Block(Resume::Retry);
         }
@@ -205,16 +206,16 @@ impl Engine<'_> {
 
     pub(super) fn condition_wait(
         &mut self,
-        task: u32,
+        task: TaskId,
         condition: Object,
         mutex: Option<Object>,
         effect: &mut Effect,
     ) -> Then {
-        if self.tasks[task as usize].stage == SIGNALLED {
+        if self.tasks[task].stage == SIGNALLED {
             return mutex.map_or(Then::Next, |mutex| self.mutex(task, mutex).lock(task));
         }
         self.condition(task, condition).waiters.push_back(task);
-        self.tasks[task as usize].stage = SIGNALLED;
+        self.tasks[task].stage = SIGNALLED;
         if let Some(mutex) = mutex {
             self.mutex(task, mutex).unlock(effect);
         }

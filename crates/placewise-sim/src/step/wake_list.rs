@@ -1,5 +1,7 @@
 //! Wake lists: wakees that their target enqueues itself.
 
+use placewise_policy::{CpuId, TaskId};
+
 use crate::engine::Engine;
 use crate::state::cpu::Cpu;
 use crate::state::event_queue::Time;
@@ -7,14 +9,14 @@ use crate::state::waker::WakerContext;
 
 impl Engine<'_> {
     /// Over the wake list: the target enqueues the wakee itself.
-    pub(super) fn queue_on_wake_list(&mut self, cpu: u32, wakee: u32) {
+    pub(super) fn queue_on_wake_list(&mut self, cpu: CpuId, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
-        self.scheduler.policy.set_ttwu_pending(target, true);
-        let list = &mut self.cpus[target as usize].wake_list;
+        self.scheduler.policy.set_ttwu_pending(target.into(), true);
+        let list = &mut self.cpus[target].wake_list;
         list.push(wakee);
         if list.len() == 1 {
             let send = self.costs.draw(self.costs.figures.ipi_send_ns);
-            self.cpus[cpu as usize].debt += send;
+            self.cpus[cpu].debt += send;
             self.interrupt_remotely(cpu, target);
         }
     }
@@ -22,8 +24,8 @@ impl Engine<'_> {
     /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock once the time
     /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
     /// the CPU look idle until then.
-    pub(super) fn take_wake_list(&mut self, cpu: u32) -> bool {
-        let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu as usize];
+    pub(super) fn take_wake_list(&mut self, cpu: CpuId) -> bool {
+        let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu];
         if wake_list.is_empty() {
             return false;
         }
@@ -31,16 +33,16 @@ impl Engine<'_> {
         std::mem::swap(wake_list, arriving);
         let more = self.costs.figures.rq_lock_hold_ns * (arriving.len() as Time - 1);
         if self.scheduler.policy.profile.wake_list_clear_early {
-            self.scheduler.policy.set_ttwu_pending(cpu, false);
+            self.scheduler.policy.set_ttwu_pending(cpu.into(), false);
         }
         self.lock_run_queue(cpu, cpu);
-        self.cpus[cpu as usize].debt += self.costs.draw(more);
+        self.cpus[cpu].debt += self.costs.draw(more);
         true
     }
 
     /// sched_ttwu_pending: what was taken from the wake list is enqueued.
-    pub(crate) fn enqueue_arriving(&mut self, cpu: u32) {
-        let mut arriving = std::mem::take(&mut self.cpus[cpu as usize].arriving);
+    pub(crate) fn enqueue_arriving(&mut self, cpu: CpuId) {
+        let mut arriving = std::mem::take(&mut self.cpus[cpu].arriving);
         for wakee in arriving.drain(..) {
             if self.confinement.affinity.in_use {
                 let target = self.still_allowed_cpu(wakee, cpu);
@@ -48,13 +50,13 @@ impl Engine<'_> {
             }
             self.activate(cpu, WakerContext::Interrupt, wakee);
         }
-        let pending = !self.cpus[cpu as usize].wake_list.is_empty();
-        self.scheduler.policy.set_ttwu_pending(cpu, pending);
-        self.cpus[cpu as usize].arriving = arriving;
+        let pending = !self.cpus[cpu].wake_list.is_empty();
+        self.scheduler.policy.set_ttwu_pending(cpu.into(), pending);
+        self.cpus[cpu].arriving = arriving;
     }
 
     /// The wake list of a CPU that runs a task: enqueued at once, in time that is owed.
-    pub(super) fn drain_wake_list(&mut self, cpu: u32) {
+    pub(super) fn drain_wake_list(&mut self, cpu: CpuId) {
         if self.take_wake_list(cpu) {
             self.enqueue_arriving(cpu);
         }

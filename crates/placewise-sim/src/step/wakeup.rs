@@ -21,16 +21,16 @@ use crate::state::waker::{Placed, WakerContext};
 impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on.
     #[inline]
-    pub(super) fn wake_all(&mut self, cpu: u32, effect: Effect) {
-        self.cpus[cpu as usize].effect = effect;
+    pub(super) fn wake_all(&mut self, cpu: CpuId, effect: Effect) {
+        self.cpus[cpu].effect = effect;
         self.next_wakee(cpu);
     }
 
-    fn next_wakee(&mut self, cpu: u32) {
-        let Effect { sync, context, call_ns, .. } = self.cpus[cpu as usize].effect;
-        while let Some(wakee) = self.cpus[cpu as usize].effect.wakees.pop_front() {
-            self.tasks[wakee as usize].woken_sync = sync;
-            self.cpus[cpu as usize].debt += call_ns;
+    fn next_wakee(&mut self, cpu: CpuId) {
+        let Effect { sync, context, call_ns, .. } = self.cpus[cpu].effect;
+        while let Some(wakee) = self.cpus[cpu].effect.wakees.pop_front() {
+            self.tasks[wakee].woken_sync = sync;
+            self.cpus[cpu].debt += call_ns;
             if self.begin_wakeup(cpu, context, wakee) {
                 return;
             }
@@ -38,46 +38,51 @@ impl Engine<'_> {
         self.wakeups_done(cpu);
     }
 
-    fn wakeups_done(&mut self, cpu: u32) {
+    fn wakeups_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
-        match self.cpus[cpu as usize].effect.then {
+        match self.cpus[cpu].effect.then {
             Then::Next => {
                 self.next_op(task);
                 self.go_on(cpu);
             }
             Then::Again => self.go_on(cpu),
-            Then::Block(resume) if self.tasks[task as usize].woken_early => {
+            Then::Block(resume) if self.tasks[task].woken_early => {
                 if resume == Resume::Next {
                     self.next_op(task);
                 }
                 self.go_on(cpu);
             }
             Then::Block(resume) => {
-                self.tasks[task as usize].resume = resume;
-                self.tasks[task as usize].state = TaskState::Blocked;
+                self.tasks[task].resume = resume;
+                self.tasks[task].state = TaskState::Blocked;
                 self.schedule(cpu);
             }
             Then::Exit => {
-                self.tasks[task as usize].state = TaskState::Exited;
-                self.finished |= task == FIRST_TASK;
-                self.measurement.task_exited(self.tasks[task as usize].part, task, self.now);
+                self.tasks[task].state = TaskState::Exited;
+                self.finished |= task == TaskId::FIRST;
+                self.measurement.task_exited(self.tasks[task].part, task, self.now);
                 self.schedule(cpu);
             }
         }
     }
 
     /// A wakeup on the current task's time has come to its next step.
-    pub(crate) fn wakeup_step_done(&mut self, cpu: u32) {
-        if let Some(placed) = self.cpus[cpu as usize].placed.take() {
-            self.finish_wakeup(cpu, self.cpus[cpu as usize].effect.context, placed);
+    pub(crate) fn wakeup_step_done(&mut self, cpu: CpuId) {
+        if let Some(placed) = self.cpus[cpu].placed.take() {
+            self.finish_wakeup(cpu, self.cpus[cpu].effect.context, placed);
         }
         self.next_wakee(cpu);
     }
 
     /// try_to_wake_up: true if it takes time, or must wait for the wakee to switch out.
-    pub(super) fn begin_wakeup(&mut self, cpu: u32, context: WakerContext, wakee: u32) -> bool {
-        if self.tasks[wakee as usize].state != TaskState::Blocked {
-            self.tasks[wakee as usize].woken_early = true;
+    pub(super) fn begin_wakeup(
+        &mut self,
+        cpu: CpuId,
+        context: WakerContext,
+        wakee: TaskId,
+    ) -> bool {
+        if self.tasks[wakee].state != TaskState::Blocked {
+            self.tasks[wakee].woken_early = true;
             return false;
         }
         self.claim(wakee);
@@ -86,29 +91,34 @@ impl Engine<'_> {
             comm,
             pid,
             prio,
-            target_cpu: target,
+            target_cpu: target.into(),
         });
 
         if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
-        } else if !self.tasks[wakee as usize].on_cpu {
+        } else if !self.tasks[wakee].on_cpu {
             self.select(cpu, context, wakee);
-        } else if self.scheduler.policy.ttwu_queue_wakelist(wakee, cpu, target, true) {
+        } else if self.scheduler.policy.ttwu_queue_wakelist(
+            wakee.into(),
+            cpu.into(),
+            target.into(),
+            true,
+        ) {
             self.queue_on_wake_list(cpu, wakee);
             self.account_wakeup(cpu, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else {
-            self.tasks[wakee as usize].spinner = Some((cpu, context));
+            self.tasks[wakee].spinner = Some((cpu, context));
             if context.holds_up_the_task() {
-                self.cpus[cpu as usize].activity = Activity::Spinning;
+                self.cpus[cpu].activity = Activity::Spinning;
             }
         }
         true
     }
 
-    fn claim(&mut self, wakee: u32) {
-        let task = &mut self.tasks[wakee as usize];
+    fn claim(&mut self, wakee: TaskId) {
+        let task = &mut self.tasks[wakee];
         task.state = TaskState::Waking;
         task.woken_migrated = false;
         let resume = task.resume;
@@ -120,8 +130,8 @@ impl Engine<'_> {
 
     /// The waker's CPU is busy with this step of the wakeup for the time of `figure`, and with
     /// what earlier steps still owe.
-    fn step_ends(&mut self, cpu: u32, context: WakerContext, figure: Time) {
-        let debt = std::mem::take(&mut self.cpus[cpu as usize].debt);
+    fn step_ends(&mut self, cpu: CpuId, context: WakerContext, figure: Time) {
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let work = debt + self.costs.draw(figure);
         let end = self.now + self.stretched(cpu, work);
         match context {
@@ -131,42 +141,43 @@ impl Engine<'_> {
     }
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
-    fn select(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
+    fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let prev = self.scheduler.cpu_of(wakee);
-        let sync = if self.tasks[wakee as usize].woken_sync { WF_SYNC } else { 0 };
+        let sync = if self.tasks[wakee].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
         let figures = self.costs.figures;
         self.scheduler.policy.record_scan_cost(
-            cpu,
+            cpu.into(),
             u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
         let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
         let placed = Some(Placed { wakee, cpu: target });
         match context {
-            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu as usize].placed = placed,
-            WakerContext::Interrupt => self.cpus[cpu as usize].interrupt_placed = placed,
+            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].placed = placed,
+            WakerContext::Interrupt => self.cpus[cpu].interrupt_placed = placed,
         }
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.
-    pub(super) fn resume_spinner(&mut self, wakee: u32) {
-        if let Some((cpu, context)) = self.tasks[wakee as usize].spinner.take() {
+    pub(super) fn resume_spinner(&mut self, wakee: TaskId) {
+        if let Some((cpu, context)) = self.tasks[wakee].spinner.take() {
             self.select(cpu, context, wakee);
         }
     }
 
     /// The wakee goes to the CPU that was chosen for it.
-    pub(super) fn finish_wakeup(&mut self, cpu: u32, context: WakerContext, placed: Placed) {
+    pub(super) fn finish_wakeup(&mut self, cpu: CpuId, context: WakerContext, placed: Placed) {
         let Placed { wakee, cpu: mut target } = placed;
         if self.confinement.affinity.in_use {
             target = self.still_allowed_cpu(wakee, target);
         }
         self.move_wakee(cpu, context, wakee, target);
-        if self.scheduler.policy.ttwu_queue_wakelist(wakee, cpu, target, false) {
+        if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false)
+        {
             self.queue_on_wake_list(cpu, wakee);
         } else {
             self.lock_run_queue(target, cpu);
@@ -176,70 +187,76 @@ impl Engine<'_> {
     }
 
     /// A wakee on no run queue leaves the CPU where it slept.
-    pub(super) fn move_wakee(&mut self, cpu: u32, context: WakerContext, wakee: u32, target: u32) {
+    pub(super) fn move_wakee(
+        &mut self,
+        cpu: CpuId,
+        context: WakerContext,
+        wakee: TaskId,
+        target: CpuId,
+    ) {
         let prev = self.scheduler.cpu_of(wakee);
         if target != prev {
             self.scheduler.set_task_cpu(wakee, target);
-            self.tasks[wakee as usize].woken_migrated = true;
-            self.tasks[wakee as usize].statistics.migrations += 1;
+            self.tasks[wakee].woken_migrated = true;
+            self.tasks[wakee].statistics.migrations += 1;
             self.measurement.migrations.wakeup += 1;
             self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Migrate {
                 comm,
                 pid,
                 prio,
-                from: prev,
-                to: target,
+                from: prev.into(),
+                to: target.into(),
             });
         }
     }
 
     /// ttwu_do_activate, by the CPU `by`.
-    pub(super) fn activate(&mut self, by: u32, context: WakerContext, wakee: u32) {
+    pub(super) fn activate(&mut self, by: CpuId, context: WakerContext, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
         self.enqueue(wakee, Enqueue::Wakeup);
         self.check_preempt(target, wakee, by);
-        self.scheduler.policy.sample_avg_idle(target, self.now);
+        self.scheduler.policy.sample_avg_idle(target.into(), self.now);
         self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
             pid,
             prio,
-            target_cpu: target,
+            target_cpu: target.into(),
         });
     }
 
-    fn wake_delayed(&mut self, cpu: u32, context: WakerContext, wakee: u32) {
+    fn wake_delayed(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
         self.lock_run_queue(target, cpu);
         self.account_current(target);
         self.scheduler.wake_delayed(wakee, self.now);
-        self.tasks[wakee as usize].state = TaskState::Runnable;
-        self.tasks[wakee as usize].queued_since = self.now;
+        self.tasks[wakee].state = TaskState::Runnable;
+        self.tasks[wakee].queued_since = self.now;
         self.check_preempt(target, wakee, cpu);
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
             pid,
             prio,
-            target_cpu: target,
+            target_cpu: target.into(),
         });
         self.account_wakeup(cpu, wakee);
     }
 
     /// Puts a task on the run queue of the CPU it belongs to.
-    pub(crate) fn enqueue(&mut self, task: u32, why: Enqueue) {
+    pub(crate) fn enqueue(&mut self, task: TaskId, why: Enqueue) {
         let cpu = self.scheduler.cpu_of(task);
         self.account_current(cpu);
         self.throttle_before_enqueue(cpu, task);
         self.scheduler.enqueue(task, why, self.now);
-        if self.tasks[task as usize].state != TaskState::Blocked {
-            self.tasks[task as usize].state = TaskState::Runnable;
+        if self.tasks[task].state != TaskState::Blocked {
+            self.tasks[task].state = TaskState::Runnable;
         }
-        self.tasks[task as usize].queued_since = self.now;
+        self.tasks[task].queued_since = self.now;
     }
 
     /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
-    pub(super) fn check_preempt(&mut self, cpu: u32, task: u32, by: u32) {
+    pub(super) fn check_preempt(&mut self, cpu: CpuId, task: TaskId, by: CpuId) {
         if self.scheduler.running(cpu).is_some() {
-            let here = &mut self.cpus[cpu as usize];
+            let here = &mut self.cpus[cpu];
             if here.need_resched || !self.scheduler.preempts(cpu, task) {
                 return;
             }
@@ -249,31 +266,30 @@ impl Engine<'_> {
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
-    pub(super) fn lock_run_queue(&mut self, cpu: u32, by: u32) {
+    pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
-        let lock = self.cpus[cpu as usize].lock;
+        let lock = self.cpus[cpu].lock;
         let transfer =
             self.costs.cache_lines(self.costs.figures.rq_lock_lines, lock.last_owner, by);
-        let asked = self.now + self.cpus[by as usize].debt;
+        let asked = self.now + self.cpus[by].debt;
         let start = lock.free_at.max(asked);
         let released = start + hold + transfer;
-        self.cpus[cpu as usize].lock =
-            crate::state::cpu::RunQueueLock { free_at: released, last_owner: by };
-        self.cpus[by as usize].counters.lock_ns += start - asked;
-        self.cpus[by as usize].debt = released - self.now;
+        self.cpus[cpu].lock = crate::state::cpu::RunQueueLock { free_at: released, last_owner: by };
+        self.cpus[by].counters.lock_ns += start - asked;
+        self.cpus[by].debt = released - self.now;
     }
 
     /// The counters of a wakeup made on `cpu`.
-    fn account_wakeup(&mut self, cpu: u32, wakee: u32) {
+    fn account_wakeup(&mut self, cpu: CpuId, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
         let local = target == cpu;
-        let counters = &mut self.cpus[cpu as usize].counters;
+        let counters = &mut self.cpus[cpu].counters;
         counters.wakeups += 1;
         counters.wakeups_local += u64::from(local);
         if !local {
             self.count_remote(cpu, target);
         }
-        let task = &mut self.tasks[wakee as usize];
+        let task = &mut self.tasks[wakee];
         task.statistics.wakeups += 1;
         task.statistics.wakeups_sync += u64::from(task.woken_sync);
         task.statistics.wakeups_migrate += u64::from(task.woken_migrated);
@@ -281,24 +297,23 @@ impl Engine<'_> {
         task.statistics.wakeups_remote += u64::from(!local);
     }
 
-    fn count_remote(&mut self, cpu: u32, target: u32) {
-        let levels = self.scheduler.policy.cpu[cpu as usize].nr_domains as usize;
-        let (word, bit) = (target as usize / 64, target % 64);
+    fn count_remote(&mut self, cpu: CpuId, target: CpuId) {
+        let levels = self.scheduler.policy.cpu[cpu].nr_domains as usize;
         for level in 0..levels {
-            let span = self.scheduler.policy.domain[cpu as usize][level].span as usize;
-            if self.scheduler.policy.span[span].cpus.bits[word] >> bit & 1 != 0 {
-                self.scheduler.policy.domain[cpu as usize][level].stats.ttwu_wake_remote += 1;
+            let span = self.scheduler.policy.domain[cpu][level].span as usize;
+            if self.scheduler.policy.span[span].cpus.contains(target) {
+                self.scheduler.policy.domain[cpu][level].stats.ttwu_wake_remote += 1;
                 return;
             }
         }
     }
 
-    fn count_affine(&mut self, wakee: u32) {
+    fn count_affine(&mut self, wakee: TaskId) {
         let affine = self.scheduler.policy.decision.affine;
         if u32::from(affine) == AFFINE_NOT_TRIED {
             return;
         }
-        let statistics = &mut self.tasks[wakee as usize].statistics;
+        let statistics = &mut self.tasks[wakee].statistics;
         statistics.wakeups_affine_attempts += 1;
         statistics.wakeups_affine += u64::from(u32::from(affine) != AFFINE_UNDECIDED);
     }

@@ -1,0 +1,113 @@
+//! What a run queue knows of the tasks and task groups that are in it.
+
+use std::fmt::Debug;
+use std::ops::{Index, IndexMut};
+
+use placewise_policy::{Profile, Table, TaskId};
+
+/// Weight of a task at nice 0; virtual time is real time at this weight.
+pub const NICE_0_WEIGHT: u64 = 1024;
+
+/// What a run queue knows of a task, waiting or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entity {
+    /// Virtual runtime; relative to its queue's while `relative`.
+    pub vruntime: i64,
+    pub relative: bool,
+    pub weight: u64,
+    pub idle_policy: bool,
+    /// CPU time since it was last picked, in ns.
+    pub ran: u64,
+    /// EEVDF: relative to `vruntime` while `relative`.
+    pub deadline: i64,
+    /// EEVDF: virtual lag when it was dequeued.
+    pub lag: i64,
+    /// EEVDF: current is not preempted before it gets here.
+    pub protected_until: i64,
+    /// Its task group; 0 is the root.
+    pub group: u32,
+    /// It has come to another CPU since it was queued last.
+    pub migrated: bool,
+}
+
+/// What stands for an entity: a task, or where there are task groups, one or the other.
+pub trait EntityId: Copy + Debug + Eq {
+    fn is_group(self) -> bool;
+}
+
+impl EntityId for TaskId {
+    #[inline]
+    fn is_group(self) -> bool {
+        false
+    }
+}
+
+/// The entities of a queue.
+pub trait Entities<Id>: Index<Id, Output = Entity> {}
+pub trait EntitiesMut<Id>: IndexMut<Id, Output = Entity> {}
+
+impl<Id, T: Index<Id, Output = Entity>> Entities<Id> for T {}
+impl<Id, T: IndexMut<Id, Output = Entity>> EntitiesMut<Id> for T {}
+
+/// Those of tasks alone.
+pub type Tasks = Table<TaskId, Entity>;
+
+impl Entity {
+    /// `ns` of CPU time as virtual time.
+    #[inline]
+    pub fn virtual_time(&self, ns: u64) -> i64 {
+        if self.weight == NICE_0_WEIGHT {
+            ns as i64
+        } else {
+            (ns * NICE_0_WEIGHT / self.weight) as i64
+        }
+    }
+
+    pub fn start_without_lag(&mut self) {
+        let Entity { weight, idle_policy, group, .. } = *self;
+        *self = Entity { weight, idle_policy, group, ..Entity::default() };
+    }
+}
+
+/// Why a task enters a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    Fork,
+    Wakeup,
+    Balance,
+}
+
+/// Why a task leaves a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeue {
+    Sleep,
+    Balance,
+}
+
+/// Time constants, scaled with the number of CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct Tunables {
+    pub latency: u64,
+    pub min_granularity: u64,
+    pub wakeup_granularity: u64,
+    pub slice_floor: bool,
+    pub base_slice: u64,
+    pub tick: u64,
+    /// Protection of current follows `protected_until` instead of the deadline.
+    pub protect_by_slice: bool,
+}
+
+impl Tunables {
+    pub fn new(profile: &Profile, scale: u32, tick: u64) -> Self {
+        let scale = u64::from(scale);
+        Tunables {
+            latency: 6_000_000 * scale,
+            min_granularity: 750_000 * scale,
+            wakeup_granularity: 1_000_000 * scale,
+            slice_floor: profile.slice_floor,
+            base_slice: u64::from(profile.base_slice_us) * 1_000 * scale,
+            tick,
+            protect_by_slice: profile.vprot,
+        }
+    }
+}
