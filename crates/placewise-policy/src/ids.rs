@@ -2,7 +2,14 @@
 //!
 //! The policy's state and entry points hold plain integers, which mean the same in C and BPF; what
 //! comes from there is converted, and so is what goes there. The state's tables are indexed by the
-//! number that they are made for.
+//! number that they are made for, and not by another:
+//!
+//! ```compile_fail,E0277
+//! # use placewise_policy::{CpuId, Placement};
+//! fn delayed(state: &Placement, cpu: CpuId) -> bool {
+//!     state.task[cpu].delayed != 0
+//! }
+//! ```
 
 use std::fmt::{Display, Formatter, Result};
 use std::ops::{Index, IndexMut};

@@ -292,7 +292,7 @@ fn is_awaited(engine: &Engine, task: TaskId) -> bool {
     let state = &engine.tasks[task];
     let timer = Slot::Timer(task);
     let is_wakee = |cpu: &Cpu| {
-        cpu.effect.wakees.contains(&task) || cpu.interrupts.contains(&Interrupt::Timer(task))
+        cpu.effect.will_wake(task) || cpu.interrupts.contains(&Interrupt::Timer(task))
     };
     let op = engine.workload.programs[state.program as usize].ops[state.pc as usize];
     engine.events.due(timer).is_some()

@@ -7,7 +7,7 @@ use placewise_policy::*;
 use crate::engine::Engine;
 
 /// `version 15` layout (16 and 17 where the kernel has them).
-pub fn schedstat(engine: &Engine) -> String {
+pub(super) fn schedstat(engine: &Engine) -> String {
     let version = engine.scheduler.policy.profile.schedstat_version;
     let mut out = format!(
         "version {version}\ntimestamp {}\n",
@@ -80,7 +80,7 @@ fn domain_numbers(version: u32, stats: &DomainStats) -> Vec<u64> {
 }
 
 /// The first task of each program.
-pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = TaskId> + 'e {
+pub(super) fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = TaskId> + 'e {
     let tasks = engine.user_tasks();
     (0..engine.workload.programs.len() as u32).filter_map(move |program| {
         tasks.clone().find(|&task| engine.tasks[task].program == program)
@@ -88,7 +88,7 @@ pub fn first_tasks<'e>(engine: &'e Engine) -> impl Iterator<Item = TaskId> + 'e 
 }
 
 /// `/proc/PID/sched` with the names of kernels from v5.14 on.
-pub fn proc_sched(engine: &Engine, task: TaskId) -> String {
+pub(super) fn proc_sched(engine: &Engine, task: TaskId) -> String {
     let state = &engine.tasks[task];
     let record = &engine.scheduler.policy.task[task];
     let statistics = &state.statistics;

@@ -242,12 +242,13 @@ impl Channel {
         };
         match wake {
             Wake::Nobody => {}
-            Wake::OneReader => effect.wakees.extend(self.readers.pop_front()),
-            Wake::OneWriter => effect.wakees.extend(self.writers.pop_front()),
-            Wake::AllReaders => effect.wakees.extend(self.readers.drain(..)),
-            Wake::AllWriters => effect.wakees.extend(self.writers.drain(..)),
+            Wake::OneReader => effect.wake_first(&mut self.readers),
+            Wake::OneWriter => effect.wake_first(&mut self.writers),
+            Wake::AllReaders => effect.wake_all(&mut self.readers),
+            Wake::AllWriters => effect.wake_all(&mut self.writers),
             Wake::Everybody => {
-                effect.wakees.extend(self.readers.drain(..).chain(self.writers.drain(..)));
+                effect.wake_all(&mut self.readers);
+                effect.wake_all(&mut self.writers);
             }
         }
     }

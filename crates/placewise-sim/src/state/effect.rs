@@ -12,7 +12,9 @@ use crate::state::waker::WakerContext;
 #[derive(Default)]
 pub struct Effect {
     /// In this order, all of them in the same way.
-    pub wakees: VecDeque<TaskId>,
+    pub wakees: Vec<TaskId>,
+    /// How many of them are woken, or being woken.
+    woken: u32,
     pub sync: bool,
     pub context: WakerContext,
     /// What each wakeup takes beside itself, when each is a system call of its own.
@@ -35,6 +37,31 @@ pub enum Then {
 impl Effect {
     /// None yet, in the memory of this one, which is over.
     pub fn renew(&mut self) -> Effect {
-        Effect { wakees: std::mem::take(&mut self.wakees), ..Effect::default() }
+        let mut wakees = std::mem::take(&mut self.wakees);
+        wakees.clear();
+        Effect { wakees, ..Effect::default() }
+    }
+
+    pub fn wake_first(&mut self, waiters: &mut VecDeque<TaskId>) {
+        if let Some(first) = waiters.pop_front() {
+            self.wakees.push(first);
+        }
+    }
+
+    pub fn wake_all(&mut self, waiters: &mut VecDeque<TaskId>) {
+        while !waiters.is_empty() {
+            self.wake_first(waiters);
+        }
+    }
+
+    pub fn next_wakee(&mut self) -> Option<TaskId> {
+        let next = self.wakees.get(self.woken as usize).copied()?;
+        self.woken += 1;
+        Some(next)
+    }
+
+    #[cfg(feature = "invariants")]
+    pub fn will_wake(&self, task: TaskId) -> bool {
+        self.wakees[self.woken as usize..].contains(&task)
     }
 }

@@ -26,7 +26,7 @@ impl Mutex {
 
     pub fn unlock(&mut self, effect: &mut Effect) -> Then {
         self.owner = None;
-        effect.wakees.extend(self.waiters.pop_front());
+        effect.wake_first(&mut self.waiters);
         Then::Next
     }
 }
@@ -38,12 +38,12 @@ pub struct Condition {
 
 impl Condition {
     pub fn signal(&mut self, effect: &mut Effect) -> Then {
-        effect.wakees.extend(self.waiters.pop_front());
+        effect.wake_first(&mut self.waiters);
         Then::Next
     }
 
     pub fn broadcast(&mut self, effect: &mut Effect) -> Then {
-        effect.wakees.extend(self.waiters.drain(..));
+        effect.wake_all(&mut self.waiters);
         Then::Next
     }
 }
@@ -66,7 +66,7 @@ impl Barrier {
 #[derive(Default)]
 pub struct Gate {
     open: bool,
-    pub waiters: Vec<TaskId>,
+    pub waiters: VecDeque<TaskId>,
 }
 
 impl Gate {
@@ -74,14 +74,14 @@ impl Gate {
         if self.open {
             return Then::Next;
         }
-        self.waiters.push(task);
+        self.waiters.push_back(task);
         Then::Block(Resume::Next)
     }
 
     pub fn open(&mut self, effect: &mut Effect) -> Then {
         self.open = true;
         effect.sync = true;
-        effect.wakees.extend(self.waiters.drain(..));
+        effect.wake_all(&mut self.waiters);
         Then::Next
     }
 }

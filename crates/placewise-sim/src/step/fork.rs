@@ -132,7 +132,7 @@ impl Engine<'_> {
                 && matches!(self.op(parent), Op::Join)
                 && self.tasks[parent].children == 0;
             if joins {
-                effect.wakees.push_back(parent);
+                effect.wakees.push(parent);
             }
         }
         Then::Exit

@@ -105,7 +105,7 @@ impl Engine<'_> {
         }
         for waiter in waiters {
             match self.tasks[waiter].state {
-                TaskState::Blocked => effect.wakees.push_back(waiter),
+                TaskState::Blocked => effect.wakees.push(waiter),
                 _ => self.let_go(cpu, waiter),
             }
         }
@@ -187,7 +187,7 @@ impl Engine<'_> {
         state.stamp = self.now;
         let waits = state.state == TaskState::Blocked && matches!(self.op(wakee), Op::Wait { .. });
         if waits {
-            effect.wakees.push_back(wakee);
+            effect.wakees.push(wakee);
         }
     }
 

@@ -28,7 +28,7 @@ impl Engine<'_> {
 
     fn next_wakee(&mut self, cpu: CpuId) {
         let Effect { sync, context, call_ns, .. } = self.cpus[cpu].effect;
-        while let Some(wakee) = self.cpus[cpu].effect.wakees.pop_front() {
+        while let Some(wakee) = self.cpus[cpu].effect.next_wakee() {
             self.tasks[wakee].woken_sync = sync;
             self.cpus[cpu].debt += call_ns;
             if self.begin_wakeup(cpu, context, wakee) {
