@@ -1,9 +1,14 @@
-//! Builds the C policy natively and translates its data structures to Rust.
+//! Builds the C policy natively and translates what it shares with Rust.
 //!
-//! The headers stay the only place where a struct is written down: the
-//! `translate` module turns their structs, enums and constants into `repr(C)`
-//! Rust, and a C table of offsets that a test compares with what rustc made of it.
+//! The headers stay the only place where a struct or an entry point is written
+//! down: the `translate` module turns their structs, enums and constants into
+//! `repr(C)` Rust, and a C table of offsets that a test compares with what rustc
+//! made of it; the `entry_points` module turns prototypes into both sides of a
+//! call.
 
+#[allow(dead_code)] // programs for BPF are made of the list where those are built
+#[path = "build/entry_points.rs"]
+mod entry_points;
 #[path = "build/translate.rs"]
 mod translate;
 
@@ -32,14 +37,19 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-changed=src/native.c");
-    println!("cargo::rerun-if-changed=build/translate.rs");
+    println!("cargo::rerun-if-changed=build");
 
-    let headers: String = DECLARATIONS.iter().filter_map(|name| read(&policy, name)).collect();
+    let headers: String = DECLARATIONS.iter().map(|name| read(&policy, name)).collect();
     let items = translate::parse(&headers);
-    fs::write(out.join("declarations.rs"), translate::to_rust(&items))
-        .expect("OUT_DIR is writable");
-    fs::write(out.join("layout.h"), translate::to_layout_table(&items))
-        .expect("OUT_DIR is writable");
+    let entry_points = entry_points::parse(&read(&policy, "entry_points.h"));
+    for (name, text) in [
+        ("declarations.rs", translate::to_rust(&items)),
+        ("layout.h", translate::to_layout_table(&items)),
+        ("entry_points.rs", entry_points::to_rust(&entry_points)),
+        ("native_entry_points.h", entry_points::to_native(&entry_points)),
+    ] {
+        fs::write(out.join(name), text).expect("OUT_DIR is writable");
+    }
 
     cc::Build::new()
         .file("src/native.c")
@@ -55,6 +65,7 @@ fn main() {
         .compile("placewise_policy");
 }
 
-fn read(policy: &Path, name: &str) -> Option<String> {
-    fs::read_to_string(policy.join(name)).ok()
+fn read(policy: &Path, name: &str) -> String {
+    let text = fs::read_to_string(policy.join(name));
+    text.unwrap_or_else(|error| panic!("policy/{name}: {error}"))
 }

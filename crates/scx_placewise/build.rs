@@ -1,8 +1,17 @@
-//! Builds `src/policy.bpf.c`, if a clang is here that can.
+//! Builds `src/policy.bpf.c` and the scheduler, if a clang is here that can.
+//!
+//! Programs are made of `policy/entry_points.h`, as the native build's functions are.
 //!
 //! Without one the crate builds all the same, and `cfg(bpf_object)` is not set:
 //! loading the policy then fails with the reason that stands in
 //! `BPF_OBJECT_MISSING`.
+
+#[path = "../placewise-policy/build/entry_points.rs"]
+#[allow(dead_code)]
+mod entry_points;
+#[path = "../placewise-policy/build/translate.rs"]
+#[allow(dead_code)]
+mod translate;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +32,13 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=src/policy.bpf.c");
     println!("cargo::rerun-if-changed=src/bpf");
+    println!("cargo::rerun-if-changed=../placewise-policy/build");
     println!("cargo::rerun-if-env-changed=PATH");
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let entry_points = entry_points::parse(&read(&policy.join("entry_points.h")));
+    fs::write(out.join("bpf_entry_points.h"), entry_points::to_bpf(&entry_points))
+        .expect("OUT_DIR is writable");
 
     match COMPILERS.iter().find(|compiler| knows_arenas(compiler)) {
         Some(compiler) => {
@@ -37,6 +52,10 @@ fn main() {
             COMPILERS.join(", ")
         ),
     }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Arenas need `__BPF_FEATURE_ADDR_SPACE_CAST`, which clang has since version 19.
@@ -71,6 +90,8 @@ fn compile(compiler: &str, policy: &Path, source: &str, flags: &[String]) {
         .args(["-Wall", "-Wextra", "-Werror"])
         .arg("-I")
         .arg(policy)
+        .arg("-I")
+        .arg(&out)
         .args(flags)
         .args(["-c", source, "-o"])
         .arg(out.join(name.file_name().expect("a file")))

@@ -147,7 +147,7 @@ fn split_array(declarator: &str) -> (&str, Vec<&str>) {
     (name, parts.map(|size| size.trim_end_matches(']')).collect())
 }
 
-fn rust_type(c_type: &str) -> String {
+pub fn rust_type(c_type: &str) -> String {
     match c_type {
         "u8" | "u16" | "u32" | "u64" | "bool" => c_type.to_string(),
         "s32" => "i32".to_string(),
@@ -160,7 +160,7 @@ fn rust_type(c_type: &str) -> String {
     }
 }
 
-fn camel(name: &str) -> String {
+pub fn camel(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 

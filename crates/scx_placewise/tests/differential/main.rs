@@ -34,20 +34,3 @@ fn pure_functions_answer_alike() {
         assert_eq!(kernel.call("hint_check", &[hint], None), hint_check(hint as u32) as u64);
     }
 }
-
-#[test]
-fn every_native_entry_point_has_a_bpf_twin() {
-    let source = include_str!("../../../placewise-policy/src/native.c");
-    let pure = ["nr_idle_scan_of", "hint_check"];
-    let with_state = source.split("placewise_").skip(1).filter_map(|rest| rest.split_once('('));
-    for (name, _) in with_state.filter(|(name, _)| !["layout", "walk"].contains(name)) {
-        assert!(
-            pure.contains(&name) || twin::twins().any(|twin| twin == name),
-            "{name} has no twin"
-        );
-    }
-    let Some(kernel) = twin::kernel() else { return };
-    for name in twin::twins().chain(pure) {
-        assert!(kernel.entry_points().any(|program| program == name), "no BPF program for {name}");
-    }
-}

@@ -115,91 +115,46 @@ fn words<W: Copy>(walk: &W) -> Walk {
     words
 }
 
-/// Makes a method of [`Placement`] of each entry point.
+macro_rules! twin {
+    ({ $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? }) => {
+        pub fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
+            let arguments = [$($argument.word()),*];
+            self.both(stringify!($name), &arguments, |native| native.$name($($argument),*))
+        }
+    };
+}
+
+macro_rules! walking_twin {
+    ({
+        $(#[$doc:meta])*
+        fn $name:ident(walk: &mut $walk:ty $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?
+    }) => {
+        pub fn $name(&mut self, walk: &mut $walk $(, $argument: $kind)*) $(-> $result)? {
+            let arguments: &[u64] = &[$($argument.word()),*];
+            self.both_walk(stringify!($name), arguments, walk, |native, walk| {
+                native.$name(walk $(, $argument)*)
+            })
+        }
+    };
+}
+
+/// Makes a method of [`Placement`] of each entry point that takes a state.
 macro_rules! twins {
-    ($(fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
+    (
+        changing { $($changing:tt)* }
+        reading { $($reading:tt)* }
+        walking { $($walking:tt)* }
+        pure { $($pure:tt)* }
+    ) => {
         impl Placement {
-            $(pub fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
-                let arguments = [$($argument.word()),*];
-                self.both(stringify!($name), &arguments, |native| native.$name($($argument),*))
-            })*
+            $(twin! { $changing })*
+            $(twin! { $reading })*
+            $(walking_twin! { $walking })*
         }
-        const TWINS: &[&str] = &[$(stringify!($name)),*];
     };
 }
 
-/// The same for those that go on with a walk.
-macro_rules! walking_twins {
-    ($(fn $name:ident($walk:ty $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?;)*) => {
-        impl Placement {
-            $(pub fn $name(&mut self, walk: &mut $walk $(, $argument: $kind)*) $(-> $result)? {
-                let arguments: &[u64] = &[$($argument.word()),*];
-                self.both_walk(stringify!($name), arguments, walk, |native, walk| {
-                    native.$name(walk $(, $argument)*)
-                })
-            })*
-        }
-        const WALKING_TWINS: &[&str] = &[$(stringify!($name)),*];
-    };
-}
-
-/// Every entry point that has a twin.
-pub fn twins() -> impl Iterator<Item = &'static str> {
-    TWINS.iter().chain(WALKING_TWINS).copied()
-}
-
-twins! {
-    fn set_ttwu_pending(cpu: u32, pending: bool);
-    fn update_curr(cpu: u32, now: u64) -> u64;
-    fn set_task_cpu(task: u32, cpu: u32);
-    fn enqueue_task(task: u32, flags: u32, now: u64);
-    fn dequeue_task(task: u32, flags: u32, now: u64);
-    fn delay_dequeue(task: u32, now: u64);
-    fn requeue_delayed(task: u32, now: u64);
-    fn set_next_task(cpu: u32, task: u32, now: u64);
-    fn put_prev_task(cpu: u32, now: u64);
-    fn task_tick(cpu: u32, now: u64);
-    fn requeue_task_rt(task: u32);
-    fn sample_avg_idle(cpu: u32, now: u64);
-    fn copy_task(child: u32, parent: u32, cpu: u32);
-    fn task_dead(task: u32);
-    fn place_new_task(child: u32, cpu: u32);
-    fn select_task_rq(task: u32, prev: u32, cpu: u32, wake_flags: u32, now: u64) -> u32;
-    fn select_fallback_rq(task: u32) -> u32;
-    fn ttwu_queue_wakelist(task: u32, waking_cpu: u32, cpu: u32, on_cpu: bool) -> bool;
-    fn record_scan_cost(waking_cpu: u32, scan_ns: u64);
-    fn update_blocked_averages(cpu: u32, now: u64);
-    fn load_balance(cpu: u32, level: u32, idle: u32, now: u64) -> bool;
-    fn active_balance_task(src: u32, dst: u32, now: u64) -> u32;
-    fn trigger_load_balance(cpu: u32, now: u64) -> bool;
-    fn nohz_balance_enter_idle(cpu: u32);
-    fn nohz_balance_exit_idle(cpu: u32);
-    fn nohz_balancer_kick(cpu: u32, now: u64) -> u32;
-    fn create_task_group(parent: u32, shares: u32) -> u32;
-    fn destroy_task_group(group: u32);
-    fn set_task_group_shares(group: u32, shares: u32);
-    fn task_change_group(task: u32, group: u32, now: u64);
-    fn throttle_cfs_rq(group: u32, cpu: u32, now: u64);
-    fn unthrottle_cfs_rq(group: u32, cpu: u32, now: u64);
-    fn task_h_load(task: u32) -> u64;
-    fn task_util_est(task: u32) -> u64;
-    fn cpu_util(cpu: u32) -> u64;
-    fn cpu_runnable_load(cpu: u32) -> u64;
-}
-
-walking_twins! {
-    fn rebalance_domains_start(BalanceWalk, cpu: u32, idle: u32, now: u64);
-    fn rebalance_domains_next(BalanceWalk, now: u64) -> u32;
-    fn rebalance_domains_level_done(BalanceWalk, moved: bool, continue_balancing: bool, now: u64);
-    fn rebalance_domains_end(BalanceWalk);
-    fn newidle_balance_start(BalanceWalk, cpu: u32, now: u64) -> bool;
-    fn newidle_balance_next(BalanceWalk) -> u32;
-    fn newidle_balance_level_done(BalanceWalk, cost: u64, pulled: bool, now: u64);
-    fn newidle_balance_end(BalanceWalk);
-    fn nohz_balance_start(NohzWalk, cpu: u32, now: u64) -> bool;
-    fn nohz_balance_next(NohzWalk, now: u64) -> u32;
-    fn nohz_balance_end(NohzWalk, now: u64);
-}
+for_each_entry_point!(twins);
 
 /// The used bytes of an array of the state.
 struct Part {
