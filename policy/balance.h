@@ -450,6 +450,9 @@ struct balance_walk {
 	u32 pulled;
 };
 
+_Static_assert(sizeof(struct balance_walk) <= WALK_WORDS * sizeof(u64),
+	       "an engine keeps a walk in WALK_WORDS");
+
 static inline u64 jiffies_per_second(const struct state __arena *st)
 {
 	return NSEC_PER_SEC / st->root.tick_ns;

@@ -6,7 +6,7 @@
  * document.
  *
  * Of a struct task the caller gives the number. A walk is the caller's, who
- * keeps it from one call to the next.
+ * keeps it from one call to the next. A state that is const here stays as it is.
  */
 
 /* What a task's change of place leaves behind: runqueue.h. */
@@ -131,3 +131,8 @@ u64 task_util_est(struct task *task);
 u64 cpu_util(struct state *st, u32 cpu);
 /* The load of what is queued on a CPU, without what sleepers left behind. */
 u64 cpu_runnable_load(struct state *st, u32 cpu);
+
+/* For reports: distance.h. */
+
+/* How far `to` is from `from`: one of `enum distance`. */
+u32 distance(const struct state *st, u32 from, u32 to);

@@ -203,6 +203,9 @@ struct nohz_walk {
 	u32 aborted;
 };
 
+_Static_assert(sizeof(struct nohz_walk) <= WALK_WORDS * sizeof(u64),
+	       "an engine keeps a walk in WALK_WORDS");
+
 /* @cpu was interrupted: false if there is nothing to do for it any more. */
 static inline bool nohz_balance_start(struct state __arena *st,
 				      struct nohz_walk *walk, u32 cpu, u64 now)

@@ -33,6 +33,7 @@
 #define NR_TASKS 65536
 #define NR_TASK_GROUPS 256
 #define NR_TASK_GROUP_LEVELS 8
+#define WALK_WORDS 5 /* u64 that any walk over levels or CPUs fits in */
 
 /* Tasks are in it unless they are put elsewhere. */
 #define ROOT_TASK_GROUP 0

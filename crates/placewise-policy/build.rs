@@ -41,9 +41,12 @@ fn main() {
 
     let headers: String = DECLARATIONS.iter().map(|name| read(&policy, name)).collect();
     let items = translate::parse(&headers);
+    let distances = translate::parse(&read(&policy, "distance.h"));
     let entry_points = entry_points::parse(&read(&policy, "entry_points.h"));
     for (name, text) in [
-        ("declarations.rs", translate::to_rust(&items)),
+        ("declarations.rs", translate::to_rust(&items, |_| "Clone, Copy, Debug")),
+        ("rust_layout.rs", translate::to_rust_layout_table(&items)),
+        ("distances.rs", translate::to_enum_macro(&distances, "distance")),
         ("layout.h", translate::to_layout_table(&items)),
         ("entry_points.rs", entry_points::to_rust(&entry_points)),
         ("native_entry_points.h", entry_points::to_native(&entry_points)),

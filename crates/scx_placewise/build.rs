@@ -1,17 +1,11 @@
 //! Builds `src/policy.bpf.c` and the scheduler, if a clang is here that can.
 //!
-//! Programs are made of `policy/entry_points.h`, as the native build's functions are.
-//!
 //! Without one the crate builds all the same, and `cfg(bpf_object)` is not set:
 //! loading the policy then fails with the reason that stands in
 //! `BPF_OBJECT_MISSING`.
 
-#[path = "../placewise-policy/build/entry_points.rs"]
-#[allow(dead_code)]
-mod entry_points;
-#[path = "../placewise-policy/build/translate.rs"]
-#[allow(dead_code)]
-mod translate;
+#[path = "build/shared.rs"]
+mod shared;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,13 +26,11 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=src/policy.bpf.c");
     println!("cargo::rerun-if-changed=src/bpf");
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=../placewise-policy/build");
     println!("cargo::rerun-if-env-changed=PATH");
 
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    let entry_points = entry_points::parse(&read(&policy.join("entry_points.h")));
-    fs::write(out.join("bpf_entry_points.h"), entry_points::to_bpf(&entry_points))
-        .expect("OUT_DIR is writable");
+    shared::translate(&policy, &out_directory());
 
     match COMPILERS.iter().find(|compiler| knows_arenas(compiler)) {
         Some(compiler) => {
@@ -54,8 +46,8 @@ fn main() {
     }
 }
 
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn out_directory() -> PathBuf {
+    PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"))
 }
 
 /// Arenas need `__BPF_FEATURE_ADDR_SPACE_CAST`, which clang has since version 19.
@@ -83,7 +75,7 @@ fn scheduler_flags() -> Vec<String> {
 /// Freestanding, or clang would make memset() of some stores to the arena, with
 /// an address that BPF cannot use.
 fn compile(compiler: &str, policy: &Path, source: &str, flags: &[String]) {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let out = out_directory();
     let name = Path::new(source).with_extension("o");
     let status = Command::new(compiler)
         .args(["-target", "bpf", "-mcpu=v4", "-O2", "-g", "-std=gnu11", "-ffreestanding"])

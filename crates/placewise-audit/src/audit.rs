@@ -11,13 +11,12 @@
 use std::collections::BTreeMap;
 
 use placewise_machine::{CpuSet, Machine, MachineError};
-use placewise_policy::{Policy, State};
+use placewise_policy::{Distance, Policy, State};
 use placewise_trace::{Header, Losses, TraceError, TraceReader};
 
 use crate::agreement::Agreement;
 use crate::cost::{Cost, CostReport};
 use crate::decide::{NoPlacement, Placed, Verdict};
-use crate::distance::Distance;
 use crate::explain::Sight;
 use crate::inference::InferenceCounts;
 use crate::placements::{Moves, Placements};

@@ -3,13 +3,21 @@
 //! Placements count staying included. Limit: a move for another reason (NUMA balancing, a changed
 //! affinity, a CPU that goes offline) looks like one of the load balancer.
 
+use placewise_policy::Distance;
+use serde::{Serialize, Serializer};
+
 use crate::decide::Kind;
-use crate::distance::Distance;
 use crate::task::{NameId, Tasks};
 
 /// Counts by [`Distance`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByDistance([u64; Distance::ALL.len()]);
+
+impl Serialize for ByDistance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Distance::ALL.map(|distance| (distance.word(), self.at(distance))))
+    }
+}
 
 impl ByDistance {
     pub fn add(&mut self, distance: Distance) {

@@ -1,15 +1,20 @@
 //! Translates the declarations of the policy headers to Rust.
 //!
 //! Understands just what those headers use: `#define NAME number`, enums with
-//! optional values, and structs of integers, bools, enums, structs and arrays
-//! of them. Anything else inside a struct is a build error, not a guess.
-
-use std::fmt::Write;
+//! optional values, and structs of integers, bools, enums, structs, arrays of
+//! them, and pointers to the arena or to functions. Anything else inside a struct
+//! is a build error, not a guess.
 
 pub enum Item {
     Constant { name: String, value: String },
-    Enum { name: String, values: Vec<(String, String)> },
+    Enum { name: String, values: Vec<Value> },
     Struct { name: String, fields: Vec<Field> },
+}
+
+pub struct Value {
+    name: String,
+    value: String,
+    doc: Option<String>,
 }
 
 pub struct Field {
@@ -19,29 +24,33 @@ pub struct Field {
 }
 
 pub fn parse(headers: &str) -> Vec<Item> {
+    parse_some(headers, |_| true)
+}
+
+/// Only declarations with names that are wanted; what else stands there need not be understood.
+pub fn parse_some(headers: &str, wanted: impl Fn(&str) -> bool) -> Vec<Item> {
     let mut items = Vec::new();
-    let mut lines = headers.lines().peekable();
+    let mut lines = headers.lines();
     while let Some(line) = lines.next() {
-        if let Some(constant) = parse_define(line) {
-            items.push(constant);
-        } else if let Some(name) = block_name(line, "enum ") {
-            let body = block_body(&mut lines);
-            items.push(parse_enum(name, &body));
-        } else if let Some(name) = block_name(line, "struct ") {
-            let body = block_body(&mut lines);
-            items.push(parse_struct(name, &body));
-        }
+        let item = if let Some(name) = block_name(line, "enum ").filter(|name| wanted(name)) {
+            Some(parse_enum(name, &block_body(&mut lines)))
+        } else if let Some(name) = block_name(line, "struct ").filter(|name| wanted(name)) {
+            Some(parse_struct(name, &block_body(&mut lines)))
+        } else {
+            parse_define(line, &wanted)
+        };
+        items.extend(item);
     }
     items
 }
 
 /// `#define NAME expression` where the expression is made of numbers and names.
-fn parse_define(line: &str) -> Option<Item> {
+fn parse_define(line: &str, wanted: impl Fn(&str) -> bool) -> Option<Item> {
     let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
     let value = value.split("/*").next()?.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_ ()/*+-<".contains(c);
     let ours = name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    if !ours || value.is_empty() || !value.chars().all(plain) {
+    if !ours || !wanted(name) || value.is_empty() || !value.chars().all(plain) {
         return None;
     }
     let value = match value {
@@ -92,16 +101,16 @@ fn declarations(body: &str, end: char) -> Vec<(String, Option<String>)> {
 }
 
 fn parse_enum(name: &str, body: &str) -> Item {
-    let mut values: Vec<(String, String)> = Vec::new();
-    for (text, _) in declarations(body, ',') {
+    let mut values: Vec<Value> = Vec::new();
+    for (text, doc) in declarations(body, ',') {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.trim().to_string(), value.trim().to_string()),
             None => match values.last() {
-                Some((previous, _)) => (text, format!("{previous} + 1")),
+                Some(previous) => (text, format!("{} + 1", previous.name)),
                 None => (text, "0".to_string()),
             },
         };
-        values.push((name, value));
+        values.push(Value { name, value, doc });
     }
     Item::Enum { name: name.to_string(), values }
 }
@@ -110,6 +119,10 @@ fn parse_struct(name: &str, body: &str) -> Item {
     let mut fields = Vec::new();
     for (text, doc) in declarations(body, ';') {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(field) = pointer(&text, doc.as_deref()) {
+            fields.push(field);
+            continue;
+        }
         let (base, names) = split_type(&text);
         let mut doc = doc;
         for declarator in names.split(',') {
@@ -122,6 +135,18 @@ fn parse_struct(name: &str, body: &str) -> Item {
         }
     }
     Item::Struct { name: name.to_string(), fields }
+}
+
+/// `struct state __arena *st`, or `void (*enqueue)(...)`: Rust calls none of those.
+fn pointer(text: &str, doc: Option<&str>) -> Option<Field> {
+    let (name, rust_type) = match text.split_once(" (*") {
+        Some((_, rest)) => (rest.split(')').next()?, "*const ()".to_string()),
+        None => {
+            let (base, name) = text.split_once(" __arena *")?;
+            (name, format!("*mut {}", rust_type(base)))
+        }
+    };
+    Some(Field { name: name.to_string(), rust_type, doc: doc.map(str::to_string) })
 }
 
 /// `struct sched_avg avg` is of type `struct sched_avg`, `u32 a, b` of type `u32`.
@@ -137,8 +162,10 @@ fn split_type(text: &str) -> (&str, &str) {
 
 /// A size that is a number needs no cast.
 fn array_of(element: &str, size: &str) -> String {
-    let cast = if size.chars().all(|c| c.is_ascii_digit()) { "" } else { " as usize" };
-    format!("[{element}; {size}{cast}]")
+    match size.chars().all(|c| c.is_ascii_digit()) {
+        true => format!("[{element}; {size}]"),
+        false => format!("[{element}; ({size}) as usize]"),
+    }
 }
 
 fn split_array(declarator: &str) -> (&str, Vec<&str>) {
@@ -150,6 +177,7 @@ fn split_array(declarator: &str) -> (&str, Vec<&str>) {
 pub fn rust_type(c_type: &str) -> String {
     match c_type {
         "u8" | "u16" | "u32" | "u64" | "bool" => c_type.to_string(),
+        "char" => "u8".to_string(),
         "s32" => "i32".to_string(),
         "s64" => "i64".to_string(),
         other => match other.split_once(' ') {
@@ -164,34 +192,72 @@ pub fn camel(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-pub fn to_rust(items: &[Item]) -> String {
-    let mut out = String::new();
-    for item in items {
-        match item {
-            Item::Constant { name, value } => writeln!(out, "pub const {name}: u32 = {value};"),
-            Item::Enum { name, values } => {
-                writeln!(out, "/// One of `enum {name}`.\npub type {} = u32;", camel(name)).expect("a String grows");
-                values.iter().try_for_each(|(name, value)| writeln!(out, "pub const {name}: u32 = {value};"))
-            }
-            Item::Struct { name, fields } => {
-                writeln!(out, "/// `struct {name}`.\n#[repr(C)]\n#[derive(Clone, Copy, Debug)]\npub struct {} {{", camel(name)).expect("a String grows");
-                for field in fields {
-                    if let Some(doc) = &field.doc {
-                        writeln!(out, "    /// {}", doc.replace('[', "\\[").replace('<', "\\<")).expect("a String grows");
-                    }
-                    writeln!(out, "    pub {}: {},", field.name, field.rust_type).expect("a String grows");
-                }
-                writeln!(out, "}}")
-            }
-        }
-        .expect("a String grows");
-    }
-    out.push_str(&rust_layout_table(items));
-    out
+/// `derived` are the traits of a struct.
+pub fn to_rust(items: &[Item], derived: impl Fn(&str) -> &'static str) -> String {
+    items.iter().map(|item| item.to_rust(&derived)).collect()
 }
 
-fn rust_layout_table(items: &[Item]) -> String {
-    let mut out = String::from("#[cfg(test)]\npub const RUST_LAYOUT: &[(&str, usize)] = &[\n");
+impl Item {
+    fn to_rust(&self, derived: impl Fn(&str) -> &'static str) -> String {
+        match self {
+            Item::Constant { name, value } => format!("pub const {name}: u32 = {value};\n"),
+            Item::Enum { name, values } => {
+                let values = values.iter().map(|Value { name, value, doc }| {
+                    format!("{}pub const {name}: u32 = {value};\n", doc_comment(doc))
+                });
+                let values: String = values.collect();
+                format!("/// One of `enum {name}`.\npub type {} = u32;\n{values}", camel(name))
+            }
+            Item::Struct { name, fields } => {
+                let fields = fields.iter().map(|Field { name, rust_type, doc }| {
+                    format!("    {}pub {name}: {rust_type},\n", doc_comment(doc))
+                });
+                let (fields, derived): (String, _) = (fields.collect(), derived(name));
+                format!(
+                    "/// `struct {name}`.\n#[repr(C)]\n#[derive({derived})]\npub struct {} {{\n{fields}}}\n",
+                    camel(name)
+                )
+            }
+        }
+    }
+}
+
+fn doc_comment(doc: &Option<String>) -> String {
+    let escaped = |doc: &String| doc.replace('[', "\\[").replace('<', "\\<");
+    doc.as_ref().map(|doc| format!("/// {}\n", escaped(doc))).unwrap_or_default()
+}
+
+/// The names of an enum's values, without their number, and what the C says they mean.
+pub fn meanings<'a>(items: &'a [Item], wanted: &str) -> Vec<(&'a str, &'a str)> {
+    let values = items.iter().find_map(|item| match item {
+        Item::Enum { name, values } if name == wanted => Some(values),
+        _ => None,
+    });
+    let values = values.unwrap_or_else(|| panic!("enum {wanted} is not declared"));
+    let named = values.iter().filter(|value| !value.name.starts_with("NR_"));
+    let meaning = |Value { name, doc, .. }: &'a Value| match doc {
+        Some(doc) => (name.as_str(), doc.as_str()),
+        None => panic!("enum {wanted}: {name} has no comment that says what it means"),
+    };
+    named.map(meaning).collect()
+}
+
+/// A macro that hands an enum to another one, to make a Rust enum of it.
+pub fn to_enum_macro(items: &[Item], name: &str) -> String {
+    let values = meanings(items, name).into_iter().map(|(value, meaning)| {
+        let word = value.to_lowercase();
+        format!("            {} = {word:?}: {meaning:?},\n", camel(&word))
+    });
+    let values: String = values.collect();
+    format!(
+        "macro_rules! for_each_{name} {{\n    ($expand:ident) => {{\n        \
+         $expand! {{\n{values}        }}\n    }};\n}}\n"
+    )
+}
+
+/// What rustc makes of the structs, for a test to compare.
+pub fn to_rust_layout_table(items: &[Item]) -> String {
+    let mut out = String::from("const RUST_LAYOUT: &[(&str, usize)] = &[\n");
     for_each_member(items, |name, member| {
         let text = match member {
             Some(field) => format!(
@@ -205,7 +271,7 @@ fn rust_layout_table(items: &[Item]) -> String {
     out + "];\n"
 }
 
-/// What the C compiler makes of the same structs, for a test to compare.
+/// What the C compiler makes of the same structs.
 pub fn to_layout_table(items: &[Item]) -> String {
     let mut out = String::from("static const unsigned long layout[] = {\n");
     for_each_member(items, |name, member| {

@@ -5,9 +5,10 @@
 //! write directly, by [`CpuId`] and [`TaskId`]; its methods are the policy's
 //! entry points. [`kernel`] and [`patch`] hold the kernels and patches as data,
 //! and [`Policy`] names a combination of them. [`topology`] lays a machine out
-//! in the state.
+//! in the state, and [`distance`] names how far its CPUs are from each other.
 
 mod cpumask;
+pub mod distance;
 mod ids;
 pub mod kernel;
 pub mod patch;
@@ -16,6 +17,7 @@ mod table;
 pub mod topology;
 pub mod weight;
 
+pub use distance::Distance;
 pub use ids::{CpuId, TaskId};
 pub use kernel::{kernel_for_release, kernel_names};
 pub use patch::{Policy, PolicyError, patch_names};

@@ -3,7 +3,7 @@
  * The native build of the policy: its entry points with C linkage, which the
  * build makes of policy/entry_points.h.
  */
-#include "state.h"
+#include "distance.h"
 #include "nohz.h"
 #include "place.h"
 #include "runqueue.h"

@@ -125,7 +125,9 @@ impl DerefMut for Placement {
 
 #[cfg(test)]
 mod tests {
-    use super::declarations::RUST_LAYOUT;
+    use super::*;
+
+    include!(concat!(env!("OUT_DIR"), "/rust_layout.rs"));
 
     unsafe extern "C" {
         fn placewise_layout(entries: *mut usize) -> *const usize;

@@ -21,7 +21,7 @@ use placewise_policy::*;
 use rand::RngExt;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand_pcg::Pcg64Mcg;
-use scx_placewise::{KernelPolicy, LoadError, NR_WAKEUPS, Wakeup};
+use scx_placewise::{KernelPolicy, LoadError, NR_WAKEUPS, WakeupToDecide};
 
 const MACHINE: &str = "epyc-9654-2s";
 const KERNEL: &str = "v6.18";
@@ -70,7 +70,7 @@ struct Cost {
 /// A state, and wakeups to decide in it.
 struct Bench {
     policy: Placement,
-    wakeups: Vec<Wakeup>,
+    wakeups: Vec<WakeupToDecide>,
     now: u64,
 }
 
@@ -151,14 +151,14 @@ impl Bench {
     }
 
     /// `task` is woken on a busy CPU: every other time in its LLC.
-    fn wakeup(&self, task: u32, busy: &[u32], random: &mut Pcg64Mcg) -> Wakeup {
+    fn wakeup(&self, task: u32, busy: &[u32], random: &mut Pcg64Mcg) -> WakeupToDecide {
         let prev = self.policy.task[task as usize].cpu.into();
         let llc_of = |cpu: u32| self.policy.cpu[cpu as usize].llc;
         let near: Vec<u32> =
             busy.iter().copied().filter(|&cpu| llc_of(cpu) == llc_of(prev)).collect();
         let wakers = if random.random() { &near } else { busy };
         let cpu = *wakers.choose(random).expect("every LLC has a busy CPU");
-        Wakeup { task, prev, cpu, chosen: 0 }
+        WakeupToDecide { task, prev, cpu, chosen: 0 }
     }
 
     /// What a decision costs natively and in BPF.
@@ -185,7 +185,7 @@ impl Bench {
     }
 
     fn decide_wakeups(&mut self) {
-        for Wakeup { task, prev, cpu, chosen } in &mut self.wakeups {
+        for WakeupToDecide { task, prev, cpu, chosen } in &mut self.wakeups {
             *chosen = self.policy.select_task_rq(*task, *prev, *cpu, WF_TTWU, self.now);
         }
     }

@@ -5,21 +5,13 @@ use std::fmt;
 
 use libbpf_rs::{AsRawLibbpf, MapCore, Object};
 
+use crate::shared::ExitRecord;
+
 /// The exit code's bits: what the loader is to do.
 const SCX_ECODE_ACT_RESTART: i64 = 1 << 48;
 
 /// The least `enum scx_exit_kind` that is an error.
 const SCX_EXIT_ERROR: i32 = 1024;
-
-/// Mirrors the start of `struct exit_record` of `bpf/exit.h`.
-#[repr(C)]
-struct ExitRecord {
-    code: i64,
-    kind: i32,
-    reason: [u8; 128],
-    message: [u8; 1024],
-    dump: [u8; 32768],
-}
 
 /// Why the kernel unloaded the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,23 +9,109 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, MapFlags, Object};
 use placewise_machine::Level;
-use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, DomainStats, State};
+use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, Distance, DomainStats, State};
 use scx_stats_derive::Stats;
 use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes;
 
 use crate::arena;
+use crate::shared::{NR_PLACED_KINDS, PLACED_FORK, PLACED_WAKEUP, PlacedKind, Shadow};
 
-const KINDS: [&str; 2] = ["wakeup", "fork"];
+include!(concat!(env!("OUT_DIR"), "/figures.rs"));
 
-/// Mirrors `struct counts` of `bpf/count.h`.
-#[derive(FromBytes)]
-#[repr(C)]
-struct Counts {
-    placed: [[u64; 5]; KINDS.len()],
-    on_idle: [u64; KINDS.len()],
-    hinted: [u64; KINDS.len()],
+/// Makes the figures of the list: the first of those that are `PLACED` are the distances.
+macro_rules! figures {
+    (
+        $(PLACED($placed:ident, $shown:ident, $placed_help:tt))*
+        $(BALANCED($balanced:ident, $counter:ident $([$at:ident])?, $balanced_help:tt))*
+    ) => {
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+        #[stat(
+            desc = "placements by distance from the previous CPU",
+            _om_prefix = "p_",
+            _om_label = "kind"
+        )]
+        pub struct Placed {
+            $(#[stat(desc = $placed_help)] pub $placed: u64,)*
+        }
+
+        impl Placed {
+            pub const FIGURES: &[Figure] = &[$(Figure {
+                name: stringify!($placed),
+                help: $placed_help,
+                shown: Shown::$shown,
+            }),*];
+
+            /// As many as there are [`FIGURES`](Self::FIGURES).
+            pub fn counts(&self) -> Counts {
+                [$(self.$placed),*]
+            }
+
+            fn add(&mut self, counts: Counts) {
+                let [$($placed),*] = counts;
+                $(self.$placed += $placed;)*
+            }
+
+            fn subtract(&mut self, earlier: &Self) {
+                $(self.$placed = self.$placed.saturating_sub(earlier.$placed);)*
+            }
+        }
+
+        /// A row of `struct counts` of `bpf/count.h`.
+        pub type Counts = [u64; Placed::FIGURES.len()];
+
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
+        #[stat(desc = "tasks moved by balancing", _om_prefix = "b_", _om_label = "level")]
+        pub struct Balanced {
+            #[stat(desc = "name of the sched domains at this level")]
+            pub domain: String,
+            $(#[stat(desc = $balanced_help)] pub $balanced: u64,)*
+        }
+
+        impl Balanced {
+            /// By their causes.
+            pub const FIGURES: &[Figure] = &[$(Figure {
+                name: stringify!($balanced),
+                help: $balanced_help,
+                shown: Shown::count,
+            }),*];
+
+            /// As many as there are [`FIGURES`](Self::FIGURES).
+            pub fn counts(&self) -> [u64; Balanced::FIGURES.len()] {
+                [$(self.$balanced),*]
+            }
+
+            fn add(&mut self, stats: &DomainStats) {
+                $(self.$balanced += u64::from(stats.$counter$([$at as usize])?);)*
+            }
+
+            fn subtract(&mut self, earlier: &Self) {
+                $(self.$balanced = self.$balanced.saturating_sub(earlier.$balanced);)*
+            }
+        }
+    };
 }
+
+for_each_figure!(figures);
+
+/// A figure of the list in `bpf/figures.h`.
+pub struct Figure {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub shown: Shown,
+}
+
+/// How a table shows a figure, by the words of the list.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy)]
+pub enum Shown {
+    count,
+    /// Of all placements.
+    share,
+}
+
+const KINDS: [(&str, PlacedKind); NR_PLACED_KINDS as usize] =
+    [("wakeup", PLACED_WAKEUP), ("fork", PLACED_FORK)];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
 #[stat(top, desc = "placements and balancing")]
@@ -34,44 +120,6 @@ pub struct Figures {
     pub placed: BTreeMap<String, Placed>,
     #[stat(desc = "tasks moved by balancing, by the machine's sched-domain levels, lowest first")]
     pub balanced: BTreeMap<usize, Balanced>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
-#[stat(
-    desc = "placements by distance from the previous CPU",
-    _om_prefix = "p_",
-    _om_label = "kind"
-)]
-pub struct Placed {
-    #[stat(desc = "on the previous CPU")]
-    pub same_cpu: u64,
-    #[stat(desc = "on an SMT sibling")]
-    pub smt: u64,
-    #[stat(desc = "on another core of the LLC")]
-    pub llc: u64,
-    #[stat(desc = "in another LLC of the NUMA node")]
-    pub other_llc: u64,
-    #[stat(desc = "on another NUMA node")]
-    pub other_node: u64,
-    #[stat(desc = "on a CPU that was idle")]
-    pub on_idle: u64,
-    #[stat(desc = "of tasks with a hint for it")]
-    pub hinted: u64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Stats)]
-#[stat(desc = "tasks moved by balancing", _om_prefix = "b_", _om_label = "level")]
-pub struct Balanced {
-    #[stat(desc = "name of the sched domains at this level")]
-    pub domain: String,
-    #[stat(desc = "pulled by CPUs about to idle")]
-    pub newly_idle: u64,
-    #[stat(desc = "pulled by idle CPUs")]
-    pub idle: u64,
-    #[stat(desc = "pulled by busy CPUs")]
-    pub busy: u64,
-    #[stat(desc = "pushed while running (active balance)")]
-    pub pushed: u64,
 }
 
 type Read = Box<dyn Fn() -> Figures + Send>;
@@ -100,27 +148,15 @@ impl Figures {
         let counts = object.maps().find(|map| map.name() == "counts").expect("the map of counts");
         let values = counts.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         for value in values.ok().flatten().unwrap_or_default() {
-            if let Ok((counts, _)) = Counts::read_from_prefix(&value) {
-                figures.add_placed(&counts);
+            let of_cpu = <[Counts; KINDS.len()]>::read_from_bytes(&value).expect("rows of counts");
+            for (kind, row) in KINDS {
+                figures.placed.entry(kind.to_string()).or_default().add(of_cpu[row as usize]);
             }
         }
         // SAFETY: it begins with the state, and is mapped while the object lives.
-        figures.balanced = unsafe { balanced(arena::mapping(object).0.as_ptr().cast(), levels) };
+        figures.balanced =
+            unsafe { balanced(arena::mapping::<Shadow>(object).as_ptr().cast(), levels) };
         figures
-    }
-
-    fn add_placed(&mut self, counts: &Counts) {
-        for (kind, name) in KINDS.into_iter().enumerate() {
-            let sum = self.placed.entry(name.to_string()).or_default();
-            let [same_cpu, smt, llc, other_llc, other_node] = counts.placed[kind];
-            sum.same_cpu += same_cpu;
-            sum.smt += smt;
-            sum.llc += llc;
-            sum.other_llc += other_llc;
-            sum.other_node += other_node;
-            sum.on_idle += counts.on_idle[kind];
-            sum.hinted += counts.hinted[kind];
-        }
     }
 
     /// What has been added since `earlier`. A scheduler that was loaded anew begins at nothing.
@@ -161,73 +197,31 @@ unsafe fn balanced(state: *const State, levels: &[Level]) -> BTreeMap<usize, Bal
 }
 
 impl Placed {
+    /// Each went somewhere: the sum by distance.
     pub fn total(&self) -> u64 {
-        self.same_cpu + self.smt + self.llc + self.other_llc + self.other_node
-    }
-
-    /// Each figure with its name.
-    pub fn by_distance(&self) -> [(&'static str, u64); 5] {
-        [
-            ("same_cpu", self.same_cpu),
-            ("smt", self.smt),
-            ("llc", self.llc),
-            ("other_llc", self.other_llc),
-            ("other_node", self.other_node),
-        ]
-    }
-
-    fn subtract(&mut self, earlier: &Self) {
-        let Self { same_cpu, smt, llc, other_llc, other_node, on_idle, hinted } = self;
-        for (figure, before) in [
-            (same_cpu, earlier.same_cpu),
-            (smt, earlier.smt),
-            (llc, earlier.llc),
-            (other_llc, earlier.other_llc),
-            (other_node, earlier.other_node),
-            (on_idle, earlier.on_idle),
-            (hinted, earlier.hinted),
-        ] {
-            *figure = figure.saturating_sub(before);
-        }
-    }
-}
-
-impl Balanced {
-    /// Each figure with its name.
-    pub fn by_cause(&self) -> [(&'static str, u64); 4] {
-        [
-            ("newly_idle", self.newly_idle),
-            ("idle", self.idle),
-            ("busy", self.busy),
-            ("pushed", self.pushed),
-        ]
-    }
-
-    fn add(&mut self, stats: &DomainStats) {
-        self.newly_idle += u64::from(stats.lb_gained[CPU_NEWLY_IDLE as usize]);
-        self.idle += u64::from(stats.lb_gained[CPU_IDLE as usize]);
-        self.busy += u64::from(stats.lb_gained[CPU_NOT_IDLE as usize]);
-        self.pushed += u64::from(stats.alb_pushed);
-    }
-
-    fn subtract(&mut self, earlier: &Self) {
-        let Self { domain: _, newly_idle, idle, busy, pushed } = self;
-        for (figure, before) in [
-            (newly_idle, earlier.newly_idle),
-            (idle, earlier.idle),
-            (busy, earlier.busy),
-            (pushed, earlier.pushed),
-        ] {
-            *figure = figure.saturating_sub(before);
-        }
+        self.counts()[..Distance::ALL.len()].iter().sum()
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use placewise_policy::{Policy, topology};
 
     use super::*;
+
+    /// Some of all kinds.
+    pub fn figures() -> Figures {
+        let wakeups = Placed {
+            same_cpu: 6,
+            llc: 3,
+            other_node: 1,
+            on_idle: 9,
+            hinted: 2,
+            ..Placed::default()
+        };
+        let moved = Balanced { domain: "MC".into(), newly_idle: 4, ..Balanced::default() };
+        Figures { placed: [("wakeup".into(), wakeups)].into(), balanced: [(1, moved)].into() }
+    }
 
     #[test]
     fn a_difference_counts_what_was_added() {
@@ -239,6 +233,17 @@ mod tests {
         let since = figures(10, 4).since(&figures(3, 3));
         assert_eq!(since.placed["wakeup"], Placed { llc: 7, ..Placed::default() });
         assert_eq!(since.balanced, [moved(1)].into());
+    }
+
+    #[test]
+    fn each_figure_is_documented() {
+        let page = include_str!("../../../docs/scx.md");
+        for (figures, unit) in [(Placed::FIGURES, "placements"), (Balanced::FIGURES, "tasks")] {
+            for Figure { name, help, .. } in figures {
+                let row = format!("| ` .{name}` | {unit} | {help} |");
+                assert!(page.lines().any(|line| line == row), "not in docs/scx.md: {row}");
+            }
+        }
     }
 
     #[test]

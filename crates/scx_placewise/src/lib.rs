@@ -1,140 +1,22 @@
-//! The policy's BPF build, loaded into the running kernel.
+//! The policy in BPF, in the running kernel: as the sched_ext scheduler, and entry point by entry point.
 //!
-//! [`KernelPolicy`] holds the programs of `policy.bpf.c` and the arena with
-//! their state, and runs them by the names of their entry points. It needs
-//! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this
-//! crate is built; where one is missing, [`LoadError::Unavailable`] says which.
+//! [`scheduler`] loads, fills and watches the scheduler of `bpf/`; [`hint`] serves its hints, and
+//! [`report`] prints its [`figures`]. [`KernelPolicy`] holds the programs of `policy.bpf.c`. All that needs
+//! root, a kernel with BPF arenas and its BTF, and a clang for BPF when this crate is built; where one
+//! is missing, [`LoadError::Unavailable`] says which.
 
 mod arena;
 pub mod exit;
 pub mod figures;
 pub mod hint;
+mod kernel_policy;
 mod object;
 pub mod pins;
 pub mod report;
 pub mod scheduler;
+mod shared;
 mod socket;
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
-
-use libbpf_rs::{Object, Program};
+pub use kernel_policy::{KernelPolicy, NR_WAKEUPS, Walk};
 pub use object::LoadError;
-use placewise_policy::State;
-
-/// A walk over the levels or CPUs to balance, as words; no kind of walk has more.
-pub type Walk = [u64; 5];
-
-/// Arguments and result of one call; mirrors `struct call` of `policy.bpf.c`.
-#[repr(C)]
-struct Call {
-    state: *mut State,
-    argument: [u64; 5],
-    result: u64,
-    walk: Walk,
-}
-
-/// How many wakeups [`KernelPolicy::wakeups`] holds.
-pub const NR_WAKEUPS: usize = 8192;
-
-/// A wakeup on `cpu` of a task that last ran on `prev`, and the CPU that was chosen for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Wakeup {
-    pub task: u32,
-    pub prev: u32,
-    pub cpu: u32,
-    pub chosen: u32,
-}
-
-/// What the arena holds.
-#[repr(C)]
-struct Memory {
-    state: State,
-    wakeups: [Wakeup; NR_WAKEUPS],
-}
-
-/// The policy's BPF programs and their state.
-pub struct KernelPolicy {
-    programs: Vec<(String, OwnedFd)>,
-    memory: NonNull<Memory>,
-    _object: Object, // unmaps the arena when it is dropped
-}
-
-// SAFETY: nothing in it belongs to the thread that loaded it.
-unsafe impl Send for KernelPolicy {}
-
-impl KernelPolicy {
-    /// Loads every program; the state starts as all zeros.
-    pub fn load() -> Result<Self, LoadError> {
-        let built = object::built()?;
-        object::check_kernel()?;
-        let object = object::load(object::open(built.policy)?)?;
-        Ok(KernelPolicy {
-            programs: programs(&object),
-            memory: arena::mapping(&object).0.cast(),
-            _object: object,
-        })
-    }
-
-    /// The names of the entry points.
-    pub fn entry_points(&self) -> impl Iterator<Item = &str> {
-        self.programs.iter().map(|(name, _)| name.as_str())
-    }
-
-    /// The state that the programs work on.
-    pub fn state(&mut self) -> &mut State {
-        // SAFETY: the arena stays mapped as long as the object lives, programs
-        // run only inside `call`, and all-zero bytes are a valid State.
-        unsafe { &mut self.memory.as_mut().state }
-    }
-
-    /// The wakeups that the entry point `decide_wakeups` decides, at the time that is its argument.
-    /// `decide_nothing` does all the rest of what that one does: they are there to be timed.
-    pub fn wakeups(&mut self) -> &mut [Wakeup; NR_WAKEUPS] {
-        // SAFETY: as above; all-zero bytes are valid Wakeups.
-        unsafe { &mut self.memory.as_mut().wakeups }
-    }
-
-    /// Runs an entry point; `arguments` are those after the state and the walk.
-    pub fn call(&mut self, entry_point: &str, arguments: &[u64], walk: Option<&mut Walk>) -> u64 {
-        let mut no_walk = Walk::default();
-        let walk = walk.unwrap_or(&mut no_walk);
-        let state: *mut State = self.memory.as_ptr().cast();
-        let mut call = Call { state, argument: [0; 5], result: 0, walk: *walk };
-        call.argument[..arguments.len()].copy_from_slice(arguments);
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            ctx_in: (&raw mut call).cast(),
-            ctx_size_in: size_of::<Call>() as u32,
-            ..Default::default()
-        };
-        let fd = self.program(entry_point).as_raw_fd();
-        // SAFETY: the context is a live Call, which is what every program takes.
-        let status = unsafe { libbpf_sys::bpf_prog_test_run_opts(fd, &raw mut options) };
-        assert_eq!(status, 0, "BPF_PROG_RUN of {entry_point}");
-        *walk = call.walk;
-        call.result
-    }
-
-    /// How many instructions the verifier followed in an entry point.
-    pub fn verified_instructions(&self, entry_point: &str) -> u32 {
-        object::verified_instructions(self.program(entry_point))
-    }
-
-    fn program(&self, entry_point: &str) -> BorrowedFd<'_> {
-        let named = |(name, _): &&(String, OwnedFd)| name == entry_point;
-        let (_, fd) = self.programs.iter().find(named).expect("an entry point of the policy");
-        fd.as_fd()
-    }
-}
-
-/// The programs by entry point, with file descriptors of their own.
-fn programs(object: &Object) -> Vec<(String, OwnedFd)> {
-    let named = |program: Program<'_>| {
-        let name = program.name().to_string_lossy().trim_end_matches("_call").to_string();
-        let fd = program.as_fd().try_clone_to_owned().expect("a file descriptor is free");
-        (name, fd)
-    };
-    object.progs().map(named).collect()
-}
+pub use shared::WakeupToDecide;

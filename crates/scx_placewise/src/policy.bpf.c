@@ -9,6 +9,7 @@
  * wakeups in one call, to be timed.
  */
 #include "balance.h"
+#include "distance.h"
 #include "nohz.h"
 #include "place.h"
 #include "runqueue.h"
@@ -29,7 +30,6 @@ struct wakeup_to_decide {
 	u32 task, prev, cpu, chosen;
 };
 
-/* Mirrored in lib.rs, as are the two above. */
 struct memory {
 	struct state state;
 	struct wakeup_to_decide wakeup[NR_WAKEUPS];
@@ -42,9 +42,6 @@ struct {
 		   (sizeof(struct memory) + PAGE_SIZE - 1) / PAGE_SIZE);
 } arena SEC(".maps");
 
-#define WALK_WORDS (sizeof(struct balance_walk) / sizeof(u64))
-
-/* Mirrored in lib.rs. */
 struct call {
 	struct state __arena *st;
 	u64 argument[5];

@@ -10,10 +10,12 @@ use placewise_policy::{
     GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
 };
 
+use crate::arena;
 use crate::exit::Exit;
 use crate::figures::Figures;
+use crate::object::{self, LoadError};
 use crate::pins::{MAPS, Pins};
-use crate::{LoadError, arena, object};
+use crate::shared::{SchedExtOps, Shadow};
 
 /// Only tasks of the class SCHED_EXT.
 const SCX_OPS_SWITCH_PARTIAL: u64 = 1 << 3;
@@ -49,23 +51,6 @@ pub enum SchedulerError {
     Load(#[from] LoadError),
     #[error("the kernel does not accept the scheduler: {0}")]
     Attach(String),
-}
-
-/// Mirrors the start of `struct shadow` of `bpf/shadow.h`.
-#[repr(C)]
-struct Shadow {
-    state: State,
-    slice_ns: u64,
-    hint: u64,
-    longest_wait_ns: u64,
-}
-
-/// The start of `struct sched_ext_ops` of `bpf/kernel.h`.
-#[repr(C)]
-struct Operations {
-    flags: u64,
-    hotplug_seq: u64,
-    timeout_ms: u32,
 }
 
 /// The scheduler, loaded; dropping it gives the tasks back to the kernel's own.
@@ -155,8 +140,8 @@ fn open_map<'a>(object: &'a mut OpenObject, name: &str) -> OpenMapMut<'a> {
 fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
     let mut map = open_map(object, "placewise");
     let operations = map.initial_value_mut().expect("operations have a value");
-    assert!(operations.len() >= size_of::<Operations>());
-    let operations = operations.as_mut_ptr().cast::<Operations>();
+    assert!(operations.len() >= size_of::<SchedExtOps>());
+    let operations = operations.as_mut_ptr().cast::<SchedExtOps>();
     // SAFETY: it is that struct, and ours until the object is loaded.
     let operations = unsafe { &mut *operations };
     operations.hotplug_seq = hotplug_seq;
@@ -177,11 +162,10 @@ fn fill(
     policy: &Policy,
     options: Options,
 ) -> Result<Vec<Level>, MachineError> {
-    let (start, size) = arena::mapping(object);
+    let shadow = arena::mapping::<Shadow>(object);
+    let (start, shadow) = (shadow.cast::<u8>(), shadow.as_ptr());
     let (state, domains) = topology::boot(machine, &policy.profile)?;
     let slice = slice_ns(&state.profile, machine);
-    assert!(size >= size_of::<Shadow>());
-    let shadow = start.as_ptr().cast::<Shadow>();
     let group_rqs = offset_of!(State, group_rq);
     // SAFETY: the arena is mapped, large enough, and nobody else's before the scheduler is attached.
     // Bytes of the state are bytes, whatever fields they belong to.
@@ -192,7 +176,7 @@ fn fill(
             let used = state.root.nr_cpu_ids as usize * size_of::<GroupRq>();
             arena::populate(start, row..row + used);
         }
-        arena::populate(start, size_of::<State>()..size);
+        arena::populate(start, size_of::<State>()..size_of::<Shadow>());
         (&raw mut (*shadow).slice_ns).write(slice);
         (&raw mut (*shadow).hint).write(policy.hint.mask().into());
         (&raw mut (*shadow).longest_wait_ns).write(longest_wait_ns(options));

@@ -10,11 +10,11 @@
 //! gap of it, are left out.
 
 use hdrhistogram::Histogram;
+use placewise_policy::Distance;
 use serde::{Serialize, Serializer};
 
 use super::by_task::ByTask;
 use crate::decide::Kind;
-use crate::distance::Distance;
 use crate::task::TaskId;
 
 /// Digits of a quantile that are right.

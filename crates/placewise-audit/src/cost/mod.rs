@@ -23,7 +23,7 @@ pub mod places;
 mod waiting;
 
 use placewise_machine::Machine;
-use placewise_policy::{FIRST_TASK, State};
+use placewise_policy::{Distance, FIRST_TASK, State};
 use serde::Serialize;
 
 use self::bouncing::{BouncingCounter, BouncingReport};
@@ -33,7 +33,6 @@ use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
 use self::places::Places;
 use self::waiting::Waiting;
 use crate::decide::{Kind, Placed, Verdict};
-use crate::distance::Distance;
 use crate::step::{Action, PrevState, Step};
 use crate::task::{TaskId, Tasks};
 

@@ -6,8 +6,7 @@ use placewise_audit::cost::idle_beside::IdleBeside;
 use placewise_audit::cost::latency::LatencyReport;
 use placewise_audit::cost::missed_idle::{MissedIdle, MissedIdleReport};
 use placewise_audit::{
-    Agreement, Audit, ByDistance, Confusion, Distance, Moves, NoPlacement, Options, Other, Reason,
-    Went,
+    Agreement, Audit, ByDistance, Confusion, Moves, NoPlacement, Options, Other, Reason, Went,
 };
 use placewise_trace::Header;
 use serde::Serialize;
@@ -61,9 +60,9 @@ pub struct Counts {
 
 #[derive(Serialize)]
 pub struct Distances {
-    pub wakeups: Spread,
-    pub forks: Spread,
-    pub balance: Spread,
+    pub wakeups: ByDistance,
+    pub forks: ByDistance,
+    pub balance: ByDistance,
 }
 
 #[derive(Serialize)]
@@ -76,55 +75,19 @@ pub struct DistancesOfTask {
 /// Where a policy would have gone.
 #[derive(Serialize)]
 pub struct Spreads {
-    pub wakeups: Spread,
-    pub forks: Spread,
+    pub wakeups: ByDistance,
+    pub forks: ByDistance,
 }
 
 impl From<&Moves> for Spreads {
     fn from(moves: &Moves) -> Self {
-        Spreads { wakeups: moves.wakeups.into(), forks: moves.forks.into() }
-    }
-}
-
-/// Counts by distance.
-#[derive(Clone, Copy, Serialize)]
-pub struct Spread {
-    pub same_cpu: u64,
-    pub smt: u64,
-    pub llc: u64,
-    pub other_llc: u64,
-    pub other_node: u64,
-}
-
-impl From<ByDistance> for Spread {
-    fn from(counts: ByDistance) -> Self {
-        Spread {
-            same_cpu: counts.at(Distance::SameCpu),
-            smt: counts.at(Distance::Smt),
-            llc: counts.at(Distance::Llc),
-            other_llc: counts.at(Distance::OtherLlc),
-            other_node: counts.at(Distance::OtherNode),
-        }
-    }
-}
-
-impl Spread {
-    pub fn counts(&self) -> [u64; 5] {
-        [self.same_cpu, self.smt, self.llc, self.other_llc, self.other_node]
-    }
-
-    pub fn total(&self) -> u64 {
-        self.counts().iter().sum()
+        Spreads { wakeups: moves.wakeups, forks: moves.forks }
     }
 }
 
 impl From<&Moves> for Distances {
     fn from(moves: &Moves) -> Self {
-        Distances {
-            wakeups: moves.wakeups.into(),
-            forks: moves.forks.into(),
-            balance: moves.balance.into(),
-        }
+        Distances { wakeups: moves.wakeups, forks: moves.forks, balance: moves.balance }
     }
 }
 

@@ -3,10 +3,11 @@
 
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
+use placewise_audit::{ByDistance, Distance};
 
 use super::Format;
 use super::explanation::{ExplainedRule, Explanation};
-use super::figures::{Count, Figures, Spread, percent};
+use super::figures::{Count, Figures, percent};
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::table::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
@@ -15,8 +16,6 @@ use crate::report::{Table, csv, json, markdown, number};
 const FINDINGS: usize = 2;
 /// Problems that are told.
 const PROBLEMS: usize = 6;
-
-const DISTANCES: [&str; 5] = ["same CPU", "SMT", "LLC", "other LLC", "other node"];
 
 pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<String> {
     match format {
@@ -151,7 +150,8 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
 
 /// How far tasks went, and how long they then waited to run.
 fn distances(figures: &Figures, top: usize, mut table: Table) -> Table {
-    table.set_header(["", "placements"].into_iter().chain(DISTANCES));
+    let headings = Distance::ALL.map(Distance::heading);
+    table.set_header(["", "placements"].map(str::to_owned).into_iter().chain(headings));
     table.align_right_from(1);
     add_spreads(figures, top, &mut table);
     add_latencies(figures, &mut table);
@@ -159,9 +159,9 @@ fn distances(figures: &Figures, top: usize, mut table: Table) -> Table {
 }
 
 fn add_spreads(figures: &Figures, top: usize, table: &mut Table) {
-    let mut add = |name: &str, spread: &Spread| {
-        let total = spread.total();
-        let shares = spread.counts().map(|count| pct(percent(count, total)));
+    let mut add = |name: &str, counts: &ByDistance| {
+        let total = counts.total();
+        let shares = Distance::ALL.map(|distance| pct(percent(counts.at(distance), total)));
         table.add_row([format!("{name}, %"), total.to_string()].into_iter().chain(shares));
     };
     let overall = &figures.by_distance;
@@ -183,12 +183,13 @@ fn add_spreads(figures: &Figures, top: usize, table: &mut Table) {
 
 fn add_latencies(figures: &Figures, table: &mut Table) {
     let (wakeups, forks) = (&figures.latency.wakeups, &figures.latency.forks);
-    let mut add = |name: &str, waits: [Quantiles; 5], ns: fn(&Quantiles) -> u64| {
-        let count: u64 = waits.iter().map(|waits| waits.count).sum();
-        let cells =
-            waits.map(|waits| if waits.count == 0 { String::new() } else { micros(ns(&waits)) });
-        table.add_row([format!("{name}, us"), count.to_string()].into_iter().chain(cells));
-    };
+    let mut add =
+        |name: &str, waits: [Quantiles; Distance::ALL.len()], ns: fn(&Quantiles) -> u64| {
+            let count: u64 = waits.iter().map(|waits| waits.count).sum();
+            let cells = waits
+                .map(|waits| if waits.count == 0 { String::new() } else { micros(ns(&waits)) });
+            table.add_row([format!("{name}, us"), count.to_string()].into_iter().chain(cells));
+        };
     let to_run = wakeups.map(|waits| waits.wakeup_to_run);
     add("wakeup to run p50", to_run, |waits| waits.p50_ns);
     add("wakeup to run p99", to_run, |waits| waits.p99_ns);

@@ -8,7 +8,6 @@
 
 #include "shadow.h"
 
-/* Mirrored in exit.rs. */
 struct exit_record {
 	s64 code;
 	s32 kind; /* enum scx_exit_kind; 0 = still loaded */

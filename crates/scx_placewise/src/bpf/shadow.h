@@ -29,8 +29,6 @@
 
 #include "state.h"
 
-#define WALK_WORDS 5
-
 /* What one CPU decides right now. */
 struct scratch {
 	struct decision decision;
@@ -62,7 +60,7 @@ struct entity {
 
 #define GROUP_WORDS (NR_TASK_GROUPS / 64)
 
-/* The first four are filled in by the loader (scheduler.rs). */
+/* The first four are filled in by the loader. */
 struct shadow {
 	struct state state;
 	u64 slice_ns; /* how long a task runs before another one's turn */

@@ -27,7 +27,7 @@ struct {
 	__type(value, u32);
 } tasks SEC(".maps");
 
-/* What user space asked for. Mirrored in hint/map.rs. */
+/* What user space asked for. */
 struct hint_entry {
 	u32 mask;      /* enum hint; what it means is in policy/hint.h */
 	u32 only_self; /* children do not inherit it */

@@ -8,20 +8,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use placewise_hint::{Hint, Inheritance};
 use rustix::io::Errno;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, IntoBytes};
 
-use super::class::{self, Class, follow_hint};
+use super::class::{self, follow_hint};
+use crate::shared::HintEntry;
 
-/// Mirrors `struct hint_entry` of the BPF side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Entry {
-    mask: u32,
-    only_self: u32,
-    class: Class,
-}
-
-impl Entry {
+impl HintEntry {
     /// Of a thread that never had one.
     const NONE: Self = Self { mask: 0, only_self: 0, class: class::EXT };
 }
@@ -46,7 +38,7 @@ impl HintMap {
         hint: Hint,
         inheritance: Inheritance,
     ) -> Result<(), Errno> {
-        let mut entry = self.entry(thread)?.unwrap_or(Entry::NONE);
+        let mut entry = self.entry(thread)?.unwrap_or(HintEntry::NONE);
         entry.mask = hint.mask();
         entry.only_self = (inheritance == Inheritance::OnlySelf).into();
         if self.only_hinted {
@@ -57,7 +49,7 @@ impl HintMap {
 
     /// None where the thread never had one.
     pub fn get(&self, thread: BorrowedFd<'_>) -> Result<Option<(Hint, Inheritance)>, Errno> {
-        let inheritance = |entry: &Entry| match entry.only_self {
+        let inheritance = |entry: &HintEntry| match entry.only_self {
             0 => Inheritance::Children,
             _ => Inheritance::OnlySelf,
         };
@@ -65,9 +57,9 @@ impl HintMap {
         Ok(entry.and_then(|entry| Some((Hint::from_mask(entry.mask).ok()?, inheritance(&entry)))))
     }
 
-    fn entry(&self, thread: BorrowedFd<'_>) -> Result<Option<Entry>, Errno> {
+    fn entry(&self, thread: BorrowedFd<'_>) -> Result<Option<HintEntry>, Errno> {
         let value = self.map.lookup(key(&thread).as_bytes(), MapFlags::ANY).map_err(errno)?;
-        Ok(value.and_then(|bytes| Entry::read_from_bytes(&bytes).ok()))
+        Ok(value.and_then(|bytes| HintEntry::read_from_bytes(&bytes).ok()))
     }
 }
 

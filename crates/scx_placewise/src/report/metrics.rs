@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use placewise_policy::Distance;
 
-use crate::figures::{Figures, Placed};
+use crate::figures::{Balanced, Figure, Figures, Placed};
 
 /// The file, until it is dropped.
 pub struct MetricsFile {
@@ -67,33 +68,25 @@ fn replace(new: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
 /// In Prometheus' text format. Values of labels are words that need no quoting.
 fn text(figures: &Figures) -> String {
     let Figures { placed, balanced } = figures;
+    let (distances, others) = Placed::FIGURES.split_at(Distance::ALL.len());
     let by_distance = placed.iter().flat_map(|(kind, placed)| {
-        let distances = placed.by_distance().into_iter();
-        distances.map(move |(to, count)| (format!("kind=\"{kind}\",distance=\"{to}\""), count))
+        let counts = distances.iter().zip(placed.counts());
+        counts.map(move |(to, count)| (format!("kind=\"{kind}\",distance=\"{}\"", to.name), count))
     });
-    let by_kind = |count: fn(&Placed) -> u64| {
-        placed.iter().map(move |(kind, placed)| (format!("kind=\"{kind}\""), count(placed)))
-    };
     let by_level = balanced.iter().flat_map(|(level, moved)| {
         let of = format!("level=\"{level}\",domain=\"{}\"", moved.domain);
-        let causes = moved.by_cause().into_iter();
-        causes.map(move |(cause, count)| (format!("{of},cause=\"{cause}\""), count))
+        let causes = Balanced::FIGURES.iter().zip(moved.counts());
+        causes.map(move |(cause, count)| (format!("{of},cause=\"{}\"", cause.name), count))
     });
-    [
-        counter("placements", "Placements by distance from the previous CPU", by_distance),
-        counter(
-            "placements_on_idle",
-            "Placements on a CPU that was idle",
-            by_kind(|placed| placed.on_idle),
-        ),
-        counter(
-            "placements_hinted",
-            "Placements of tasks with a hint for them",
-            by_kind(|placed| placed.hinted),
-        ),
-        counter("balanced_tasks", "Tasks that balancing moved", by_level),
-    ]
-    .concat()
+    let mut text =
+        counter("placements", "Placements by distance from the previous CPU", by_distance);
+    for (at, Figure { name, help, .. }) in others.iter().enumerate() {
+        let by_kind = placed.iter().map(|(kind, placed)| {
+            (format!("kind=\"{kind}\""), placed.counts()[distances.len() + at])
+        });
+        text += &counter(&format!("placements_{name}"), &format!("Placements {help}"), by_kind);
+    }
+    text + &counter("balanced_tasks", "Tasks that balancing moved", by_level)
 }
 
 fn counter(name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) -> String {
@@ -111,7 +104,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::report::tests::figures;
+    use crate::figures::tests::figures;
 
     struct Directory(PathBuf);
 
@@ -166,7 +159,7 @@ mod tests {
                 _ => panic!("{line}"),
             }
         }
-        assert_eq!(series.len(), 5 + 1 + 1 + 4);
+        assert_eq!(series.len(), Placed::FIGURES.len() + Balanced::FIGURES.len());
     }
 
     #[test]

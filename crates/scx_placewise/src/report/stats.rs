@@ -46,7 +46,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::report::tests::figures;
+    use crate::figures::tests::figures;
 
     /// What the server answers on one connection, line by line.
     fn answers(path: &Path, requests: &[&str]) -> Vec<Value> {

@@ -290,6 +290,7 @@ fn task_groups_count_alike() {
         p.cpu_util(cpu);
         p.task_util_est(task);
         p.cpu_runnable_load(cpu);
+        p.distance(cpu, generator.rng.random_range(0..p.root.nr_cpu_ids));
         let throttled = generator.rng.random_range(0..=p.root.nr_task_groups);
         if generator.chance(2) {
             p.throttle_cfs_rq(throttled, cpu, now);
