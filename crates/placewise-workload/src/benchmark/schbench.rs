@@ -25,7 +25,7 @@
 //! tables' author used two in later posts. A worker yields 11 to 16 samples per second, so a p99
 //! of few workers rests on few samples.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings, Value};
 use crate::program::{FOREVER, Metric, Object, Op, Program, Workload};

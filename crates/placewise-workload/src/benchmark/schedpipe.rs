@@ -13,7 +13,7 @@
 //! **Weak points.** Both tasks fit anywhere, so placement matters only through the distance of
 //! the two CPUs and their idle states: a policy that is good here may be bad under load.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, Metric, Object, Op, Program, Workload};

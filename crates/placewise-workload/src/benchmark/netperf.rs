@@ -17,7 +17,7 @@
 //! between two published rates that it cannot both meet. Near one pair per CPU the model, as the machine, can sit in one of two
 //! states, pairs that share a CPU or pairs that hop, for longer than the window.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};

@@ -26,7 +26,7 @@
 //! not in it. NUMA nodes are evened out only some 250 ms after the start, and a run tends to stay in the state it
 //! fell into: figures for publication want `warmup_ms=1000;window_ms=500` and several seeds.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, Metric, Object, Op, Program, Workload};

@@ -24,7 +24,7 @@
 //! and fits those that stop to scale before all CPUs are busy. Kernels before 6.13 drop the sync hint
 //! for a task that waits in epoll, as backends since PostgreSQL 9.6 do; here it is kept.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings, Value};
 use crate::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};

@@ -22,7 +22,7 @@
 //! never on the one where lu started. So the shell is busy for long enough (assumed) that the
 //! balancer parts the three; with both burners on lu's own node fewer threads crowd.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{Cgroup, FOREVER, Metric, Nanos, Object, Op, Program, Workload};

@@ -18,7 +18,7 @@
 //! rates as long as caches hold none of it, but it sets how long a run lasts, and so how much
 //! balancing can repair. In the published trace not every new thread wakes main; here each one does.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{Access, Metric, Nanos, Object, Op, Program, Workload};

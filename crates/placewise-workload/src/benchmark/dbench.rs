@@ -19,7 +19,7 @@
 //! lock with the hold time that their flat middle allows stands for it. The mutex sleeps at once when
 //! it is taken; the kernel's spins for a while.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};

@@ -22,7 +22,7 @@
 //! leaves 10 microseconds for the whole of a request, on both sides. Which server serves which
 //! client follows the order of connecting.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};

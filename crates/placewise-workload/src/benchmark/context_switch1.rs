@@ -17,7 +17,7 @@
 //! other a run may sit in either for most of a second. The default window is right inside a
 //! regime; near a transition use `warmup_ms=1000;window_ms=1000` and several seeds.
 
-use crate::Case;
+use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
 use crate::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
