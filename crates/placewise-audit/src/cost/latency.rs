@@ -12,10 +12,10 @@
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
-use super::by_task::ByTask;
-use crate::decide::Kind;
 use crate::distance::Distance;
-use crate::task::TaskId;
+use crate::steps::by_task::ByTask;
+use crate::steps::task::TaskId;
+use crate::verdict::Kind;
 
 /// Digits of a quantile that are right.
 const PRECISION: u8 = 3;

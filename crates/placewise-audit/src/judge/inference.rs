@@ -23,3 +23,20 @@ pub struct InferenceCounts {
     /// Where in its period the tick was seen; `None`: not seen.
     pub tick_phase_ns: Option<u64>,
 }
+
+impl InferenceCounts {
+    /// Each by the word that reports have for it.
+    pub fn by_word(&self) -> [(&'static str, u64); 9] {
+        [
+            ("believed_sync", self.believed_sync),
+            ("believed_wide", self.believed_wide),
+            ("delayed_by_lag", self.delayed_by_lag),
+            ("delayed_by_wake_list", self.delayed_by_wake_list),
+            ("still_switching_out", self.still_switching_out),
+            ("perhaps_delayed", self.perhaps_delayed),
+            ("held_to_seen_cpus", self.held_to_seen_cpus as u64),
+            ("scan_limits", self.scan_limits),
+            ("tick_phase", self.tick_phase_ns.is_some().into()),
+        ]
+    }
+}

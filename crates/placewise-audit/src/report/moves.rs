@@ -3,9 +3,10 @@
 //! Placements count staying included. Limit: a move for another reason (NUMA balancing, a changed
 //! affinity, a CPU that goes offline) looks like one of the load balancer.
 
-use crate::decide::Kind;
 use crate::distance::Distance;
-use crate::task::{NameId, Tasks};
+use crate::steps::by_name::ByName;
+use crate::steps::task::{NameId, Tasks};
+use crate::verdict::Kind;
 
 /// Counts by [`Distance`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,39 +54,29 @@ impl Moves {
 }
 
 /// All placements of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Placements {
     pub overall: Moves,
-    by_name: Vec<Moves>,
+    by_name: ByName<Moves>,
 }
 
 impl Placements {
     pub fn placed(&mut self, kind: Kind, distance: Distance, name: NameId) {
-        for moves in [&mut self.overall, Self::of(&mut self.by_name, name)] {
+        for moves in [&mut self.overall, self.by_name.of(name)] {
             moves.placed(kind, distance);
         }
     }
 
     pub fn balanced(&mut self, distance: Distance, name: NameId) {
-        self.overall.balance.add(distance);
-        Self::of(&mut self.by_name, name).balance.add(distance);
-    }
-
-    fn of(by_name: &mut Vec<Moves>, name: NameId) -> &mut Moves {
-        let at = name as usize;
-        if by_name.len() <= at {
-            by_name.resize(at + 1, Moves::default());
+        for moves in [&mut self.overall, self.by_name.of(name)] {
+            moves.balance.add(distance);
         }
-        &mut by_name[at]
     }
 
     /// The names that were placed, most often first.
     pub fn by_name(&self, tasks: &Tasks) -> Vec<(String, Moves)> {
-        let named = self.by_name.iter().enumerate().filter(|(_, moves)| moves.total() > 0);
-        let mut named: Vec<(String, Moves)> =
-            named.map(|(id, moves)| (tasks.name(id as NameId).to_owned(), *moves)).collect();
-        named.sort_by(|(a, x), (b, y)| y.total().cmp(&x.total()).then_with(|| a.cmp(b)));
-        named
+        let named = self.by_name.most_first(tasks, Moves::total);
+        named.into_iter().map(|(name, moves)| (name.to_owned(), *moves)).collect()
     }
 }
 
@@ -104,6 +95,6 @@ mod tests {
         let Moves { wakeups, forks, balance } = placements.overall;
         assert_eq!((wakeups.total(), wakeups.left_llc(), wakeups.at(Distance::Smt)), (3, 2, 1));
         assert_eq!((forks.at(Distance::SameCpu), balance.at(Distance::Llc)), (1, 1));
-        assert_eq!((placements.by_name[3].total(), placements.by_name[5].total()), (4, 1));
+        assert_eq!([3, 5].map(|name| placements.by_name.of(name).total()), [4, 1]);
     }
 }

@@ -10,10 +10,10 @@
 
 use placewise_policy::*;
 
-use crate::agreement::search_reason;
-use crate::decide::{Kind, Placed};
-use crate::step::{Action, Step};
-use crate::task::{TaskId, Tasks};
+use super::agreement::search_reason;
+use crate::steps::step::{Action, Step};
+use crate::steps::task::{TaskId, Tasks};
+use crate::verdict::{Kind, Placed};
 
 /// LLCs whose idle CPUs a fork lists.
 const LLCS_LISTED: u32 = 16;

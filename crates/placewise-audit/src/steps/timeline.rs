@@ -19,9 +19,9 @@ use std::collections::VecDeque;
 use placewise_policy::{FIRST_TASK, NR_CPUS};
 use placewise_trace::{Context, Decision, Event, Readings, Record};
 
-use crate::recorded;
-use crate::step::{Action, Outcome, PrevState, Step};
-use crate::task::{TaskId, Tasks};
+use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
+use crate::steps::task::{TaskId, Tasks};
+use crate::steps::wakeup::Outcome;
 
 /// Steps that wait for the end of a wakeup, at most.
 const WINDOW: usize = 1 << 16;
@@ -350,7 +350,7 @@ impl Timeline {
         Some(())
     }
 
-    fn decision_tasks(&self, decision: &Decision) -> Option<recorded::Tasks> {
+    fn decision_tasks(&self, decision: &Decision) -> Option<DecisionTasks> {
         let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { self.tasks.find(pid) };
         let prev_curr_pid = match &decision.placement {
             Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
@@ -359,7 +359,7 @@ impl Timeline {
         for cpu in [decision.waking_cpu, decision.prev_cpu, decision.result_cpu] {
             self.known_cpu(cpu.into())?;
         }
-        Some(recorded::Tasks {
+        Some(DecisionTasks {
             placed: self.tasks.find(decision.pid)?,
             waker: find(decision.waker_pid, decision.waking_cpu)?,
             prev_curr: find(prev_curr_pid, decision.prev_cpu).unwrap_or(decision.prev_cpu.into()),

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use placewise_machine::{CpuSet, Machine};
 
-use crate::task::{NameId, TaskId, Tasks};
+use crate::steps::by_name::ByName;
+use crate::steps::by_task::ByTask;
+use crate::steps::task::{NameId, TaskId, Tasks};
 
 /// So many answers outside of where a task was seen, in a row, and it is held to that.
 const REFUSALS: u32 = 3;
@@ -66,15 +68,21 @@ pub struct Affinity {
     online: CpuSet,
     /// From the trace's header, by pid.
     stated: BTreeMap<u32, CpuSet>,
-    tasks: Vec<Sightings>,
-    names: Vec<Sightings>,
+    tasks: ByTask<Sightings>,
+    names: ByName<Sightings>,
     generation: u64,
 }
 
 impl Affinity {
     pub fn new(machine: &Machine, stated: BTreeMap<u32, CpuSet>) -> Self {
         let online = machine.online();
-        Affinity { online, stated, tasks: Vec::new(), names: Vec::new(), generation: 1 }
+        Affinity {
+            online,
+            stated,
+            tasks: ByTask::default(),
+            names: ByName::default(),
+            generation: 1,
+        }
     }
 
     /// Changes whenever an answer of [`of`](Self::of) may.
@@ -98,8 +106,8 @@ impl Affinity {
     }
 
     fn inferred(&mut self, task: TaskId, tasks: &Tasks) -> CpuSet {
-        let by_name = *entry(&mut self.names, tasks.get(task).name);
-        let own = *entry(&mut self.tasks, task);
+        let by_name = *self.names.of(tasks.get(task).name);
+        let own = *self.tasks.of(task);
         if own.held {
             own.seen
         } else if by_name.held && own.escapes == 0 {
@@ -111,47 +119,39 @@ impl Affinity {
 
     /// `task` was put on `cpu`.
     pub fn see(&mut self, task: TaskId, name: NameId, cpu: u32) {
-        if entry(&mut self.tasks, task).seen.contains(cpu as usize) {
+        if self.tasks.of(task).seen.contains(cpu as usize) {
             return;
         }
-        let changed = entry(&mut self.tasks, task).see(cpu);
-        let by_name = entry(&mut self.names, name);
+        let changed = self.tasks.of(task).see(cpu);
+        let by_name = self.names.of(name);
         let changed_by_name = !by_name.seen.contains(cpu as usize) && by_name.see(cpu);
         self.generation += u64::from(changed || changed_by_name);
     }
 
     /// The policy has answered, and so has the kernel.
-    pub fn judge(&mut self, task: TaskId, name: NameId, predicted: u32, actual: u32) {
+    pub fn learn(&mut self, task: TaskId, name: NameId, predicted: u32, actual: u32) {
         if predicted == actual {
             return;
         }
-        let changed = entry(&mut self.tasks, task).refuse(predicted, REFUSALS);
-        let changed_by_name = entry(&mut self.names, name).refuse(predicted, REFUSALS_OF_NAME);
+        let changed = self.tasks.of(task).refuse(predicted, REFUSALS);
+        let changed_by_name = self.names.of(name).refuse(predicted, REFUSALS_OF_NAME);
         self.generation += u64::from(changed || changed_by_name);
     }
 
     /// A child starts with its creator's affinity.
     pub fn inherit(&mut self, child: TaskId, parent: TaskId) {
-        let held = *entry(&mut self.tasks, parent);
-        *entry(&mut self.tasks, child) = if held.held { held } else { Sightings::default() };
+        let held = *self.tasks.of(parent);
+        *self.tasks.of(child) = if held.held { held } else { Sightings::default() };
     }
 
     pub fn forget(&mut self, task: TaskId) {
-        *entry(&mut self.tasks, task) = Sightings::default();
+        *self.tasks.of(task) = Sightings::default();
     }
 
     /// Tasks that are held to where they were seen.
     pub fn nr_held(&self) -> usize {
         self.tasks.iter().filter(|sightings| sightings.held).count()
     }
-}
-
-fn entry(of: &mut Vec<Sightings>, index: u32) -> &mut Sightings {
-    let at = index as usize;
-    if of.len() <= at {
-        of.resize(at + 1, Sightings::default());
-    }
-    &mut of[at]
 }
 
 /// The CPU in the name of a per-CPU kernel thread: `kworker/3:1H`, and if it is there too,
@@ -197,7 +197,7 @@ mod tests {
         /// The policy would have put it on CPU 9, the kernel did on 4.
         fn refuse(&mut self, task: TaskId, times: u32) {
             for _ in 0..times {
-                self.affinity.judge(task, self.tasks.get(task).name, 9, 4);
+                self.affinity.learn(task, self.tasks.get(task).name, 9, 4);
             }
         }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use placewise_policy::{Decision, State};
 use placewise_trace::{AffineReason, SearchReason};
 
-use crate::decide::{Kind, Placed};
+use crate::verdict::{Kind, Placed};
 
 /// Decisions, and how many of them are predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,6 +212,7 @@ mod tests {
     use placewise_policy::{Placement, Policy, topology};
 
     use super::*;
+    use crate::verdict::Hypothesis;
 
     /// Four LLCs of four CPUs.
     fn state() -> Placement {
@@ -235,7 +236,7 @@ mod tests {
                 search: SEARCH_IDLE_CPU as u8,
                 ..state.decision
             },
-            believed: crate::beliefs::Hypothesis::default(),
+            believed: Hypothesis::default(),
         }
     }
 

@@ -22,7 +22,9 @@ const OTHER_NAMES: &str = "(other names)";
 /// A comm, cut to 15 bytes.
 const COMM_BYTES: usize = 16;
 /// The priority of nice 0.
-pub(crate) const DEFAULT_PRIO: i32 = 120;
+pub const DEFAULT_PRIO: i32 = 120;
+/// Priorities below are real-time.
+const MAX_RT_PRIO: i32 = 100;
 
 type Comm = [u8; COMM_BYTES];
 
@@ -35,6 +37,13 @@ pub struct Task {
     pub prio: i32,
     comm: Comm,
     last_mention: u64,
+}
+
+impl Task {
+    /// Is it placed by the fair class?
+    pub fn is_fair(&self) -> bool {
+        self.prio >= MAX_RT_PRIO
+    }
 }
 
 /// All tasks that the trace may still mention.

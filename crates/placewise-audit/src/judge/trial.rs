@@ -3,84 +3,81 @@
 
 use placewise_policy::*;
 
-use crate::beliefs::Hypothesis;
-use crate::reconstruction::Reconstruction;
-use crate::task::{NameId, TaskId};
+use super::beliefs::Beliefs;
+use crate::steps::task::{NameId, TaskId};
+use crate::verdict::Hypothesis;
 
-impl Reconstruction {
+/// What a wakeup asks the policy.
+pub struct Question {
+    pub waker: TaskId,
+    pub wakee: TaskId,
+    pub waking_cpu: u32,
+    pub prev_cpu: u32,
+    pub now: u64,
+    pub interrupt: bool,
+    pub may_be_sync: bool,
+    /// Of the waker and the wakee.
+    pub names: (NameId, NameId),
+}
+
+pub struct Answer {
+    pub predicted: u32,
+    pub decision: Decision,
+    pub believed: Hypothesis,
+}
+
+impl Question {
     /// Answers under the hypothesis that is believed, then sees which would have been right.
-    pub(crate) fn judge(
-        &mut self,
-        question: &Question,
-        actual: u32,
-    ) -> (u32, Decision, Hypothesis) {
-        let (waker, wakee) = question.names;
-        let believed = self.beliefs.of(waker, wakee, question.may_be_sync);
-        let before = Memory::of(&self.scheduler.policy, question);
-        let predicted = self.ask(question, believed);
-        let decision = self.scheduler.policy.decision;
-        let after = Memory::of(&self.scheduler.policy, question);
-        if self.beliefs.wants_trial(waker, wakee, predicted == actual) {
+    pub fn put(&self, policy: &mut Placement, beliefs: &mut Beliefs, actual: u32) -> Answer {
+        let (waker, wakee) = self.names;
+        let believed = beliefs.of(waker, wakee, self.may_be_sync);
+        let before = Memory::of(policy, self);
+        let predicted = self.ask(policy, believed);
+        let decision = policy.decision;
+        let after = Memory::of(policy, self);
+        if beliefs.wants_trial(waker, wakee, predicted == actual) {
             let explained = Hypothesis::ALL.map(|hypothesis| {
                 if hypothesis == believed {
                     return Some(predicted == actual);
                 }
-                (question.may_be_sync || !hypothesis.sync).then(|| {
-                    before.restore(&mut self.scheduler.policy, question);
-                    self.ask(question, hypothesis) == actual
+                (self.may_be_sync || !hypothesis.sync).then(|| {
+                    before.restore(policy, self);
+                    self.ask(policy, hypothesis) == actual
                 })
             });
-            self.beliefs.learn(waker, wakee, explained);
+            beliefs.learn(waker, wakee, explained);
         }
-        after.restore(&mut self.scheduler.policy, question);
-        self.scheduler.policy.decision = decision;
-        (predicted, decision, believed)
+        after.restore(policy, self);
+        policy.decision = decision;
+        Answer { predicted, decision, believed }
     }
 
-    fn ask(&mut self, question: &Question, hypothesis: Hypothesis) -> u32 {
-        let own = self.scheduler.policy.task[question.waker as usize].wakee_flips;
+    fn ask(&self, policy: &mut Placement, hypothesis: Hypothesis) -> u32 {
+        let own = policy.task[self.waker as usize].wakee_flips;
         if hypothesis.wide {
-            self.pretend_wide(question);
+            self.pretend_wide(policy);
         }
-        let interrupt = if question.interrupt { WF_INTERRUPT } else { 0 };
+        let interrupt = if self.interrupt { WF_INTERRUPT } else { 0 };
         let sync = if hypothesis.sync { WF_SYNC } else { 0 };
-        let answer = self.scheduler.policy.select_task_rq(
-            question.wakee,
-            question.prev_cpu,
-            question.waking_cpu,
-            WF_TTWU | interrupt | sync,
-            self.now,
-        );
+        let flags = WF_TTWU | interrupt | sync;
+        let answer =
+            policy.select_task_rq(self.wakee, self.prev_cpu, self.waking_cpu, flags, self.now);
         if hypothesis.wide {
-            self.scheduler.policy.task[question.waker as usize].wakee_flips = own.saturating_add(1);
+            policy.task[self.waker as usize].wakee_flips = own.saturating_add(1);
         }
         answer
     }
 
     /// Gives both the fewest flips that make the wakeup wide.
-    fn pretend_wide(&mut self, question: &Question) {
-        let factor = self.scheduler.policy.llc
-            [usize::from(self.scheduler.policy.cpu[question.waking_cpu as usize].llc)]
-        .size;
-        let wakee = &mut self.scheduler.policy.task[question.wakee as usize];
+    fn pretend_wide(&self, state: &mut State) {
+        let factor = state.llc[usize::from(state.cpu[self.waking_cpu as usize].llc)].size;
+        let wakee = &mut state.task[self.wakee as usize];
         wakee.wakee_flips = wakee.wakee_flips.max(factor);
         let flips = wakee.wakee_flips.saturating_mul(factor);
         // Whatever record_wakee() halves first.
-        let waker = &mut self.scheduler.policy.task[question.waker as usize];
+        let waker = &mut state.task[self.waker as usize];
         waker.wakee_flips = waker.wakee_flips.max(flips.saturating_mul(2));
     }
-}
-
-/// What a wakeup asks the policy.
-pub(crate) struct Question {
-    pub waker: TaskId,
-    pub wakee: TaskId,
-    pub waking_cpu: u32,
-    pub prev_cpu: u32,
-    pub interrupt: bool,
-    pub may_be_sync: bool,
-    /// Of the waker and the wakee.
-    pub names: (NameId, NameId),
 }
 
 /// What a wakeup decision changes, so that it can be made again.

@@ -1,6 +1,6 @@
 //! One value for each task; task numbers are dense and used again.
 
-use crate::task::TaskId;
+use crate::steps::task::TaskId;
 
 #[derive(Default)]
 pub struct ByTask<T> {
@@ -14,6 +14,11 @@ impl<T: Clone + Default> ByTask<T> {
             self.values.resize(at + 1, T::default());
         }
         &mut self.values[at]
+    }
+
+    /// `None`: nobody has asked for it yet.
+    pub fn get(&self, task: TaskId) -> Option<&T> {
+        self.values.get(task as usize)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {

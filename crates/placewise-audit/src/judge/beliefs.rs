@@ -11,7 +11,8 @@
 
 use std::collections::HashMap;
 
-use crate::task::NameId;
+use crate::steps::task::NameId;
+use crate::verdict::Hypothesis;
 
 const PAIRS_MAX: usize = 1 << 16;
 const SCORE_MAX: i8 = 8;
@@ -19,23 +20,6 @@ const SCORE_MAX: i8 = 8;
 const TRIALS: u32 = 16;
 /// Later ones that were explained are, one in so many.
 const SAMPLE: u32 = 16;
-
-/// What may have been the case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hypothesis {
-    pub sync: bool,
-    pub wide: bool,
-}
-
-impl Hypothesis {
-    /// In the order in which equal ones are preferred.
-    pub const ALL: [Hypothesis; 4] = [
-        Hypothesis { sync: false, wide: false },
-        Hypothesis { sync: true, wide: false },
-        Hypothesis { sync: false, wide: true },
-        Hypothesis { sync: true, wide: true },
-    ];
-}
 
 #[derive(Clone, Copy, Default)]
 struct Pair {
@@ -47,19 +31,11 @@ struct Pair {
 #[derive(Default)]
 pub struct Beliefs {
     pairs: HashMap<(NameId, NameId), Pair>,
-    pub counts: BeliefCounts,
-}
-
-/// How often something was believed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BeliefCounts {
-    pub sync: u64,
-    pub wide: u64,
 }
 
 impl Beliefs {
     /// What is believed of a wakeup, if it may have been sync.
-    pub fn of(&mut self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
+    pub fn of(&self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
         let scores =
             self.pairs.get(&(waker, wakee)).map_or_else(Default::default, |pair| pair.scores);
         let mut best = 0;
@@ -68,10 +44,7 @@ impl Beliefs {
                 best = at;
             }
         }
-        let belief = Hypothesis::ALL[best];
-        self.counts.sync += u64::from(belief.sync);
-        self.counts.wide += u64::from(belief.wide);
-        belief
+        Hypothesis::ALL[best]
     }
 
     /// Is it worth trying this wakeup under every hypothesis?
@@ -144,9 +117,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sync_is_not_believed_to_be() {
-        let mut beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
+        let beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
         assert_eq!(beliefs.of(1, 2, false), WIDE);
-        assert_eq!((beliefs.counts.sync, beliefs.counts.wide), (0, 1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One value for each name of a task; [`Tasks`] bounds how many names there are.
 
-use crate::task::{NameId, Tasks};
+use crate::steps::task::{NameId, Tasks};
 
 #[derive(Default)]
 pub struct ByName<T> {

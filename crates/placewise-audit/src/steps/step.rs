@@ -3,8 +3,8 @@
 
 use placewise_trace::{Context, Decision};
 
-use crate::recorded;
-use crate::task::TaskId;
+use crate::steps::task::TaskId;
+use crate::steps::wakeup::Outcome;
 
 /// One event of the trace.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub enum Action {
     /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.
     Waking { task: TaskId, prev_cpu: u32, outcome: Option<Outcome> },
     /// What the kernel wrote down about the decision that follows, and whom it is about.
-    Decided { decision: Box<Decision>, tasks: recorded::Tasks },
+    Decided { decision: Box<Decision>, tasks: DecisionTasks },
     /// sched_wakeup.
     Wakeup { task: TaskId, target_cpu: u32 },
     /// sched_process_fork.
@@ -50,16 +50,15 @@ pub enum Action {
     Forgotten { task: TaskId },
 }
 
-/// How a wakeup ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The CPU it put the wakee on.
-    pub cpu: u32,
-    /// Whether a sched_migrate_task said so.
-    pub migrated: bool,
-    /// The CPU that printed sched_wakeup: the target's where the wake list was used. `None`: the
-    /// trace has no sched_wakeup, and the wakee was next seen running.
-    pub woken_by: Option<u32>,
+/// Whom a recorded decision is about.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionTasks {
+    /// The wakee, or the child.
+    pub placed: TaskId,
+    /// The current task of the waking CPU, perhaps its idle task.
+    pub waker: TaskId,
+    /// The current task of the previous CPU, perhaps its idle task.
+    pub prev_curr: TaskId,
 }
 
 /// In what state a task was switched out.
