@@ -7,8 +7,10 @@ use placewise_audit::{
 use placewise_trace::Header;
 use serde::Serialize;
 
+use super::args::AuditArgs;
 use super::finding::{self, Finding};
-use super::{AuditArgs, Kernel, trace_name};
+use super::origin::{Kernel, trace_name};
+use super::percent::percent;
 
 /// Everything, in the order of the report.
 #[derive(Serialize)]
@@ -180,11 +182,6 @@ pub struct PolicyFigures {
     pub other_llc_pct: Option<f64>,
     /// From the previous CPU to where it would have gone.
     pub by_distance: Spreads,
-}
-
-/// `None` of nothing.
-pub fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
 impl Figures {

@@ -4,9 +4,10 @@
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
 
-use super::Format;
+use super::args::Format;
 use super::explanation::{ExplainedRule, Explanation};
-use super::figures::{Count, Figures, Spread, percent};
+use super::figures::{Count, Figures, Spread};
+use super::percent::percent;
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::table::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
