@@ -18,34 +18,16 @@ mod error;
 mod events;
 mod keys;
 mod lines;
-mod losses;
+pub(crate) mod losses;
 mod marks;
 mod order;
 mod prefix;
 mod reader;
 mod scan;
+mod skip;
 mod source;
 
 pub use error::TraceError;
 pub use losses::{FirstMalformed, Losses, Malformed};
 pub use order::SecondTrace;
 pub use reader::TraceReader;
-
-/// Why a line gives no record.
-#[derive(Debug)]
-enum Skip {
-    /// `# ...`, which may belong to the header.
-    Comment,
-    /// What tools print besides: a banner, a line of a call stack.
-    NoEvent,
-    UnknownEvent,
-    /// It names a CPU that the policies have no room for.
-    CpuOutOfRange,
-    Malformed(Malformed),
-}
-
-impl From<Malformed> for Skip {
-    fn from(malformed: Malformed) -> Self {
-        Skip::Malformed(malformed)
-    }
-}
