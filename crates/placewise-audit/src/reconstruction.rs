@@ -39,7 +39,7 @@ impl Reconstruction {
     /// What had to be inferred so far.
     pub fn inferred(&self) -> InferenceCounts {
         InferenceCounts {
-            held_to_seen_cpus: self.world.nr_held(),
+            held_to_seen_cpus: self.world.population.nr_held(),
             tick_phase_ns: self.world.clock.tick_phase_ns,
             ..self.judge.inferred()
         }
@@ -67,7 +67,7 @@ impl Reconstruction {
         }
         self.world.begin_wakeup(task, wakeup.prev_cpu);
         let verdict = self.judge.wakeup(&mut self.world, task, wakeup, tasks);
-        self.world.learn_affinity(&verdict, tasks);
+        self.world.population.learn_affinity(&verdict, tasks);
         self.world.set_off(task, wakeup, tasks);
         verdict
     }
@@ -75,7 +75,7 @@ impl Reconstruction {
     fn fork(&mut self, child: TaskId, cpu: u32, target_cpu: u32, tasks: &Tasks) -> Verdict {
         let verdict = self.judge.fork(&mut self.world, child, cpu, target_cpu, tasks);
         self.world.start(child, target_cpu, tasks);
-        self.world.learn_affinity(&verdict, tasks);
+        self.world.population.learn_affinity(&verdict, tasks);
         verdict
     }
 }

@@ -11,7 +11,7 @@ use crate::steps::task::TaskId;
 pub fn inconsistency(of: &World) -> Option<String> {
     let queued = |task: TaskId| of.whereabouts(task) == Whereabouts::Queued;
     let mut pending = vec![0; NR_CPUS as usize];
-    for id in FIRST_TASK..of.trails.iter().count() as TaskId {
+    for id in FIRST_TASK..of.population.trails.iter().count() as TaskId {
         let task = &of.scheduler.policy.task[id as usize];
         if (task.on_rq != 0) != queued(id) {
             return Some(format!("task {id}: on_rq {} and {:?}", task.on_rq, of.whereabouts(id)));

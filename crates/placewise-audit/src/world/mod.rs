@@ -23,25 +23,24 @@ mod clock;
 #[cfg(test)]
 pub mod invariants;
 mod loads;
+mod population;
 mod trail;
 mod wake_lists;
 
 use std::collections::BTreeMap;
 
 use placewise_machine::{CpuSet, Machine, MachineError};
-use placewise_policy::weight::weight_of;
 use placewise_policy::*;
 use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
 
-use self::affinity::Affinity;
 use self::clock::Clock;
+use self::population::Population;
 use self::trail::{Trail, Whereabouts};
 use self::wake_lists::WakeLists;
-use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
-use crate::steps::task::{DEFAULT_PRIO, TaskId, Tasks};
+use crate::steps::task::{TaskId, Tasks};
 use crate::steps::wakeup::{Outcome, Wakeup};
-use crate::verdict::{NoPlacement, Verdict};
+use crate::verdict::NoPlacement;
 
 /// A run time in the trace may be wrong by so much: its clock tells microseconds, and the kernel
 /// accounts some way before it prints the switch. Where a sleeper's lag is too small to tell, it is
@@ -68,10 +67,7 @@ pub enum Occasion {
 pub struct World {
     pub scheduler: Scheduler,
     pub clock: Clock,
-    /// Of every task: no trace shows hints.
-    hint: u8,
-    affinity: Affinity,
-    trails: ByTask<Trail>,
+    pub population: Population,
     wake_lists: WakeLists,
 }
 
@@ -89,9 +85,7 @@ impl World {
         Ok(World {
             scheduler,
             clock: Clock::new(),
-            hint: policy.hint.mask() as u8,
-            affinity: Affinity::new(machine, stated.clone()),
-            trails: ByTask::default(),
+            population: Population::new(machine, policy, stated),
             wake_lists: WakeLists::new(),
         })
     }
@@ -131,74 +125,20 @@ impl World {
     }
 
     pub fn trail(&mut self, task: TaskId) -> &mut Trail {
-        self.trails.of(task)
+        self.population.trail(task)
     }
 
     fn whereabouts(&self, task: TaskId) -> Whereabouts {
-        self.trails.get(task).map_or(Whereabouts::Unseen, |trail| trail.whereabouts)
+        self.population.whereabouts(task)
     }
 
-    /// Tasks that are held to the CPUs where they were seen.
-    pub fn nr_held(&self) -> usize {
-        self.affinity.nr_held()
+    fn meet(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
+        self.population.meet(task, cpu, tasks, &mut self.scheduler);
     }
 
     /// The averages of `cpu` as the kernel has stored them.
     pub fn catch_up_loads(&mut self, cpu: u32) {
         loads::catch_up_loads(&mut self.scheduler, cpu, self.clock.now);
-    }
-
-    /// A task is first heard of: it was on `cpu` last.
-    fn meet(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
-        if task < FIRST_TASK {
-            return;
-        }
-        if self.whereabouts(task) == Whereabouts::Unseen {
-            let weight = weight_of_task(task, tasks);
-            self.scheduler.policy.task[task as usize] = self.new_task(weight, cpu);
-            // It has slept for long, as far as one can tell.
-            self.scheduler.policy.task[task as usize].avg.load_avg = 0;
-            self.scheduler.add(task);
-            self.trail(task).whereabouts = Whereabouts::Asleep;
-        }
-        self.reweight(task, weight_of_task(task, tasks));
-        if self.trail(task).affinity_generation != self.affinity.generation() {
-            self.look_up_affinity(task, cpu, tasks);
-        }
-    }
-
-    /// The trace shows a new priority. That of a queued task waits until it sleeps.
-    fn reweight(&mut self, task: TaskId, weight: u32) {
-        let entry = &self.scheduler.policy.task[task as usize];
-        if entry.weight != weight && entry.on_rq == 0 {
-            self.scheduler.reweight(task, weight);
-        }
-    }
-
-    /// A task without a past.
-    fn new_task(&self, weight: u32, cpu: u32) -> Task {
-        Task {
-            avg: SchedAvg { load_avg: u64::from(weight), ..SchedAvg::default() },
-            weight,
-            hint: self.hint,
-            last_wakee: NO_TASK,
-            recent_used_cpu: cpu as u16,
-            cpu: cpu as u16,
-            mru_prev: NO_TASK,
-            mru_next: NO_TASK,
-            eligible: 1,
-            ..Task::default()
-        }
-    }
-
-    fn look_up_affinity(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
-        self.trail(task).affinity_generation = self.affinity.generation();
-        let allowed = self.affinity.of(task, cpu, tasks);
-        self.trail(task).bound = allowed.cpus.len() == 1 && !allowed.inferred;
-        let entry = &mut self.scheduler.policy.task[task as usize];
-        entry.cpus_allowed = Cpumask { bits: *allowed.cpus.words() };
-        entry.nr_cpus_allowed = allowed.cpus.len() as u16;
-        entry.per_cpu_kthread = allowed.per_cpu_kthread.into();
     }
 
     fn put_on_queue(&mut self, task: TaskId, cpu: u32, why: Enqueue, tasks: &Tasks) {
@@ -214,8 +154,7 @@ impl World {
         self.scheduler.account(cpu, self.clock.now);
         self.scheduler.set_task_cpu(task, cpu);
         self.scheduler.enqueue(task, why, self.clock.now);
-        self.trail(task).whereabouts = Whereabouts::Queued;
-        self.affinity.see(task, tasks.get(task).name, cpu);
+        self.population.is_queued(task, cpu, tasks);
     }
 
     /// Takes a task off the queue it is on, delayed or not.
@@ -322,8 +261,7 @@ impl World {
             self.take_off_queue(task, Dequeue::Balance);
         }
         self.wake_lists.arrive(task, &mut self.scheduler.policy);
-        self.affinity.forget(task);
-        *self.trail(task) = Trail::default();
+        self.population.forget(task);
     }
 
     fn waking(
@@ -390,14 +328,6 @@ impl World {
         self.put_on_queue(child, cpu, Enqueue::Fork, tasks);
     }
 
-    /// What a decision tells of where its task may run.
-    pub fn learn_affinity(&mut self, verdict: &Verdict, tasks: &Tasks) {
-        if let Verdict::Placed(placed) = verdict {
-            let name = tasks.get(placed.task).name;
-            self.affinity.learn(placed.task, name, placed.predicted, placed.actual);
-        }
-    }
-
     fn wakeup(&mut self, task: TaskId, target_cpu: u32, tasks: &Tasks) -> Occasion {
         if task < FIRST_TASK {
             return Occasion::Nothing;
@@ -425,15 +355,7 @@ impl World {
     fn fork(&mut self, cpu: u32, parent: TaskId, child: TaskId, tasks: &Tasks) {
         self.meet(parent, cpu, tasks);
         self.forget(child);
-        let weight = weight_of_task(parent, tasks);
-        self.scheduler.policy.task[child as usize] = self.new_task(weight, cpu);
-        if parent >= FIRST_TASK {
-            self.scheduler.policy.copy_task(child, parent, cpu);
-        }
-        self.scheduler.add(child);
-        self.affinity.inherit(child, parent);
-        self.trail(child).whereabouts = Whereabouts::Asleep;
-        self.look_up_affinity(child, cpu, tasks);
+        self.population.is_born(child, parent, cpu, tasks, &mut self.scheduler);
     }
 
     fn migrate(
@@ -464,12 +386,4 @@ impl World {
             self.wake_lists.send(task, to, &mut self.scheduler.policy);
         }
     }
-}
-
-fn weight_of_task(task: TaskId, tasks: &Tasks) -> u32 {
-    let task = tasks.get(task);
-    if !task.is_fair() {
-        return 1;
-    }
-    weight_of((task.prio - DEFAULT_PRIO).clamp(-20, 19) as i8, false)
 }
