@@ -11,20 +11,22 @@
 use std::collections::BTreeMap;
 
 use placewise_machine::{CpuSet, Machine, MachineError};
-use placewise_policy::{Distance, Policy, State};
+use placewise_policy::{Policy, State};
 use placewise_trace::{Header, Losses, TraceError, TraceReader};
 
-use crate::agreement::Agreement;
 use crate::cost::{Cost, CostReport};
-use crate::decide::{NoPlacement, Placed, Verdict};
-use crate::explain::Sight;
-use crate::inference::InferenceCounts;
-use crate::placements::{Moves, Placements};
+use crate::judge::inference::InferenceCounts;
 use crate::reconstruction::Reconstruction;
 use crate::recorded::RecordedDecisions;
-use crate::step::{Action, Step};
-use crate::task::{TaskId, Tasks};
-use crate::timeline::{Repairs, Timeline};
+use crate::report::agreement::Agreement;
+use crate::report::explain::Sight;
+use crate::report::moves::{Moves, Placements};
+use crate::report::other::Other;
+use crate::steps::step::{Action, Step};
+use crate::steps::task::{TaskId, Tasks};
+use crate::steps::timeline::{Repairs, Timeline};
+use crate::verdict::{NoPlacement, Placed, Verdict};
+use placewise_policy::Distance;
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
 /// Later times, of some hundred years, are no clock's: room to reckon with those before.
@@ -77,29 +79,6 @@ pub struct Audit {
     pub predicted: Moves,
     /// One for each of [`Options::others`].
     pub others: Vec<Other>,
-}
-
-/// What a policy that is not the kernel's would have done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Other {
-    /// Decisions of the kernel's policy that it was asked to take too.
-    pub decisions: u64,
-    /// Its answer is another CPU than that of the kernel's policy.
-    pub other_cpu: u64,
-    /// Its answer is in another LLC.
-    pub other_llc: u64,
-    /// From the previous CPU to its answer.
-    pub moves: Moves,
-}
-
-impl Other {
-    fn record(&mut self, kernel: &Placed, answer: u32, state: &State) {
-        let llc = |cpu: u32| state.cpu[cpu as usize].llc;
-        self.decisions += 1;
-        self.other_cpu += u64::from(answer != kernel.predicted);
-        self.other_llc += u64::from(llc(answer) != llc(kernel.predicted));
-        self.moves.placed(kernel.kind, Distance::of(state, kernel.prev_cpu, answer));
-    }
 }
 
 /// A decision as it is taken.
@@ -282,13 +261,17 @@ impl<'a, 'o> Pass<'a, 'o> {
         } else {
             (self.from_recorded, Some(self.agreement))
         };
+        let mut cost = self.cost.report(timeline.tasks());
+        if let Some(task) = self.options.task {
+            cost.bouncing.keep_to(task);
+        }
         Audit {
             events,
             losses: reader.losses().clone(),
             repairs: timeline.repairs(),
             moves: self.placements.overall,
             moves_by_name: self.placements.by_name(timeline.tasks()),
-            cost: self.cost.report(timeline.tasks()),
+            cost,
             agreement,
             plain,
             no_placement: self.no_placement,

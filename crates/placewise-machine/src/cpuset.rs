@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 
-use crate::MachineError;
+use crate::error::MachineError;
 
 const WORDS: usize = 16;
 

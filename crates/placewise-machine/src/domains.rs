@@ -20,7 +20,9 @@ use std::fmt;
 
 use bitflags::bitflags;
 
-use crate::{Cpu, CpuSet, Machine, MachineError};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::{Cpu, Machine};
 
 /// What differs between kernels in building sched domains.
 #[derive(Debug, Clone, PartialEq, Eq)]

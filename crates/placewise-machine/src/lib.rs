@@ -18,5 +18,7 @@ pub use domains::{
     DomainFlags, DomainRules, DomainSpan, Domains, Group, Level, NumaImbalanceRule, build,
 };
 pub use error::MachineError;
-pub use import::trace::{CpuVendor, TraceCpu, TraceNode, TraceTopology, from_trace};
-pub use machine::{CostFigure, Cpu, Machine, Preset, load, presets};
+pub use import::load::{Preset, load, presets};
+pub use import::processor::CpuVendor;
+pub use import::trace::{TraceCpu, TraceNode, TraceTopology, from_trace};
+pub use machine::{CostFigure, Cpu, Machine};

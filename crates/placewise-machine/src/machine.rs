@@ -1,10 +1,9 @@
-//! The machine itself: which CPU sits in which core, LLC, NUMA node and package, and where a
-//! machine named by the user comes from.
+//! The machine itself: which CPU sits in which core, LLC, NUMA node and package.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use crate::{Costs, CpuSet, MachineError, import};
+use crate::costs::Costs;
+use crate::cpuset::CpuSet;
 
 /// A machine: shape and costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +42,22 @@ pub struct Cpu {
     /// How much the hardware prefers the CPU's core: the higher goes first. Minus the CPU id where
     /// it states no preference, so that the lower number wins.
     pub priority: i32,
+}
+
+impl Cpu {
+    pub(crate) fn offline() -> Self {
+        Self {
+            online: false,
+            core: 0,
+            cluster: 0,
+            llc: 0,
+            node: 0,
+            package: 0,
+            capacity: 0,
+            speed: 0,
+            priority: 0,
+        }
+    }
 }
 
 impl Machine {
@@ -104,67 +119,4 @@ pub struct CostFigure<'a> {
     /// In the syntax of the machine file.
     pub value: String,
     pub source: &'a str,
-}
-
-/// A machine that comes with Placewise.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preset {
-    pub name: &'static str,
-    pub description: String,
-}
-
-/// The machines that come with Placewise.
-pub fn presets() -> Vec<Preset> {
-    import::file::PRESETS
-        .iter()
-        .map(|(name, text)| Preset { name, description: import::file::description(text) })
-        .collect()
-}
-
-/// Reads the machine that `spec` names: a preset, `host`, a path to a machine file (`.toml`) or to
-/// an hwloc dump (`.xml`), or an lstopo synthetic string such as `pack:2 l3:8 core:8 pu:2`.
-pub fn load(spec: &str) -> Result<Machine, MachineError> {
-    let extension = Path::new(spec).extension().and_then(|ext| ext.to_str());
-    if spec == "host" {
-        import::host::load()
-    } else if let Some((name, text)) = import::file::preset(spec) {
-        import::file::parse(name, text)
-    } else if extension == Some("toml") {
-        import::file::parse(&stem(spec), &read(spec)?).map_err(|error| error.within(spec))
-    } else if extension == Some("xml") {
-        import::hwloc::parse(&stem(spec), &read(spec)?).map_err(|error| error.within(spec))
-    } else if spec.contains(':') {
-        import::synthetic::parse(spec)
-    } else {
-        Err(unknown(spec))
-    }
-}
-
-fn stem(path: &str) -> String {
-    let stem = Path::new(path).file_stem().unwrap_or_default();
-    stem.to_string_lossy().into_owned()
-}
-
-fn read(path: &str) -> Result<String, MachineError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| MachineError::new(path, format!("cannot be read: {error}")))
-}
-
-fn unknown(spec: &str) -> MachineError {
-    let near: Vec<&str> = import::file::PRESETS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| strsim::jaro_winkler(name, &spec.to_lowercase()) > 0.75)
-        .collect();
-    let hint = match near.is_empty() {
-        true => "`placewise machine list` shows the presets".to_string(),
-        false => format!("did you mean {}?", near.join(" or ")),
-    };
-    MachineError::new(
-        format!("machine `{spec}`"),
-        format!(
-            "is not a preset, `host`, a path to a .toml or .xml file, \
-             or a synthetic string such as `pack:2 l3:8 core:8 pu:2`; {hint}"
-        ),
-    )
 }

@@ -27,7 +27,7 @@ use std::str::FromStr;
 
 use placewise_machine::{CpuSet, TraceTopology};
 
-use crate::read::Losses;
+use crate::read::losses::Losses;
 
 /// The header of a trace. `Display` writes the lines that [`line`](Self::line) reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

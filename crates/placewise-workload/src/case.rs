@@ -2,13 +2,12 @@
 //!
 //! A case is written as published tables write it: `tasks=process;ipc=pipe;groups=1`. Reading one
 //! checks only this form; whether the keys and values mean anything is the workload's to say
-//! (see [`crate::canonical`]).
+//! (see [`canonical`](crate::canonical)).
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::WorkloadError;
-use crate::error::quoted;
+use crate::error::{WorkloadError, quoted};
 
 /// Settings in the order they were written. The empty case leaves everything at its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Builders keep this by construction; the check is for tests and debug builds. It bounds each
 //! program's bases by following forks from program 0, so forks must not form a cycle.
 
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::program::{COUNTERS, Object, Op, Program, SECTIONS, SchedPolicy, Workload};
 
 impl Workload {

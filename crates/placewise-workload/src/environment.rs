@@ -15,8 +15,7 @@ use placewise_machine::CpuSet;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::WorkloadError;
-use crate::error::{quoted, suggestion};
+use crate::error::{WorkloadError, quoted, suggestion};
 use crate::file::read_text;
 use crate::program::{Cgroup, CgroupId, Change, Nanos, Quota, Setting, Workload};
 
@@ -383,7 +382,7 @@ fn cpuset(list: &str) -> Result<Option<CpuSet>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Case;
+    use crate::case::Case;
 
     fn applied(text: &str) -> Result<Workload, String> {
         let mut workload = crate::build("lu", &Case::default()).expect("lu is a workload");

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 
 const LARGEST_MIB: u64 = 16;
 

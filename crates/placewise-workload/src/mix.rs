@@ -22,11 +22,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::quoted;
-use crate::model::{self, Model};
+use crate::benchmark::BENCHMARKS;
+use crate::case::Case;
+use crate::error::{WorkloadError, quoted};
+use crate::model::{Model, find};
 use crate::parameter::{Parameter, Settings, Value};
 use crate::program::{Cgroup, CgroupId, Object, Op, Part, Program, Workload};
-use crate::{Case, WorkloadError};
 
 pub(crate) const MODEL: Model = Model {
     name: "mix",
@@ -73,7 +74,7 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
 struct Parts(Vec<PartSpec>);
 
 struct PartSpec {
-    workload: String,
+    model: &'static Model,
     case: Case,
     cgroup: Option<CgroupSpec>,
 }
@@ -130,8 +131,8 @@ impl Parts {
     /// other parts have the same.
     fn name(&self, number: usize) -> String {
         let name = |part: &PartSpec| match &part.cgroup {
-            Some(cgroup) => format!("{}@{}", part.workload, cgroup.name),
-            None => part.workload.clone(),
+            Some(cgroup) => format!("{}@{}", part.model.name, cgroup.name),
+            None => part.model.name.to_owned(),
         };
         let own = name(&self.0[number]);
         let same = |parts: &[PartSpec]| parts.iter().filter(|part| name(part) == own).count();
@@ -159,12 +160,14 @@ impl FromStr for PartSpec {
         if name == MODEL.name {
             return Err(WorkloadError::new(quoted(name), "a mix cannot be part of a mix"));
         }
-        let case = model::canonical(name, &Case::separated_by(',', settings)?)?;
+        let case = Case::separated_by(',', settings)?;
+        let model = find(BENCHMARKS.iter().copied(), name)?;
+        let case = model.canonical(&case)?;
         if let Some((key, _)) = case.iter().find(|(key, _)| is_of_the_window(key)) {
             let problem = "all parts have the window of the mix; set it beside `parts`";
             return Err(WorkloadError::new(quoted(key), problem));
         }
-        Ok(PartSpec { workload: name.to_owned(), case, cgroup })
+        Ok(PartSpec { model, case, cgroup })
     }
 }
 
@@ -209,7 +212,7 @@ impl fmt::Display for Parts {
 
 impl fmt::Display for PartSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.workload)?;
+        write!(out, "{}", self.model.name)?;
         for (number, (key, value)) in self.case.iter().enumerate() {
             let separator = if number == 0 { ":" } else { "," };
             write!(out, "{separator}{key}={value}")?;
@@ -231,7 +234,7 @@ fn build(settings: &Settings) -> Workload {
     let mut mix = Workload::new(MODEL.name, vec![shell], settings.window());
     let mut start = Vec::new();
     for (number, spec) in parts.0.iter().enumerate() {
-        let part = model::build(&spec.workload, &spec.case).expect("the parts are checked");
+        let part = spec.model.build(&spec.case).expect("the parts are checked");
         let cgroup = spec.cgroup.as_ref().map(|cgroup| {
             let weight = parts.weight_named(&cgroup.name).unwrap_or(DEFAULT_WEIGHT);
             cgroup_of(&mut mix, Cgroup::new(&cgroup.name, None, Cgroup::shares_of(weight)))

@@ -1,9 +1,9 @@
 //! The parameters of a benchmark model: names, meanings, defaults and ranges, and the check of a
 //! case against them.
 
-use crate::error::{quoted, suggestion};
+use crate::case::Case;
+use crate::error::{WorkloadError, quoted, suggestion};
 use crate::program::Window;
-use crate::{Case, WorkloadError};
 
 /// One parameter of a workload, for help texts and for checking a case.
 #[derive(Clone, Copy, Debug)]

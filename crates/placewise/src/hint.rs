@@ -26,7 +26,7 @@ use crate::input::InputError;
 use crate::report::foreign::visible;
 use crate::report::json;
 use crate::report::table::empty_table;
-use targets::Target;
+use targets::{Target, TargetChoice};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -130,26 +130,6 @@ enum ForkChoice {
 enum WakeChoice {
     Affine,
     Hold,
-}
-
-#[derive(clap::Args)]
-#[group(required = true, multiple = false)]
-struct TargetChoice {
-    /// All threads of a process
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
-    pid: Option<i32>,
-
-    /// One thread
-    #[arg(long, value_name = "TID", value_parser = clap::value_parser!(i32).range(1..))]
-    tid: Option<i32>,
-
-    /// All threads in a cgroup and below, such as system.slice/nginx.service
-    #[arg(long, value_name = "PATH")]
-    cgroup: Option<PathBuf>,
-
-    /// Program to run with the hint, with its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
 pub fn run(args: &HintArgs) -> anyhow::Result<()> {

@@ -1,38 +1,7 @@
-//! The exit status of an error: 2 where the input is at fault, that of a command that failed, else 1.
-//!
-//! Wrong machines, kernels, policies, workloads and cases are found by the crates that own them,
-//! workloads that cannot be carried out (a deadlock, no CPU to run on) by the simulator, threads that do
-//! not exist by whoever hints them. What only the command line can see (a policy given twice, a trace
-//! path nobody can write) is an [`InputError`].
-
-use placewise_hint::ClientError;
-use placewise_machine::MachineError;
-use placewise_policy::PolicyError;
-use placewise_sim::SimError;
-use placewise_workload::WorkloadError;
-
-use crate::record::CommandFailed;
-
-pub const EXIT_BAD_INPUT: u8 = 2;
-pub const EXIT_FAILURE: u8 = 1;
+//! What only the command line can see to be wrong: a policy given twice, a trace path nobody can
+//! write.
 
 /// Something in the command line that cannot be: what, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
-
-pub fn exit_status(error: &anyhow::Error) -> u8 {
-    if let Some(command) = error.downcast_ref::<CommandFailed>() {
-        return command.exit_status();
-    }
-    if error.chain().any(is_bad_input) { EXIT_BAD_INPUT } else { EXIT_FAILURE }
-}
-
-fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.is::<InputError>()
-        || error.is::<MachineError>()
-        || error.is::<PolicyError>()
-        || error.is::<WorkloadError>()
-        || error.is::<SimError>()
-        || matches!(error.downcast_ref(), Some(ClientError::Thread { .. }))
-}

@@ -9,6 +9,7 @@ mod bench;
 mod cleaner;
 mod compare;
 mod comparison;
+mod exit_status;
 mod hint;
 mod input;
 mod list;
@@ -46,7 +47,7 @@ enum Verb {
     Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
-    Audit(audit::AuditArgs),
+    Audit(audit::args::AuditArgs),
     Record(record::RecordArgs),
     Hint(hint::HintArgs),
 }
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     if !standard_output::is_writable() {
         let problem = "standard output is closed, or not open for writing; use a file, a pipe or \
                        /dev/null";
-        return fail(problem, input::EXIT_FAILURE);
+        return fail(problem, exit_status::FAILURE);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -79,7 +80,7 @@ fn ended(done: anyhow::Result<()>, status: ExitCode) -> ExitCode {
         Ok(()) => status,
         // `placewise ... | head` has seen enough.
         Err(error) if is_broken_pipe(&error) => status,
-        Err(error) => fail(&format!("{error:#}"), input::exit_status(&error)),
+        Err(error) => fail(&format!("{error:#}"), exit_status::of(&error)),
     }
 }
 
@@ -94,7 +95,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let problem = text.split("\n\nUsage:").next().unwrap_or(&text);
     let problem = problem.split("\n\nFor more").next().unwrap_or(problem);
-    fail(problem.trim_start_matches("error: "), input::EXIT_BAD_INPUT)
+    fail(problem.trim_start_matches("error: "), exit_status::BAD_INPUT)
 }
 
 fn fail(problem: &str, status: u8) -> ExitCode {

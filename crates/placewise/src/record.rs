@@ -12,13 +12,12 @@
 //! load of a large machine. The buffers hold what it has not read yet; what they cannot hold is
 //! lost, and the trace says where and how much.
 
-mod command;
+pub mod command;
 mod environment;
 mod instance;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,13 +27,11 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::unistd::User;
 use placewise_trace::Header;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::output_file::{self, OutputFile};
 use crate::report::foreign::visible;
-pub use command::CommandFailed;
-use command::RunningCommand;
+use command::{RunningCommand, sleep};
 use instance::{Statistics, TraceInstance};
 
 const EXAMPLE: &str = "\
@@ -236,16 +233,6 @@ impl Progress {
         self.shown_at = Some(Instant::now());
         Ok(())
     }
-}
-
-/// A signal or the end of the command ends the sleep.
-fn sleep(time: Duration, command_end: Option<BorrowedFd<'_>>) {
-    let mut ends: Vec<PollFd> = command_end
-        .iter()
-        .map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN))
-        .collect();
-    let time = Timespec::try_from(time).expect("PAUSE is short");
-    let _ = poll(&mut ends, Some(&time));
 }
 
 #[cfg(test)]

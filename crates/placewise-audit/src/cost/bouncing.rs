@@ -14,9 +14,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::by_name::ByName;
-use super::by_task::ByTask;
-use crate::task::{NameId, TaskId, Tasks};
+use crate::steps::by_name::ByName;
+use crate::steps::by_task::ByTask;
+use crate::steps::task::{NameId, TaskId, Tasks};
 
 /// Tasks, and pairs of names, in a report.
 const LISTED: usize = 32;
@@ -73,6 +73,14 @@ pub struct BouncingReport {
     pub pairs: Vec<WakerWakee>,
     /// Wakeups of pairs beyond those that are told apart.
     pub wakeups_of_further_pairs: u64,
+}
+
+impl BouncingReport {
+    /// Lists of tasks keep to the name that counts; sums are of all.
+    pub fn keep_to(&mut self, name: &str) {
+        self.tasks.retain(|task| task.name == name);
+        self.names.retain(|of| of.name == name);
+    }
 }
 
 /// A task, as it was when it last ran: its number may be another's before its end is known.

@@ -10,12 +10,12 @@
 //! gap of it, are left out.
 
 use hdrhistogram::Histogram;
-use placewise_policy::Distance;
 use serde::{Serialize, Serializer};
 
-use super::by_task::ByTask;
-use crate::decide::Kind;
-use crate::task::TaskId;
+use crate::steps::by_task::ByTask;
+use crate::steps::task::TaskId;
+use crate::verdict::Kind;
+use placewise_policy::Distance;
 
 /// Digits of a quantile that are right.
 const PRECISION: u8 = 3;

@@ -11,11 +11,11 @@
 
 use serde::Serialize;
 
-use super::by_name::ByName;
-use super::by_task::ByTask;
 use super::places::{ByNearest, Mask, Nearest, Places, contains};
-use crate::decide::{Kind, Placed};
-use crate::task::{NameId, TaskId, Tasks};
+use crate::steps::by_name::ByName;
+use crate::steps::by_task::ByTask;
+use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::verdict::{Kind, Placed};
 
 /// How often placements missed an idle CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,6 +39,13 @@ pub struct MissedIdleOfName {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissedIdleReport {
+    /// Wakeups and forks that missed an idle CPU, by where the nearest was.
+    pub same_llc: u64,
+    pub same_node: u64,
+    /// Beyond the node.
+    pub machine: u64,
+    /// How long the tasks of all these waited.
+    pub wait_ns: u64,
     pub wakeups: MissedIdle,
     pub forks: MissedIdle,
     /// Tasks of one name together, wakeups and forks; most time waited first.
@@ -116,7 +123,12 @@ impl MissedIdleCounter {
             name: name.into(),
             missed_idle: *missed_idle,
         };
+        let sum = |count: fn(&MissedIdle) -> u64| count(&self.wakeups) + count(&self.forks);
         MissedIdleReport {
+            same_llc: sum(|count| count.missed.same_llc),
+            same_node: sum(|count| count.missed.same_node),
+            machine: sum(|count| count.missed.other_node),
+            wait_ns: sum(|count| count.waited_ns.total()),
             wakeups: self.wakeups,
             forks: self.forks,
             by_name: by_name.into_iter().map(of_name).collect(),

@@ -4,7 +4,7 @@
 //! [`CostReport`]: how long tasks waited, by how far they were sent ([`latency`]),
 //! whether an idle CPU was missed when the kernel placed them ([`missed_idle`]) and
 //! while they waited ([`idle_beside`]), and what went back and forth between LLCs
-//! ([`bouncing`]). How often they were sent how far, [`crate::Moves`] counts.
+//! ([`bouncing`]). How often they were sent how far, [`Moves`](crate::Moves) counts.
 //!
 //! It judges what the kernel did, so one reconstruction is enough, that under the
 //! kernel's own policy: from others it would learn nothing else. What it keeps is
@@ -14,8 +14,6 @@
 //! gaps of a trace a wait goes on until the task is seen again.
 
 pub mod bouncing;
-mod by_name;
-mod by_task;
 pub mod idle_beside;
 pub mod latency;
 pub mod missed_idle;
@@ -23,7 +21,7 @@ pub mod places;
 mod waiting;
 
 use placewise_machine::Machine;
-use placewise_policy::{Distance, FIRST_TASK, State};
+use placewise_policy::{FIRST_TASK, State};
 use serde::Serialize;
 
 use self::bouncing::{BouncingCounter, BouncingReport};
@@ -32,14 +30,16 @@ use self::latency::{LatencyMeter, LatencyReport};
 use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
 use self::places::Places;
 use self::waiting::Waiting;
-use crate::decide::{Kind, Placed, Verdict};
-use crate::step::{Action, PrevState, Step};
-use crate::task::{TaskId, Tasks};
+use crate::steps::step::{Action, PrevState, Step};
+use crate::steps::task::{TaskId, Tasks};
+use crate::verdict::{Kind, Placed, Verdict};
+use placewise_policy::Distance;
 
 /// What the placements of a trace cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostReport {
-    /// From the first step to the last, less the silences.
+    /// From the first step to the last, less the silences. No cost.
+    #[serde(skip)]
     pub duration_ns: u64,
     pub latency: LatencyReport,
     pub missed_idle: MissedIdleReport,

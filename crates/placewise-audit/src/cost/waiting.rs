@@ -10,11 +10,11 @@
 
 use placewise_policy::{FIRST_TASK, NO_TASK, NR_CPUS, State};
 
-use super::by_task::ByTask;
 use super::idle_beside::{AudienceId, IdleBesideMeter};
 use super::places::Places;
-use crate::step::{Action, Step};
-use crate::task::TaskId;
+use crate::steps::by_task::ByTask;
+use crate::steps::step::{Action, Step};
+use crate::steps::task::TaskId;
 
 #[derive(Clone, Copy)]
 struct Waiter {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use placewise_machine::from_trace;
-use placewise_policy::{NR_CPUS, Policy};
+use placewise_policy::Policy;
 use placewise_trace::{TraceError, TraceReader};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::timeline::Timeline;
+use crate::steps::timeline::Timeline;
+use crate::world::invariants::inconsistency;
 
 const TRACES: [&str; 3] =
     ["vm16-k510-hackbench-sockets", "vm16-k612-pingpong", "vm16-k618-nps2-forkpar"];
@@ -27,45 +28,6 @@ const KERNELS: [&str; 3] = ["v5.10", "v6.0", "v6.18"];
 const LINES: usize = 3_000;
 /// A step is much cheaper than looking at all tasks.
 const STEPS_BETWEEN_LOOKS: usize = 3;
-
-fn tasks_of(of: &Reconstruction) -> std::ops::Range<TaskId> {
-    FIRST_TASK..(of.trails.len() as TaskId).max(FIRST_TASK)
-}
-
-/// A description of the first thing that is wrong; what is wrong with the queues is a panic.
-fn inconsistency(of: &Reconstruction) -> Option<String> {
-    let queued = |task: TaskId| of.whereabouts(task) == Whereabouts::Queued;
-    let mut pending = vec![0; NR_CPUS as usize];
-    for id in tasks_of(of) {
-        let (task, trail) = (&of.scheduler.policy.task[id as usize], &of.trails[id as usize]);
-        if (task.on_rq != 0) != queued(id) {
-            return Some(format!("task {id}: on_rq {} and {:?}", task.on_rq, trail.whereabouts));
-        }
-        if task.on_rq == 0 && task.delayed != 0 {
-            return Some(format!("task {id}: delayed, but not queued"));
-        }
-        if let Some(on) = trail.pending_on {
-            pending[on as usize] += 1;
-        }
-    }
-    (0..of.scheduler.policy.root.nr_cpu_ids).find_map(|cpu| {
-        placewise_run_queue::invariants::check_queue(&of.scheduler, cpu.into());
-        let rq = &of.scheduler.policy.rq[cpu as usize];
-        let (found, counted) = (of.pending[cpu as usize], pending[cpu as usize]);
-        if found != counted || (rq.ttwu_pending != 0) != (counted > 0) {
-            return Some(format!(
-                "CPU {cpu}: ttwu_pending {}, {found} pending, but {counted} tasks",
-                rq.ttwu_pending
-            ));
-        }
-        let current = rq.curr;
-        let runs_here = current == cpu
-            || current >= FIRST_TASK
-                && queued(current)
-                && of.scheduler.cpu_of(current.into()) == cpu.into();
-        (!runs_here).then(|| format!("CPU {cpu}: runs task {current}, which is not on it"))
-    })
-}
 
 fn reader(text: &[u8]) -> TraceReader {
     TraceReader::from_reader("trace", std::io::Cursor::new(text.to_vec())).unwrap()
@@ -91,7 +53,7 @@ fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, 
             reconstruction.step(&step, timeline.tasks());
             steps += 1;
             if steps % between_looks == 0
-                && let Some(problem) = inconsistency(&reconstruction)
+                && let Some(problem) = inconsistency(&reconstruction.world)
             {
                 return Err(format!("{kernel}, step {steps}, {step:?}: {problem}"));
             }

@@ -3,7 +3,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Costs, MachineError};
+use crate::costs::Costs;
+use crate::error::MachineError;
 
 /// Scheduler ticks per second.
 pub(crate) const HZ: RangeInclusive<i64> = 100..=1000;

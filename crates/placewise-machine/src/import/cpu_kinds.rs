@@ -6,8 +6,8 @@
 //! the scheduler prefers cores by.
 
 use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Shape};
-use crate::CpuSet;
+use super::shape::{CAPACITY_SCALE, Shape};
+use crate::cpuset::CpuSet;
 
 /// A `cpukind` element.
 #[derive(Debug, Clone, Default)]

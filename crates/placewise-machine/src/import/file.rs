@@ -1,40 +1,16 @@
 //! Machine files: the TOML format of the presets and of machines users describe themselves.
 //!
-//! A file gives the shape as a list of packages, each regular in itself, and every cost figure with
-//! its source. `costs_from` takes the figures of a preset; figures in the file then override them.
-
-use std::collections::BTreeMap;
+//! A file gives the shape as a list of packages, each regular in itself, and cost figures
+//! ([`costs_of_file`](super::costs_of_file)).
 
 use serde::Deserialize;
 
-use super::cost_bounds::{check_numbers, check_relations};
+use super::costs_of_file::CostsOfFile;
 use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, Stated};
-use crate::{Costs, CpuSet, Machine, MachineError};
-
-macro_rules! preset_file {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../../../machines/", $name, ".toml")))
-    };
-}
-
-/// Name and text of the machine files that come with Placewise.
-pub(crate) const PRESETS: &[(&str, &str)] = &[
-    preset_file!("zen3-2s-nps1"),
-    preset_file!("zen3-2s-nps2"),
-    preset_file!("zen3-2s-nps4"),
-    preset_file!("epyc-9654-2s"),
-    preset_file!("icx-2s"),
-    preset_file!("spr-112"),
-    preset_file!("xeon-4n80"),
-    preset_file!("arm64-8"),
-    preset_file!("arm64-224"),
-    preset_file!("uma-8"),
-    preset_file!("x86-12"),
-    preset_file!("adl-24"),
-    preset_file!("hikey960"),
-    preset_file!("sm8250"),
-];
+use super::shape::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, Stated};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,20 +91,8 @@ struct CpuSetting<T> {
     value: T,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Figure {
-    value: toml::Value,
-    source: String,
-}
-
 fn one() -> u32 {
     1
-}
-
-/// The text of a preset's file, with the preset's own name.
-pub(crate) fn preset(name: &str) -> Option<(&'static str, &'static str)> {
-    PRESETS.iter().copied().find(|(preset, _)| *preset == name)
 }
 
 /// The description in the text of a preset's file.
@@ -137,23 +101,17 @@ pub(crate) fn description(text: &str) -> String {
     file.description
 }
 
-/// The cost figures of a preset, and their sources.
-pub(crate) fn preset_costs(name: &str) -> (Costs, BTreeMap<String, String>) {
-    let (name, text) = preset(name).expect("only presets lend costs");
-    let machine = parse(name, text).expect("presets are checked by the tests");
-    (machine.costs, machine.cost_sources)
-}
-
 /// Reads a machine file.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {
     let file: MachineFile = toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
-    let (costs, sources) = read_costs(&figures(&file, 0)?)?;
+    let costs = CostsOfFile { costs_from: file.costs_from.clone(), costs: file.costs.clone() };
+    let stated = Stated { costs: costs.read()?, of: costs.lender() };
     let identity = Identity {
         name: name.to_string(),
         description: file.description.clone(),
         vendor: Vendor::Unknown,
         node_reclaim_distance: file.node_reclaim_distance,
-        figures: Figures::Stated(Box::new(Stated { costs, sources, of: lender(&file) })),
+        figures: Figures::Stated(Box::new(stated)),
     };
     read_shape(&file)?.assemble(identity)
 }
@@ -342,58 +300,4 @@ fn distances(file: &MachineFile) -> Result<Distances, MachineError> {
         (0u32..).zip(row).map(move |(to, distance)| ((from, to), *distance))
     });
     Ok(cells.collect())
-}
-
-/// The cost figures of `file`, over those of the preset named by `costs_from`. `depth` ends a
-/// circle of presets.
-fn figures(file: &MachineFile, depth: usize) -> Result<toml::Table, MachineError> {
-    let mut figures = match &file.costs_from {
-        None => toml::Table::new(),
-        Some(lender) => borrowed_figures(lender, depth)?,
-    };
-    figures.extend(file.costs.clone());
-    Ok(figures)
-}
-
-/// Whose costs the machine has.
-fn lender(file: &MachineFile) -> String {
-    match (&file.costs_from, file.costs.len()) {
-        (None, _) => "its own".to_string(),
-        (Some(lender), 0) => format!("those of {lender}"),
-        (Some(lender), own) => format!("those of {lender} and {own} of its own"),
-    }
-}
-
-fn borrowed_figures(lender: &str, depth: usize) -> Result<toml::Table, MachineError> {
-    let Some((name, text)) = preset(lender).filter(|_| depth < PRESETS.len()) else {
-        let problem = format!("`{lender}` is not a preset with costs of its own");
-        return Err(MachineError::new("costs_from", problem));
-    };
-    let file: MachineFile =
-        toml::from_str(text).map_err(|error| syntax_error(text, &error).within(name))?;
-    figures(&file, depth + 1)
-}
-
-fn read_costs(figures: &toml::Table) -> Result<(Costs, BTreeMap<String, String>), MachineError> {
-    let mut values = toml::Table::new();
-    let mut sources = BTreeMap::new();
-    for (name, figure) in figures {
-        let place = format!("[costs] {name}");
-        let figure: Figure = figure.clone().try_into().map_err(|error: toml::de::Error| {
-            let problem =
-                format!("{}; expected {{ value = ..., source = \"...\" }}", error.message());
-            MachineError::new(&place, problem)
-        })?;
-        if figure.source.trim().is_empty() {
-            return Err(MachineError::new(&place, "source is empty: say where the figure is from"));
-        }
-        check_numbers(name, &place, &figure.value)?;
-        values.insert(name.clone(), figure.value);
-        sources.insert(name.clone(), figure.source);
-    }
-    let costs = toml::Value::Table(values)
-        .try_into()
-        .map_err(|error: toml::de::Error| MachineError::new("[costs]", error.to_string()))?;
-    check_relations(&costs)?;
-    Ok((costs, sources))
 }

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
-use crate::{CpuSet, CpuVendor, Machine, MachineError};
+use super::processor::{CpuVendor, Vendor};
+use super::shape::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 /// Reads the running host.
 pub(crate) fn load() -> Result<Machine, MachineError> {
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    fn ids(machine: &Machine, id: impl Fn(&crate::Cpu) -> u16) -> Vec<u16> {
+    fn ids(machine: &Machine, id: impl Fn(&crate::machine::Cpu) -> u16) -> Vec<u16> {
         machine.cpus.iter().map(id).collect()
     }
 

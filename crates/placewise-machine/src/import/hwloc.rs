@@ -17,8 +17,10 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::cpu_kinds::{self, CpuKind};
 use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
-use crate::{CpuSet, Machine, MachineError};
+use super::shape::{CAPACITY_SCALE, Distances, Identity, Place, Shape};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 /// Reads an hwloc dump.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Machine, MachineError> {

@@ -4,6 +4,13 @@
 //!
 //! Limits: powerpc, s390 and other architectures with topology code of their own are taken as arm64.
 
+/// `vendor_id` and `cpu family` of /proc/cpuinfo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuVendor {
+    pub id: String,
+    pub family: u32,
+}
+
 /// The CPU vendor, as far as Linux treats it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vendor {
@@ -26,6 +33,10 @@ const RECLAIM_DISTANCE: u32 = 30;
 pub(crate) const RECLAIM_DISTANCE_ZEN: u32 = 32;
 
 impl Vendor {
+    pub(crate) fn of(vendor: Option<&CpuVendor>) -> Self {
+        vendor.map_or(Vendor::Unknown, |CpuVendor { id, family }| Vendor::new(id, *family))
+    }
+
     /// By the vendor's name for itself in the CPUID instruction.
     pub(crate) fn new(vendor_id: &str, family: u32) -> Self {
         match vendor_id.trim() {

@@ -9,9 +9,12 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::presets::PRESETS;
 use super::{file, hwloc, synthetic};
+use crate::cpuset::CpuSet;
 use crate::domains::{self, DomainRules, Level, NumaImbalanceRule};
-use crate::{Machine, MachineError};
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 const XML: [&str; 7] = [
     include_str!("../../tests/fixtures/two-packages.xml"),
@@ -91,7 +94,7 @@ fn damaged(texts: &'static [&'static str]) -> impl Strategy<Value = String> {
 }
 
 fn damaged_file() -> impl Strategy<Value = String> {
-    let preset = prop::sample::select(file::PRESETS).prop_map(|(_, text)| text);
+    let preset = prop::sample::select(PRESETS).prop_map(|(_, text)| text);
     (preset, edits()).prop_map(|(text, edits)| edited(text, &edits))
 }
 
@@ -148,7 +151,7 @@ fn check_domains(machine: &Machine, domains: &domains::Domains) -> Result<(), Te
         }
     }
     for span in &domains.spans {
-        let covered = span.groups.iter().fold(crate::CpuSet::EMPTY, |all, group| all | group.cpus);
+        let covered = span.groups.iter().fold(CpuSet::EMPTY, |all, group| all | group.cpus);
         prop_assert_eq!(covered, span.cpus);
         let weights = span.groups.iter().map(|group| group.cpus.len()).sum::<usize>();
         let may_overlap = matches!(span.level, Level::Numa(_));

@@ -7,8 +7,10 @@
 //! whole machine a single node, which servers with several packages do not have.
 
 use super::processor::Vendor;
-use super::{CAPACITY_SCALE, Identity, Place, Shape};
-use crate::{CpuSet, Machine, MachineError};
+use super::shape::{CAPACITY_SCALE, Identity, Place, Shape};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 /// Reads a synthetic string.
 pub(crate) fn parse(text: &str) -> Result<Machine, MachineError> {

@@ -17,9 +17,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::cost_bounds::HZ;
-use super::processor::{RECLAIM_DISTANCE_ZEN, Vendor, ZEN_FAMILY};
-use super::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, host};
-use crate::{CpuSet, Machine, MachineError};
+use super::host;
+use super::processor::{CpuVendor, RECLAIM_DISTANCE_ZEN, Vendor, ZEN_FAMILY};
+use super::shape::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape};
+use crate::cpuset::CpuSet;
+use crate::error::MachineError;
+use crate::machine::Machine;
 
 /// What a trace says about the machine it was recorded on. `Display` writes the header lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,19 +56,6 @@ pub struct TraceNode {
     pub cpus: CpuSet,
     /// To each online node, in the order of their ids.
     pub distances: Vec<u32>,
-}
-
-/// `vendor_id` and `cpu family` of /proc/cpuinfo.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CpuVendor {
-    pub id: String,
-    pub family: u32,
-}
-
-impl Vendor {
-    pub(super) fn of(vendor: Option<&CpuVendor>) -> Self {
-        vendor.map_or(Vendor::Unknown, |CpuVendor { id, family }| Vendor::new(id, *family))
-    }
 }
 
 /// The machine that a trace was recorded on. It has the costs of a preset, as its description says.
@@ -366,7 +356,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Cpu, load, presets};
+    use crate::import::load::{load, presets};
+    use crate::machine::Cpu;
 
     const PAIR: &str = "\
 # cpu 0 core=0,2 llc=0,2 package=0

@@ -291,9 +291,8 @@ fn check_pending(engine: &Engine) {
 fn is_awaited(engine: &Engine, task: TaskId) -> bool {
     let state = &engine.tasks[task];
     let timer = Slot::Timer(task);
-    let is_wakee = |cpu: &Cpu| {
-        cpu.effect.will_wake(task) || cpu.interrupts.contains(&Interrupt::Timer(task))
-    };
+    let is_wakee =
+        |cpu: &Cpu| cpu.effect.will_wake(task) || cpu.interrupts.contains(&Interrupt::Timer(task));
     let op = engine.workload.programs[state.program as usize].ops[state.pc as usize];
     engine.events.due(timer).is_some()
         || engine.cpus.iter().any(is_wakee)

@@ -10,7 +10,8 @@ use crate::common::{Setup, benchmark};
 use crate::properties::{
     BENCHMARKS, MACHINES, Part, Pattern, config, kernel, part, policy, workload,
 };
-use placewise_audit::recorded::{Tasks, apply, select, wrong_idle_cpus};
+use placewise_audit::DecisionTasks;
+use placewise_audit::recorded::{apply, select, wrong_idle_cpus};
 
 /// Beside the small ones: cores of two kinds, clusters, more LLCs than a word has CPUs.
 const MORE_MACHINES: [&str; 5] = ["arm64-8", "x86-12", "arm64-224", "zen3-2s-nps4", "xeon-4n80"];
@@ -30,7 +31,7 @@ fn decisions(setup: &Setup) -> Vec<Decision> {
 }
 
 /// Numbers for the tasks of a decision; idle tasks have those of their CPUs.
-fn tasks(decision: &Decision) -> Tasks {
+fn tasks(decision: &Decision) -> DecisionTasks {
     let placed = FIRST_TASK;
     let waker = match decision.waker_pid {
         0 => decision.waking_cpu.into(),
@@ -44,7 +45,7 @@ fn tasks(decision: &Decision) -> Tasks {
         },
         _ => waker,
     };
-    Tasks { placed, waker, prev_curr }
+    DecisionTasks { placed, waker, prev_curr }
 }
 
 fn assert_same_answer(decision: &Decision, state: &mut Placement) {

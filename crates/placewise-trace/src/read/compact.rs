@@ -2,8 +2,9 @@
 //! `sshd:123 [120] S ==> swapper/3:0 [120]` and `sshd:123 [120] success=1 CPU:003`.
 
 use super::keys::{self, Keys};
+use super::losses::Malformed;
 use super::scan::split_last_word;
-use super::{Malformed, Skip};
+use super::skip::Skip;
 
 /// The kernel's `TASK_COMM_LEN` less the end of the string.
 const LONGEST_COMM: usize = 15;

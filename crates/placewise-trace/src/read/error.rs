@@ -3,9 +3,8 @@
 use std::io;
 use std::process::ExitStatus;
 
-use super::SecondTrace;
-use super::lines::LONGEST_PASSED_OVER;
-use super::reader::MOST_BEFORE_EVENTS;
+use super::lines::{LONGEST_PASSED_OVER, MOST_BEFORE_EVENTS};
+use super::order::SecondTrace;
 
 /// What every trace is.
 const TEXT: &str = "text of ftrace, `perf script` or `trace-cmd report`";

@@ -2,8 +2,9 @@
 
 use super::compact::{self, Task};
 use super::keys::{self, Keys};
+use super::losses::Malformed;
 use super::scan::{skip_spaces, split_last_word, split_once};
-use super::{Malformed, Skip};
+use super::skip::Skip;
 use crate::decision::Decision;
 use crate::event::Event;
 

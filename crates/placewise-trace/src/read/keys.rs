@@ -8,8 +8,9 @@
 
 use memchr::memrchr_iter;
 
+use super::losses::Malformed;
 use super::scan::first_word;
-use super::{Malformed, Skip};
+use super::skip::Skip;
 
 /// What is left of the fields of one event.
 pub(super) struct Keys<'a>(pub &'a str);

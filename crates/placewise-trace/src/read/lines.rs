@@ -12,6 +12,8 @@ use memchr::memchr;
 pub(super) const LONGEST_LINE: usize = 128 * 1024;
 /// Longer lines have no end: a compressed file of a few kB can hold one of many GB.
 pub(super) const LONGEST_PASSED_OVER: u64 = 32 << 20;
+/// Text that has no scheduler event until then is no trace, and may have no end.
+pub(super) const MOST_BEFORE_EVENTS: u64 = 32 << 20;
 /// Byte-order marks.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];

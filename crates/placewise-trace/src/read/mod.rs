@@ -1,13 +1,14 @@
 //! Reads scheduler traces as text: ftrace's `trace` and `trace_pipe`, `perf script`, and
 //! `trace-cmd report`.
 //!
-//! Every line says by itself which of them wrote it, so nothing is asked for. [`prefix`] takes what stands before the event, [`events`] the event,
-//! [`keys`] and [`compact`] the two ways in which its fields are printed. [`source`] opens and
-//! decompresses, [`lines`] cuts into lines, [`order`] finds where a second trace begins. Memory does
-//! not grow with the length of a trace, and text without events is given up soon.
+//! Every line says by itself which of them wrote it, so nothing is asked for. [`prefix`] takes what
+//! stands before the event, [`events`] the event, [`keys`] and [`compact`] the two ways in which its
+//! fields are printed. [`source`] opens and decompresses, [`lines`] cuts into lines, [`order`] finds
+//! where a second trace begins. Memory does not grow with the length of a trace, and text without
+//! events is given up soon.
 //!
 //! What is missing or cannot be read is never passed over in silence: [`Losses`] counts it, and
-//! [`Event::LostEvents`] tells the consumer where events are missing.
+//! [`LostEvents`](crate::Event::LostEvents) tells the consumer where events are missing.
 //!
 //! Limits: timestamps in seconds only (the trace clocks `counter` and `x86-tsc` print none);
 //! neither the latency format of `trace-cmd report -l` nor its `-R`. Where tools pad a comm or
@@ -18,34 +19,16 @@ mod error;
 mod events;
 mod keys;
 mod lines;
-mod losses;
+pub(crate) mod losses;
 mod marks;
 mod order;
 mod prefix;
 mod reader;
 mod scan;
+mod skip;
 mod source;
 
 pub use error::TraceError;
 pub use losses::{FirstMalformed, Losses, Malformed};
 pub use order::SecondTrace;
 pub use reader::TraceReader;
-
-/// Why a line gives no record.
-#[derive(Debug)]
-enum Skip {
-    /// `# ...`, which may belong to the header.
-    Comment,
-    /// What tools print besides: a banner, a line of a call stack.
-    NoEvent,
-    UnknownEvent,
-    /// It names a CPU that the policies have no room for.
-    CpuOutOfRange,
-    Malformed(Malformed),
-}
-
-impl From<Malformed> for Skip {
-    fn from(malformed: Malformed) -> Self {
-        Skip::Malformed(malformed)
-    }
-}

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use super::Losses;
+use super::losses::Losses;
 use crate::header::Header;
 
 /// For one CPU.

@@ -5,17 +5,18 @@ use std::path::Path;
 
 use polonius_the_crab::prelude::*;
 
-use super::lines::{Found, Lines};
+use super::error::TraceError;
+use super::lines::{Found, Lines, MOST_BEFORE_EVENTS};
+use super::losses::{Losses, Malformed};
 use super::order::{Order, SecondTrace};
+use super::skip::Skip;
 use super::source::{self, Report, Source};
-use super::{Losses, Malformed, Skip, TraceError, events, marks, prefix};
+use super::{events, marks, prefix};
 use crate::event::{Context, Event, Record};
 use crate::header::Header;
 
 /// After so many wrong lines of a header the rest is not looked at: memory is to stay bounded.
 const MOST_PROBLEMS: usize = 100;
-/// Text that has no scheduler event until then is no trace, and may have no end.
-pub(super) const MOST_BEFORE_EVENTS: u64 = 32 << 20;
 
 /// Reads the records of a trace one by one.
 ///

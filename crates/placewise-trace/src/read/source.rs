@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 
-use super::TraceError;
+use super::error::TraceError;
 
 /// As many first bytes as any of the magic numbers takes.
 const MAGIC_LENGTH: usize = 10;

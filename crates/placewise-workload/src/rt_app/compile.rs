@@ -11,8 +11,7 @@ use super::global::{Global, LONGEST_SECONDS};
 use super::json::Place;
 use super::objects::{Names, Objects, events, suspended_name, timers, unique_timers};
 use super::task::{Phase, Task};
-use crate::WorkloadError;
-use crate::error::{quoted, suggestion};
+use crate::error::{WorkloadError, quoted, suggestion};
 use crate::program::{FOREVER, Metric, Nanos, Object, Op, Program, ProgramId, Window, Workload};
 
 /// rt-app's load loop touches next to no memory (assumed).

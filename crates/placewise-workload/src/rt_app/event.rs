@@ -4,7 +4,7 @@
 //! phase can hold several of a kind without equal keys; equal keys, as workgen allows, work too.
 
 use super::json::{Member, Node, Place};
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::program::Nanos;
 
 /// One event and where it stands.

@@ -4,7 +4,7 @@
 //! effect; they are listed in [`NO_EFFECT`].
 
 use super::json::Node;
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::program::{Nanos, SchedPolicy};
 
 /// What the section says.

@@ -9,8 +9,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 
-use crate::WorkloadError;
-use crate::error::{quoted, suggestion};
+use crate::error::{WorkloadError, quoted, suggestion};
 
 /// A value, its line and the keys that lead to it.
 #[derive(Debug)]

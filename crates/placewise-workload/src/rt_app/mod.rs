@@ -15,7 +15,7 @@ mod task;
 
 use std::path::Path;
 
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::file::read_text;
 use crate::program::Workload;
 use global::Global;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::event::{Action, Event};
 use super::task::Task;
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::program::Object;
 
 pub(super) fn events(task: &Task) -> impl Iterator<Item = &Event> {

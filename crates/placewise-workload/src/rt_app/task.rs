@@ -7,7 +7,7 @@ use placewise_machine::CpuSet;
 use super::event::{self, Event, LONGEST_US};
 use super::global::{Global, read_policy};
 use super::json::{Member, Node, Place};
-use crate::WorkloadError;
+use crate::error::WorkloadError;
 use crate::program::{FOREVER, Nanos, SchedPolicy};
 
 /// A task object: `instances` tasks do the same.

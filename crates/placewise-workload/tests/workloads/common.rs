@@ -155,28 +155,13 @@ impl<'a> Interpreter<'a> {
             | Op::Sleep { ns, .. }
             | Op::Device { ns, .. } => self.pass(task, self.time + ns),
             Op::StartTimer { timer } => {
-                let timer = timer.index(base);
-                self.timers[timer].last.get_or_insert(self.time);
-                Some(timer)
+                self.timers[timer.index(base)].last.get_or_insert(self.time);
+                Some(timer.index(base))
             }
             Op::Timer { timer, period, absolute } => {
-                let timer = timer.index(base);
-                let expiry = self.timers[timer].last.expect("started") + period;
-                if self.tasks[task].until.is_none() && expiry <= self.time {
-                    self.timers[timer].last = Some(if absolute { expiry } else { self.time });
-                    return Some(timer);
-                }
-                self.pass(task, expiry)?;
-                self.timers[timer].last = Some(expiry);
-                Some(timer)
+                self.wait_timer(task, timer.index(base), period, absolute)
             }
-            Op::Send { channel, bytes } => {
-                let channel = channel.index(base);
-                let stream = self.workload.channels[channel] == ChannelKind::LoopbackTcp;
-                (self.queues[channel].len() < CAPACITY)
-                    .then(|| self.queues[channel].push_back((task, stream.then_some(bytes))))?;
-                Some(channel)
-            }
+            Op::Send { channel, bytes } => self.send(task, channel.index(base), bytes),
             Op::Receive { channel, bytes } => self.receive(task, channel.index(base), bytes),
             Op::Reply { channel, .. } => {
                 let channel = channel.index(self.tasks[self.tasks[task].peer].base);
@@ -192,44 +177,17 @@ impl<'a> Interpreter<'a> {
                 self.lists[list.index(base)].push(task);
                 Some(list.index(base))
             }
-            Op::WakeListed { list } => {
-                self.tasks[task].woken = false;
-                for listed in std::mem::take(&mut self.lists[list.index(base)]) {
-                    self.tasks[listed].woken = true;
-                }
-                Some(list.index(base))
-            }
-            Op::WakeParent => {
-                let parent = self.tasks[task].parent.expect("main wakes nobody");
-                self.tasks[parent].woken = true;
-                Some(parent)
-            }
+            Op::WakeListed { list } => self.wake_listed(task, list.index(base)),
+            Op::WakeParent => self.wake_parent(task),
             Op::Wait { .. } => std::mem::take(&mut self.tasks[task].woken).then_some(0),
             Op::Lock { mutex } => self.lock(task, mutex.index(base)),
-            Op::Unlock { mutex } => {
-                assert_eq!(
-                    self.owners[mutex.index(base)].take(),
-                    Some(task),
-                    "unlocks what it does not hold"
-                );
-                Some(mutex.index(base))
-            }
+            Op::Unlock { mutex } => self.unlock(task, mutex.index(base)),
             Op::CondWait { condition, mutex } => {
                 let mutex = mutex.expect("with a mutex").index(base);
                 self.wait_condition(task, condition.index(base), mutex)
             }
-            Op::Signal { condition } => {
-                if let Some(waiter) = self.waiters[condition.index(base)].pop_front() {
-                    self.tasks[waiter].stage = 2;
-                }
-                Some(condition.index(base))
-            }
-            Op::Broadcast { condition } => {
-                for waiter in std::mem::take(&mut self.waiters[condition.index(base)]) {
-                    self.tasks[waiter].stage = 2;
-                }
-                Some(condition.index(base))
-            }
+            Op::Signal { condition } => self.let_go(condition.index(base), 1),
+            Op::Broadcast { condition } => self.let_go(condition.index(base), usize::MAX),
             Op::Barrier { barrier, .. } => self.barrier(task, barrier.index(base)),
             Op::Fork { program, count, base: offset, step } => {
                 for number in 0..count {
@@ -237,40 +195,79 @@ impl<'a> Interpreter<'a> {
                 }
                 Some(program as usize)
             }
-            Op::Join => self
-                .tasks
-                .iter()
-                .filter(|child| child.parent == Some(task))
-                .all(|child| child.exited)
-                .then_some(0),
+            Op::Join => self.children_of(task).all(|child| child.exited).then_some(0),
+            Op::Repeat { counter, times, to } => self.repeat(task, counter as usize, times, to),
+            Op::RaiseFlag { flag } => self.turn_flag(flag.index(base), false),
+            Op::LowerFlag { flag } => self.turn_flag(flag.index(base), true),
             Op::Count => {
                 self.count += 1;
                 Some(0)
             }
-            Op::Repeat { counter, times, to } => {
-                let state = &mut self.tasks[task];
-                let done = &mut state.counters[counter as usize];
-                *done += 1;
-                if times == FOREVER || *done < times {
-                    state.pc = to as usize;
-                } else {
-                    *done = 0;
-                    state.pc += 1;
-                }
+            Op::Exit => {
+                self.tasks[task].exited = true;
                 Some(0)
             }
-            Op::RaiseFlag { flag } => self.turn_flag(flag.index(base), false),
-            Op::LowerFlag { flag } => self.turn_flag(flag.index(base), true),
             Op::Yield
             | Op::Start
             | Op::Stream { .. }
             | Op::BeginSection { .. }
             | Op::EndSection { .. } => Some(0),
-            Op::Exit => {
-                self.tasks[task].exited = true;
-                Some(0)
-            }
         }
+    }
+
+    fn wait_timer(
+        &mut self,
+        task: usize,
+        timer: usize,
+        period: Nanos,
+        absolute: bool,
+    ) -> Option<usize> {
+        let expiry = self.timers[timer].last.expect("started") + period;
+        if self.tasks[task].until.is_none() && expiry <= self.time {
+            self.timers[timer].last = Some(if absolute { expiry } else { self.time });
+            return Some(timer);
+        }
+        self.pass(task, expiry)?;
+        self.timers[timer].last = Some(expiry);
+        Some(timer)
+    }
+
+    fn wake_listed(&mut self, task: usize, list: usize) -> Option<usize> {
+        self.tasks[task].woken = false;
+        for listed in std::mem::take(&mut self.lists[list]) {
+            self.tasks[listed].woken = true;
+        }
+        Some(list)
+    }
+
+    fn wake_parent(&mut self, task: usize) -> Option<usize> {
+        let parent = self.tasks[task].parent.expect("main wakes nobody");
+        self.tasks[parent].woken = true;
+        Some(parent)
+    }
+
+    fn children_of(&self, task: usize) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(move |child| child.parent == Some(task))
+    }
+
+    fn repeat(&mut self, task: usize, counter: usize, times: u32, to: u32) -> Option<usize> {
+        let state = &mut self.tasks[task];
+        let done = &mut state.counters[counter];
+        *done += 1;
+        if times == FOREVER || *done < times {
+            state.pc = to as usize;
+        } else {
+            *done = 0;
+            state.pc += 1;
+        }
+        Some(0)
+    }
+
+    fn send(&mut self, task: usize, channel: usize, bytes: u32) -> Option<usize> {
+        let stream = self.workload.channels[channel] == ChannelKind::LoopbackTcp;
+        (self.queues[channel].len() < CAPACITY)
+            .then(|| self.queues[channel].push_back((task, stream.then_some(bytes))))?;
+        Some(channel)
     }
 
     /// A portion never spans two messages here.
@@ -299,6 +296,20 @@ impl<'a> Interpreter<'a> {
     fn lock(&mut self, task: usize, mutex: usize) -> Option<usize> {
         self.owners[mutex].is_none().then(|| self.owners[mutex] = Some(task))?;
         Some(mutex)
+    }
+
+    fn unlock(&mut self, task: usize, mutex: usize) -> Option<usize> {
+        assert_eq!(self.owners[mutex].take(), Some(task), "unlocks what it does not hold");
+        Some(mutex)
+    }
+
+    /// As many waiters as there are, at most `count`.
+    fn let_go(&mut self, condition: usize, count: usize) -> Option<usize> {
+        let count = count.min(self.waiters[condition].len());
+        for waiter in self.waiters[condition].drain(..count) {
+            self.tasks[waiter].stage = 2;
+        }
+        Some(condition)
     }
 
     fn turn_flag(&mut self, flag: usize, from: bool) -> Option<usize> {

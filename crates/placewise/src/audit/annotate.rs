@@ -14,7 +14,7 @@ use placewise_audit::PID_MAX;
 use placewise_machine::Machine;
 use placewise_trace::{Event, Record, TraceReader};
 
-use super::bad_trace;
+use super::origin::bad_trace;
 use crate::report::foreign::visible;
 
 pub fn run(reader: &mut TraceReader, machine: &Machine) -> anyhow::Result<()> {

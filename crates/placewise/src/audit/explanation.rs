@@ -3,7 +3,6 @@
 use placewise_audit::{Decided, Kind, Rule, explain};
 use serde::Serialize;
 
-use super::{AuditArgs, trace_name};
 use crate::input::InputError;
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
@@ -123,11 +122,10 @@ impl Explanations {
     }
 
     /// The explanations; none is the user's error. `decisions`: how many the trace has.
-    pub fn finish(self, args: &AuditArgs, decisions: u64) -> Result<Vec<Explanation>, InputError> {
+    pub fn finish(self, trace: &str, decisions: u64) -> Result<Vec<Explanation>, InputError> {
         if !self.found.is_empty() {
             return Ok(self.found);
         }
-        let trace = trace_name(&args.trace);
         Err(InputError(match self.wanted {
             Wanted::Number(number) if decisions == 0 => {
                 format!("--explain {number}: {trace} has no placement decision")

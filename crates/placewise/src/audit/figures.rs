@@ -1,18 +1,16 @@
 //! An audit as the report has it: every figure by name, ready for programs.
 
 use placewise_audit::cost::CostReport;
-use placewise_audit::cost::bouncing::BouncingReport;
-use placewise_audit::cost::idle_beside::IdleBeside;
-use placewise_audit::cost::latency::LatencyReport;
-use placewise_audit::cost::missed_idle::{MissedIdle, MissedIdleReport};
 use placewise_audit::{
-    Agreement, Audit, ByDistance, Confusion, Moves, NoPlacement, Options, Other, Reason, Went,
+    Agreement, Audit, ByDistance, Confusion, Moves, Options, Other, Reason, Went,
 };
 use placewise_trace::Header;
 use serde::Serialize;
 
+use super::args::AuditArgs;
 use super::finding::{self, Finding};
-use super::{AuditArgs, Kernel, trace_name};
+use super::origin::{Kernel, trace_name};
+use super::percent::percent;
 
 /// Everything, in the order of the report.
 #[derive(Serialize)]
@@ -24,10 +22,8 @@ pub struct Figures {
     /// Of the answers of the kernel's policy.
     pub predicted_by_distance: Spreads,
     pub by_task: Vec<DistancesOfTask>,
-    pub latency: LatencyReport,
-    pub missed_idle: Missed,
-    pub idle_beside: IdleBeside,
-    pub bouncing: BouncingReport,
+    #[serde(flatten)]
+    pub cost: CostReport,
     pub agreement: AgreementFigures,
     pub no_placement: Vec<Count>,
     pub inferences: Vec<Count>,
@@ -91,30 +87,6 @@ impl From<&Moves> for Distances {
     }
 }
 
-/// Placements on a busy CPU while an allowed one was idle; `machine` is beyond the node.
-#[derive(Serialize)]
-pub struct Missed {
-    pub same_llc: u64,
-    pub same_node: u64,
-    pub machine: u64,
-    pub wait_ns: u64,
-    #[serde(flatten)]
-    pub of: MissedIdleReport,
-}
-
-impl Missed {
-    fn new(of: &MissedIdleReport) -> Self {
-        let sum = |count: fn(&MissedIdle) -> u64| count(&of.wakeups) + count(&of.forks);
-        Missed {
-            same_llc: sum(|count| count.missed.same_llc),
-            same_node: sum(|count| count.missed.same_node),
-            machine: sum(|count| count.missed.other_node),
-            wait_ns: sum(|count| count.waited_ns.total()),
-            of: of.clone(),
-        }
-    }
-}
-
 /// Percentages of no decisions are null.
 #[derive(Serialize)]
 pub struct AgreementFigures {
@@ -159,8 +131,8 @@ pub struct Count {
     pub count: u64,
 }
 
-fn count(name: &'static str, count: u64) -> Count {
-    Count { name, count }
+fn counts(of: impl IntoIterator<Item = (&'static str, u64)>) -> Vec<Count> {
+    of.into_iter().map(|(name, count)| Count { name, count }).collect()
 }
 
 /// What another policy would have done.
@@ -176,11 +148,6 @@ pub struct PolicyFigures {
     pub by_distance: Spreads,
 }
 
-/// `None` of nothing.
-pub fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
-}
-
 impl Figures {
     pub fn new(
         args: &AuditArgs,
@@ -189,7 +156,7 @@ impl Figures {
         header: &Header,
         audit: &Audit,
     ) -> Self {
-        let Audit { moves, cost, agreement, .. } = audit;
+        let Audit { moves, agreement, .. } = audit;
         let of_task = |(name, moves): &(String, Moves)| DistancesOfTask {
             name: name.clone(),
             distances: moves.into(),
@@ -205,17 +172,10 @@ impl Figures {
             by_distance: moves.into(),
             predicted_by_distance: (&audit.predicted).into(),
             by_task: audit.moves_by_name.iter().map(of_task).collect(),
-            latency: cost.latency,
-            missed_idle: Missed::new(&cost.missed_idle),
-            idle_beside: cost.idle_beside,
-            bouncing: bouncing(cost, args.task.as_deref()),
+            cost: audit.cost.clone(),
             agreement: agreement_figures(agreement, audit.plain.as_ref()),
-            no_placement: audit
-                .no_placement
-                .iter()
-                .map(|(&why, &n)| count(no_placement_word(why), n))
-                .collect(),
-            inferences: inferences(audit),
+            no_placement: counts(audit.no_placement.iter().map(|(why, &n)| (why.word(), n))),
+            inferences: counts(audit.inferred.by_word()),
             policies: options
                 .others
                 .iter()
@@ -302,16 +262,6 @@ fn problems(header: &Header, audit: &Audit) -> Vec<String> {
     problems
 }
 
-/// Lists of tasks keep to the name that counts; sums are of all.
-fn bouncing(cost: &CostReport, task: Option<&str>) -> BouncingReport {
-    let mut bouncing = cost.bouncing.clone();
-    if let Some(task) = task {
-        bouncing.tasks.retain(|bouncing| bouncing.name == task);
-        bouncing.names.retain(|bouncing| bouncing.name == task);
-    }
-    bouncing
-}
-
 fn agreement_figures(agreement: &Agreement, plain: Option<&Agreement>) -> AgreementFigures {
     AgreementFigures {
         shares: shares(agreement),
@@ -338,11 +288,9 @@ fn shares(agreement: &Agreement) -> Shares {
 
 fn reason_figures((reason, confusion): &(Reason, Confusion)) -> ReasonFigures {
     let (target, search) = reason.words();
-    let places = Went::ALL.iter().zip(confusion.went);
-    let mut went: Vec<Count> = places
-        .filter(|&(&place, count)| place != Went::Predicted && count > 0)
-        .map(|(place, n)| count(place.word(), n))
-        .collect();
+    let places = Went::ALL.into_iter().zip(confusion.went);
+    let elsewhere = places.filter(|&(place, count)| place != Went::Predicted && count > 0);
+    let mut went = counts(elsewhere.map(|(place, count)| (place.word(), count)));
     went.sort_by_key(|went| std::cmp::Reverse(went.count));
     ReasonFigures {
         target,
@@ -351,33 +299,6 @@ fn reason_figures((reason, confusion): &(Reason, Confusion)) -> ReasonFigures {
         disagreed: confusion.disagreed(),
         went,
     }
-}
-
-fn no_placement_word(why: NoPlacement) -> &'static str {
-    match why {
-        NoPlacement::StillQueued => "still_queued",
-        NoPlacement::StillOnCpu => "still_on_cpu",
-        NoPlacement::Delayed => "delayed",
-        NoPlacement::Bound => "bound",
-        NoPlacement::OtherClass => "other_class",
-        NoPlacement::NoEnd => "no_end",
-        NoPlacement::BeforeComplete => "before_complete",
-    }
-}
-
-fn inferences(audit: &Audit) -> Vec<Count> {
-    let inferred = &audit.inferred;
-    vec![
-        count("believed_sync", inferred.believed_sync),
-        count("believed_wide", inferred.believed_wide),
-        count("delayed_by_lag", inferred.delayed_by_lag),
-        count("delayed_by_wake_list", inferred.delayed_by_wake_list),
-        count("still_switching_out", inferred.still_switching_out),
-        count("perhaps_delayed", inferred.perhaps_delayed),
-        count("held_to_seen_cpus", inferred.held_to_seen_cpus as u64),
-        count("scan_limits", inferred.scan_limits),
-        count("tick_phase", u64::from(inferred.tick_phase_ns.is_some())),
-    ]
 }
 
 fn policy_figures(policy: &str, other: &Other) -> PolicyFigures {

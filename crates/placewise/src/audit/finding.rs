@@ -16,7 +16,7 @@ use placewise_audit::cost::missed_idle::{MissedIdle, MissedIdleOfName};
 use placewise_audit::{Audit, ByDistance, Distance};
 use serde::Serialize;
 
-use super::figures::percent;
+use super::percent::percent;
 
 /// One kind of cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

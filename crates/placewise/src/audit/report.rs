@@ -5,9 +5,10 @@ use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
 use placewise_audit::{ByDistance, Distance};
 
-use super::Format;
+use super::args::Format;
 use super::explanation::{ExplainedRule, Explanation};
-use super::figures::{Count, Figures, percent};
+use super::figures::{Count, Figures};
+use super::percent::percent;
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::table::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
@@ -93,7 +94,7 @@ fn about(figures: &Figures) -> Vec<String> {
 }
 
 fn remarks(figures: &Figures) -> Vec<String> {
-    let waits = &figures.idle_beside;
+    let waits = &figures.cost.idle_beside;
     let mut lines = vec![format!(
         "waited behind others: {}, while an allowed CPU was idle: {} in the LLC, {} in the node, \
          {} beyond",
@@ -126,8 +127,8 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
             missed_idle(figures, top, empty()),
         ),
     ];
-    if !figures.bouncing.tasks.is_empty() || !figures.bouncing.pairs.is_empty() {
-        let bouncing = &figures.bouncing;
+    if !figures.cost.bouncing.tasks.is_empty() || !figures.cost.bouncing.pairs.is_empty() {
+        let bouncing = &figures.cost.bouncing;
         let heading = format!(
             "bouncing: {} changes of LLC, {} wakeups by tasks across LLCs",
             bouncing.llc_changes,
@@ -182,7 +183,7 @@ fn add_spreads(figures: &Figures, top: usize, table: &mut Table) {
 }
 
 fn add_latencies(figures: &Figures, table: &mut Table) {
-    let (wakeups, forks) = (&figures.latency.wakeups, &figures.latency.forks);
+    let (wakeups, forks) = (&figures.cost.latency.wakeups, &figures.cost.latency.forks);
     let mut add =
         |name: &str, waits: [Quantiles; Distance::ALL.len()], ns: fn(&Quantiles) -> u64| {
             let count: u64 = waits.iter().map(|waits| waits.count).sum();
@@ -215,7 +216,7 @@ fn policies(figures: &Figures, mut table: Table) -> Table {
 fn missed_idle(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["", "on a busy CPU", "in the LLC", "in the node", "beyond", "waited"]);
     table.align_right_from(1);
-    let missed = &figures.missed_idle.of;
+    let missed = &figures.cost.missed_idle;
     let mut add = |name: String, count: &MissedIdle| {
         table.add_row([
             name,
@@ -245,7 +246,7 @@ fn part(part: u64, whole: u64) -> String {
 fn bouncing_table(figures: &Figures, top: usize, mut table: Table) -> Table {
     table.set_header(["task", "changes", "per s", "waker, wakee", "wakeups", "across LLCs"]);
     table.align_right([1, 2, 4, 5]);
-    let (tasks, pairs) = (&figures.bouncing.tasks, &figures.bouncing.pairs);
+    let (tasks, pairs) = (&figures.cost.bouncing.tasks, &figures.cost.bouncing.pairs);
     for row in 0..tasks.len().max(pairs.len()).min(top) {
         let task = tasks.get(row).map(|task| {
             let changes = number::figure(task.llc_changes_per_second);

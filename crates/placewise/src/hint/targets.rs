@@ -1,5 +1,6 @@
 //! Whose threads a hint is for, read from /proc and the cgroup file system.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -9,6 +10,26 @@ use crate::input::InputError;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct TargetChoice {
+    /// All threads of a process
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+
+    /// One thread
+    #[arg(long, value_name = "TID", value_parser = clap::value_parser!(i32).range(1..))]
+    tid: Option<i32>,
+
+    /// All threads in a cgroup and below, such as system.slice/nginx.service
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+
+    /// Program to run with the hint, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
 pub enum Target {
     Thread(i32),
     Process(i32),
@@ -17,7 +38,7 @@ pub enum Target {
 
 impl Target {
     /// None where it is a command that is still to be started.
-    pub fn chosen(choice: &super::TargetChoice) -> Result<Option<Self>, InputError> {
+    pub fn chosen(choice: &TargetChoice) -> Result<Option<Self>, InputError> {
         let thread = choice.tid.map(Self::Thread);
         let process = choice.pid.map(Self::Process);
         let cgroup = choice.cgroup.as_deref().map(cgroup).transpose()?;

@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{User, getgrouplist, setgid, setgroups, setuid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::input::InputError;
@@ -88,13 +89,23 @@ impl Drop for RunningCommand {
         }
         let asked = Instant::now();
         while !self.has_ended() && asked.elapsed() < GRACE {
-            super::sleep(Duration::from_millis(20), self.end());
+            sleep(Duration::from_millis(20), self.end());
         }
         if !self.has_ended() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
+}
+
+/// A signal or the end of the command ends the sleep.
+pub fn sleep(time: Duration, command_end: Option<BorrowedFd<'_>>) {
+    let mut ends: Vec<PollFd> = command_end
+        .iter()
+        .map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN))
+        .collect();
+    let time = Timespec::try_from(time).expect("it is short");
+    let _ = poll(&mut ends, Some(&time));
 }
 
 /// As a login does, but for the rest of the environment.

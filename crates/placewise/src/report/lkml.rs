@@ -5,7 +5,7 @@ use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::visible;
-use super::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, tables};
 use crate::comparison::Comparison;
 
 /// Widest line: the mailing list's 80 columns, less the last.

@@ -1,7 +1,9 @@
 //! The tables of what load balancing did: the counters, then why attempts moved nothing. A row per
 //! domain level, idle type and policy; reasons that never came have no column.
 
-use super::{Table, grouped, heading_of_case, number};
+use super::cells::Table;
+use super::groups::{grouped, heading_of_case};
+use super::number;
 use crate::load_balance::{Means, Row};
 
 pub fn tables(rows: &[Row], mut empty: impl FnMut() -> Table) -> Vec<(String, Table)> {

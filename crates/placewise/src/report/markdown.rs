@@ -4,7 +4,7 @@ use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::{in_markdown, visible};
-use super::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, tables};
 use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {

@@ -4,7 +4,7 @@ use comfy_table::{Attribute, Cell, Color, LineStyle, TableStyle, presets};
 
 use super::cells::Table;
 use super::foreign::visible;
-use super::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, tables};
 use crate::comparison::{Comparison, Row};
 
 pub fn render(comparison: &Comparison) -> String {

@@ -1,0 +1,160 @@
+//! What a wakeup decision read and no tracepoint shows: was it sync, and had
+//! the two tasks so many wake flips from before the trace that it was wide?
+//!
+//! Both follow from who wakes whom. So for each waker's and wakee's names the
+//! outcomes of earlier wakeups tell which of the four combinations explains them
+//! best; that one is believed for the next. A decision never learns from its own
+//! outcome before it is judged.
+//!
+//! Limit: names stand for what tasks do; pairs beyond the limit are taken for
+//! neither sync nor wide.
+
+use std::collections::HashMap;
+
+use crate::steps::task::NameId;
+use crate::verdict::Hypothesis;
+
+const PAIRS_MAX: usize = 1 << 16;
+const SCORE_MAX: i8 = 8;
+/// So many of a pair's first wakeups are all tried under every hypothesis.
+const TRIALS: u32 = 16;
+/// Later ones that were explained are, one in so many.
+const SAMPLE: u32 = 16;
+
+#[derive(Clone, Copy, Default)]
+struct Pair {
+    scores: [i8; Hypothesis::ALL.len()],
+    seen: u32,
+}
+
+/// What is believed of each pair of names.
+#[derive(Default)]
+pub struct Beliefs {
+    pairs: HashMap<(NameId, NameId), Pair>,
+}
+
+impl Beliefs {
+    /// What is believed of a wakeup, if it may have been sync.
+    pub fn of(&self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
+        let scores =
+            self.pairs.get(&(waker, wakee)).map_or_else(Default::default, |pair| pair.scores);
+        let mut best = 0;
+        for at in 1..scores.len() {
+            if scores[at] > scores[best] && (may_be_sync || !Hypothesis::ALL[at].sync) {
+                best = at;
+            }
+        }
+        Hypothesis::ALL[best]
+    }
+
+    /// Is it worth trying this wakeup under every hypothesis?
+    pub fn wants_trial(&mut self, waker: NameId, wakee: NameId, explained: bool) -> bool {
+        let full = self.pairs.len() >= PAIRS_MAX;
+        match self.pairs.get_mut(&(waker, wakee)) {
+            Some(pair) => {
+                pair.seen = pair.seen.saturating_add(1);
+                !explained || pair.seen < TRIALS || pair.seen % SAMPLE == 0
+            }
+            None if full => false,
+            None => {
+                self.pairs.insert((waker, wakee), Pair::default());
+                true
+            }
+        }
+    }
+
+    /// Which hypotheses explained a wakeup; `None` was not possible.
+    pub fn learn(&mut self, waker: NameId, wakee: NameId, explained: [Option<bool>; 4]) {
+        let Some(pair) = self.pairs.get_mut(&(waker, wakee)) else { return };
+        if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
+            return;
+        }
+        for (score, explained) in pair.scores.iter_mut().zip(explained) {
+            match explained {
+                Some(true) => *score = (*score + 1).min(SCORE_MAX),
+                Some(false) => *score = (*score - 1).max(-SCORE_MAX),
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SYNC: Hypothesis = Hypothesis { sync: true, wide: false };
+    const WIDE: Hypothesis = Hypothesis { sync: false, wide: true };
+    const BOTH: Hypothesis = Hypothesis { sync: true, wide: true };
+
+    /// Which hypotheses explain an outcome that only `right` explain.
+    fn only(right: &[Hypothesis]) -> [Option<bool>; 4] {
+        Hypothesis::ALL.map(|hypothesis| Some(right.contains(&hypothesis)))
+    }
+
+    fn taught(lessons: &[[Option<bool>; 4]]) -> Beliefs {
+        let mut beliefs = Beliefs::default();
+        for &lesson in lessons {
+            assert!(beliefs.wants_trial(1, 2, false));
+            beliefs.learn(1, 2, lesson);
+        }
+        beliefs
+    }
+
+    #[test]
+    fn what_explains_the_outcomes_is_believed() {
+        assert_eq!(Beliefs::default().of(1, 2, true), Hypothesis::default());
+        assert_eq!(taught(&[only(&[SYNC, BOTH])]).of(1, 2, true), SYNC, "the simpler of equals");
+        assert_eq!(taught(&[only(&[WIDE])]).of(1, 2, true), WIDE);
+        let changed = [only(&[SYNC]), only(&[WIDE]), only(&[WIDE])];
+        assert_eq!(taught(&changed).of(1, 2, true), WIDE);
+    }
+
+    #[test]
+    fn a_pair_is_in_order() {
+        assert_eq!(taught(&[only(&[SYNC])]).of(2, 1, true), Hypothesis::default());
+    }
+
+    #[test]
+    fn what_cannot_be_sync_is_not_believed_to_be() {
+        let beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
+        assert_eq!(beliefs.of(1, 2, false), WIDE);
+    }
+
+    #[test]
+    fn an_outcome_that_all_or_none_explain_teaches_nothing() {
+        let lessons = [only(&[SYNC]), only(&[]), only(&Hypothesis::ALL)];
+        let beliefs = taught(&lessons);
+        assert_eq!(beliefs.pairs[&(1, 2)].scores, [-1, 1, -1, -1]);
+    }
+
+    /// So that it can change within a few wakeups.
+    #[test]
+    fn no_belief_is_stronger_than_the_limit() {
+        let mut lessons = vec![only(&[SYNC]); 100];
+        assert_eq!(taught(&lessons).pairs[&(1, 2)].scores, [-8, 8, -8, -8]);
+        lessons.extend([only(&[WIDE]); 9]);
+        assert_eq!(taught(&lessons).of(1, 2, true), WIDE);
+    }
+
+    #[test]
+    fn later_wakeups_are_tried_when_they_were_not_explained_or_now_and_then() {
+        let mut beliefs = Beliefs::default();
+        let tried = (0..TRIALS).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        assert_eq!(tried as u32, TRIALS);
+        let later = (0..10 * SAMPLE).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        assert_eq!(later, 10);
+        assert!(beliefs.wants_trial(1, 2, false));
+    }
+
+    #[test]
+    fn pairs_beyond_the_limit_are_not_learned() {
+        let mut beliefs = Beliefs::default();
+        for waker in 0..PAIRS_MAX as u32 {
+            assert!(beliefs.wants_trial(waker, 2, true));
+        }
+        assert!(!beliefs.wants_trial(u32::MAX, 2, false));
+        beliefs.learn(u32::MAX, 2, only(&[SYNC]));
+        assert_eq!(beliefs.of(u32::MAX, 2, true), Hypothesis::default());
+    }
+}

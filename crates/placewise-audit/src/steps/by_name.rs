@@ -1,0 +1,31 @@
+//! One value for each name of a task; [`Tasks`] bounds how many names there are.
+
+use crate::steps::task::{NameId, Tasks};
+
+#[derive(Default)]
+pub struct ByName<T> {
+    values: Vec<T>,
+}
+
+impl<T: Clone + Default> ByName<T> {
+    pub fn of(&mut self, name: NameId) -> &mut T {
+        let at = name as usize;
+        if self.values.len() <= at {
+            self.values.resize(at + 1, T::default());
+        }
+        &mut self.values[at]
+    }
+
+    /// The names whose values count for something, the greatest first, equal ones by name.
+    pub fn most_first<'a>(
+        &'a self,
+        tasks: &'a Tasks,
+        key: impl Fn(&T) -> u64,
+    ) -> Vec<(&'a str, &'a T)> {
+        let named = self.values.iter().enumerate();
+        let named = named.map(|(name, value)| (tasks.name(name as NameId), value));
+        let mut counted: Vec<_> = named.filter(|(_, value)| key(value) > 0).collect();
+        counted.sort_by_key(|&(name, value)| (std::cmp::Reverse(key(value)), name));
+        counted
+    }
+}

@@ -1,0 +1,27 @@
+//! One value for each task; task numbers are dense and used again.
+
+use crate::steps::task::TaskId;
+
+#[derive(Default)]
+pub struct ByTask<T> {
+    values: Vec<T>,
+}
+
+impl<T: Clone + Default> ByTask<T> {
+    pub fn of(&mut self, task: TaskId) -> &mut T {
+        let at = task as usize;
+        if self.values.len() <= at {
+            self.values.resize(at + 1, T::default());
+        }
+        &mut self.values[at]
+    }
+
+    /// `None`: nobody has asked for it yet.
+    pub fn get(&self, task: TaskId) -> Option<&T> {
+        self.values.get(task as usize)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter()
+    }
+}

@@ -1,0 +1,460 @@
+//! From a trace's events to the steps of an audit.
+//!
+//! A placement is decided at sched_waking, but the trace tells its result only
+//! later, in the wakee's sched_migrate_task and sched_wakeup. So the timeline
+//! holds back what follows a wakeup until the wakeup has ended, within a bounded
+//! window: a step leaves it in the order of the trace, and a wakeup leaves it
+//! with its outcome. It looks ahead once more at the very start, to learn what
+//! ran on each CPU before the CPU's first event.
+//!
+//! Time in which no CPU had an event for long is left out: the machine was
+//! suspended, or was not traced, or the clock was set. So much could not go on
+//! unseen while anybody waited for a CPU: ticks would have switched tasks.
+//!
+//! Limit: a wakeup whose end is more than the window away, or lost, has no
+//! outcome.
+
+use std::collections::VecDeque;
+
+use placewise_policy::{FIRST_TASK, NR_CPUS};
+use placewise_trace::{Context, Decision, Event, Readings, Record};
+
+use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
+use crate::steps::task::{TaskId, Tasks};
+use crate::steps::wakeup::Outcome;
+
+/// Steps that wait for the end of a wakeup, at most.
+const WINDOW: usize = 1 << 16;
+
+/// Steps that are read before the first is handed out, to see what each CPU ran.
+const LOOK_AHEAD: usize = 1 << 13;
+
+/// How finely the phase of the tick is told.
+const TICK_PARTS: u64 = 64;
+
+/// Fewer wakeups in one part of the period tell no phase.
+const TICK_WAKEUPS: u32 = 4;
+
+/// Longer times without an event are no time of the trace. A running kernel has one every few
+/// seconds, for its own threads wake that often.
+const LONGEST_SILENCE_NS: u64 = 10_000_000_000;
+
+/// A wakeup that has begun.
+#[derive(Clone, Copy)]
+struct Begun {
+    /// Where its step is, counted from the start of the trace.
+    position: u64,
+    waking_cpu: u32,
+    prev_cpu: u32,
+    moved_to: Option<u32>,
+}
+
+/// What the timeline had to put right.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Repairs {
+    /// A CPU ran a task that no event had put there.
+    pub missing_switches: u64,
+    /// Wakeups that began and did not end in the trace.
+    pub wakeups_without_end: u64,
+    /// Events with a CPU that the machine does not have, or with an impossible pid.
+    pub impossible_events: u64,
+    /// Tasks that had to make room for others.
+    pub forgotten_tasks: u64,
+    /// Times without an event on any CPU, which are left out, and how long they were in all.
+    pub silences: u64,
+    pub silent_ns: u64,
+}
+
+/// Turns records into steps.
+pub struct Timeline {
+    nr_cpus: u32,
+    tick_ns: u64,
+    overwritten: bool,
+    tasks: Tasks,
+    /// Of the events so far.
+    latest_ns: Option<u64>,
+    window: VecDeque<Step>,
+    /// How many steps have left the window.
+    handed_out: u64,
+    begun: Vec<Option<Begun>>,
+    /// What runs on each CPU after the last record; `None` before the CPU's first.
+    current: Vec<Option<TaskId>>,
+    looked_ahead: bool,
+    ended: bool,
+    /// Tasks whose last step has been handed out, so that their numbers may be used again.
+    retired: Vec<TaskId>,
+    forgotten: Vec<TaskId>,
+    repairs: Repairs,
+}
+
+impl Timeline {
+    /// For a machine with so many CPUs, and a tick of that period. `overwritten`: the oldest events
+    /// of some CPUs were.
+    pub fn new(nr_cpus: u32, tick_ns: u64, overwritten: bool) -> Self {
+        Timeline {
+            nr_cpus: nr_cpus.min(NR_CPUS),
+            tick_ns,
+            overwritten,
+            tasks: Tasks::new(),
+            latest_ns: None,
+            window: VecDeque::new(),
+            handed_out: 0,
+            begun: Vec::new(),
+            current: vec![None; NR_CPUS as usize],
+            looked_ahead: false,
+            ended: false,
+            retired: Vec::new(),
+            forgotten: Vec::new(),
+            repairs: Repairs::default(),
+        }
+    }
+
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    pub fn repairs(&self) -> Repairs {
+        self.repairs
+    }
+
+    /// Takes the next event of the trace.
+    pub fn push(&mut self, record: &Record<'_>) {
+        if record.cpu >= self.nr_cpus {
+            self.repairs.impossible_events += 1;
+            return;
+        }
+        if let Event::LostEvents { count } = record.event {
+            return self.lost(record, count);
+        }
+        self.leave_out_silence(record);
+        self.follow_current(record);
+        if self.push_event(record).is_none() {
+            self.repairs.impossible_events += 1;
+        }
+    }
+
+    /// The trace is over: what is still held back may go.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.begin_with_what_ran();
+        self.repairs.wakeups_without_end += self.begun.iter().flatten().count() as u64;
+    }
+
+    /// The next step, unless one that is still to come might add to it.
+    pub fn pop(&mut self) -> Option<Step> {
+        if !self.looked_ahead {
+            if self.window.len() < LOOK_AHEAD && !self.ended {
+                return None;
+            }
+            self.begin_with_what_ran();
+        }
+        let waits = matches!(self.window.front()?.action, Action::Waking { outcome: None, .. });
+        if waits && !self.ended && self.window.len() < WINDOW {
+            return None;
+        }
+        for task in self.retired.drain(..) {
+            self.tasks.reuse(task);
+        }
+        let step = self.window.pop_front()?;
+        self.handed_out += 1;
+        self.retire(&step);
+        Some(step)
+    }
+
+    /// A task that is dead and switched out, or forgotten, is not mentioned by later steps.
+    fn retire(&mut self, step: &Step) {
+        match step.action {
+            Action::Switch { prev, prev_state: PrevState::Dead, .. } if prev >= FIRST_TASK => {
+                self.retired.push(prev);
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, record: &Record<'_>, action: Action) {
+        self.window.push_back(Step {
+            time_ns: record.time_ns.saturating_sub(self.repairs.silent_ns),
+            cpu: record.cpu,
+            context: record.context,
+            action,
+        });
+    }
+
+    fn leave_out_silence(&mut self, record: &Record<'_>) {
+        let latest_ns = self.latest_ns.unwrap_or(record.time_ns);
+        self.latest_ns = Some(latest_ns.max(record.time_ns));
+        let silence_ns = record.time_ns.saturating_sub(latest_ns);
+        if silence_ns <= LONGEST_SILENCE_NS {
+            return;
+        }
+        // Ticks keep their phase.
+        let ns = silence_ns / self.tick_ns * self.tick_ns;
+        self.repairs.silences += 1;
+        self.repairs.silent_ns += ns;
+        // What runs by now, each CPU's next event tells.
+        self.current.fill(None);
+        self.step(record, Action::Silence { ns });
+    }
+
+    fn position_of_next(&self) -> u64 {
+        self.handed_out + self.window.len() as u64
+    }
+
+    fn task(
+        &mut self,
+        record: &Record<'_>,
+        pid: u32,
+        comm: &str,
+        prio: Option<i32>,
+        cpu: u32,
+    ) -> Option<TaskId> {
+        if pid == 0 {
+            return (cpu < self.nr_cpus).then_some(cpu);
+        }
+        let task = self.tasks.mention(pid, comm, prio, &mut self.forgotten)?;
+        while let Some(task) = self.forgotten.pop() {
+            self.repairs.forgotten_tasks += 1;
+            self.forget_wakeup(task);
+            self.step(record, Action::Forgotten { task });
+        }
+        Some(task)
+    }
+
+    fn known_cpu(&self, cpu: u32) -> Option<u32> {
+        (cpu < self.nr_cpus).then_some(cpu)
+    }
+
+    /// The task in front of a line is the CPU's current one, whatever the events before it said.
+    fn follow_current(&mut self, record: &Record<'_>) {
+        let comm = if record.comm == "<...>" { "" } else { record.comm };
+        let (cpu, pid) = (record.cpu, record.pid);
+        let Some(task) = self.task(record, pid, comm, None, cpu) else { return };
+        let known = self.current[cpu as usize].replace(task);
+        if known != Some(task) {
+            if known.is_some() {
+                self.repairs.missing_switches += 1;
+            }
+            self.step(record, Action::Running { task });
+        }
+    }
+
+    /// What each CPU's first event found running had been there from the start.
+    fn begin_with_what_ran(&mut self) {
+        if std::mem::replace(&mut self.looked_ahead, true) {
+            return;
+        }
+        let Some(start) = self.window.front().map(|step| step.time_ns) else { return };
+        let mut seen = vec![false; self.nr_cpus as usize];
+        let mut switched_in: Vec<TaskId> = Vec::new();
+        let mut first = Vec::new();
+        for step in &self.window {
+            match step.action {
+                Action::Running { task } if !seen[step.cpu as usize] => {
+                    seen[step.cpu as usize] = true;
+                    // One that had come from elsewhere meanwhile was not there at the start.
+                    if task >= FIRST_TASK && !switched_in.contains(&task) {
+                        first.push(Step { time_ns: start, ..step.clone() });
+                    }
+                }
+                Action::Switch { next, .. } => switched_in.push(next),
+                Action::WakeupNew { task, .. } | Action::Migrate { task, .. } => {
+                    switched_in.push(task);
+                }
+                _ => {}
+            }
+        }
+        let tick_phase_ns = tick_phase(&self.window, self.tick_ns);
+        let complete_from_ns = if self.overwritten { last_to_begin(&self.window) } else { start };
+        let action = Action::Begin { tick_phase_ns, complete_from_ns };
+        first.insert(0, Step { time_ns: start, cpu: 0, context: Context::Unknown, action });
+        for step in first.into_iter().rev() {
+            self.shift_positions();
+            self.window.push_front(step);
+        }
+    }
+
+    /// A step is put in front of the window: those behind it move on by one.
+    fn shift_positions(&mut self) {
+        for begun in self.begun.iter_mut().flatten() {
+            begun.position += 1;
+        }
+    }
+
+    fn lost(&mut self, record: &Record<'_>, count: u64) {
+        // Before the first event there is no time.
+        if self.latest_ns.is_none() {
+            return;
+        }
+        self.current[record.cpu as usize] = None;
+        self.step(record, Action::Lost { count });
+    }
+
+    /// A wakee runs whose sched_wakeup is not in the trace: some tools do not record it.
+    fn end_wakeup_unseen(&mut self, task: TaskId) {
+        if let Some(Some(begun)) = self.begun.get(task as usize) {
+            let target_cpu = begun.moved_to.unwrap_or(begun.prev_cpu);
+            self.end_wakeup(task, target_cpu, None);
+        }
+    }
+
+    /// `None`: the event names a CPU or a pid that cannot be.
+    fn push_event(&mut self, record: &Record<'_>) -> Option<()> {
+        match record.event {
+            Event::Waking { comm, pid, prio, target_cpu } => {
+                let prev_cpu = self.known_cpu(target_cpu)?;
+                let task = self.task(record, pid, comm, Some(prio), prev_cpu)?;
+                self.begin_wakeup(record, task, prev_cpu);
+                self.step(record, Action::Waking { task, prev_cpu, outcome: None });
+            }
+            Event::Wakeup { comm, pid, prio, target_cpu } => {
+                let target_cpu = self.known_cpu(target_cpu)?;
+                let task = self.task(record, pid, comm, Some(prio), target_cpu)?;
+                self.end_wakeup(task, target_cpu, Some(record.cpu));
+                self.step(record, Action::Wakeup { task, target_cpu });
+            }
+            Event::WakeupNew { comm, pid, prio, target_cpu } => {
+                let target_cpu = self.known_cpu(target_cpu)?;
+                let task = self.task(record, pid, comm, Some(prio), target_cpu)?;
+                self.step(record, Action::WakeupNew { task, target_cpu });
+            }
+            Event::Migrate { comm, pid, prio, from, to } => {
+                let (from, to) = (self.known_cpu(from)?, self.known_cpu(to)?);
+                let task = self.task(record, pid, comm, Some(prio), from)?;
+                let placement = self.move_wakee(record, task, to);
+                self.step(record, Action::Migrate { task, from, to, placement });
+            }
+            Event::Switch { .. } => self.push_switch(record)?,
+            Event::Fork { comm, pid, child_comm, child_pid } => {
+                let parent = self.task(record, pid, comm, None, record.cpu)?;
+                // The kernel has given the pid to a new task, whoever had it before.
+                if let Some(old) = self.tasks.find(child_pid) {
+                    self.tasks.release_pid(old);
+                }
+                let child = self.task(record, child_pid, child_comm, None, record.cpu)?;
+                self.step(record, Action::Fork { parent, child });
+            }
+            Event::Exec { pid, .. } => {
+                let task = self.task(record, pid, "", None, record.cpu)?;
+                self.step(record, Action::Exec { task });
+            }
+            Event::Exit { comm, pid, prio } => {
+                let task = self.task(record, pid, comm, Some(prio), record.cpu)?;
+                self.step(record, Action::Exit { task });
+            }
+            Event::Decision(ref decision) => {
+                let (decision, tasks) = (decision.clone(), self.decision_tasks(decision)?);
+                self.step(record, Action::Decided { decision, tasks });
+            }
+            Event::LostEvents { .. } => {}
+        }
+        Some(())
+    }
+
+    fn decision_tasks(&self, decision: &Decision) -> Option<DecisionTasks> {
+        let find = |pid, cpu: u16| if pid == 0 { Some(cpu.into()) } else { self.tasks.find(pid) };
+        let prev_curr_pid = match &decision.placement {
+            Readings::Wakeup(wakeup) => wakeup.prev_curr_pid,
+            Readings::Fork(_) | Readings::Exec(_) => 0,
+        };
+        for cpu in [decision.waking_cpu, decision.prev_cpu, decision.result_cpu] {
+            self.known_cpu(cpu.into())?;
+        }
+        Some(DecisionTasks {
+            placed: self.tasks.find(decision.pid)?,
+            waker: find(decision.waker_pid, decision.waking_cpu)?,
+            prev_curr: find(prev_curr_pid, decision.prev_cpu).unwrap_or(decision.prev_cpu.into()),
+        })
+    }
+
+    fn push_switch(&mut self, record: &Record<'_>) -> Option<()> {
+        let Event::Switch {
+            prev_comm,
+            prev_pid,
+            prev_prio,
+            prev_state,
+            next_comm,
+            next_pid,
+            next_prio,
+        } = record.event
+        else {
+            return None;
+        };
+        let prev = self.task(record, prev_pid, prev_comm, Some(prev_prio), record.cpu)?;
+        let next = self.task(record, next_pid, next_comm, Some(next_prio), record.cpu)?;
+        let prev_state = PrevState::parse(prev_state);
+        self.end_wakeup_unseen(next);
+        self.step(record, Action::Switch { prev, prev_state, next });
+        self.current[record.cpu as usize] = Some(next);
+        if prev_state == PrevState::Dead {
+            self.tasks.release_pid(prev);
+        }
+        Some(())
+    }
+
+    fn begin_wakeup(&mut self, record: &Record<'_>, task: TaskId, prev_cpu: u32) {
+        self.forget_wakeup(task);
+        let at = task as usize;
+        if self.begun.len() <= at {
+            self.begun.resize(at + 1, None);
+        }
+        self.begun[at] = Some(Begun {
+            position: self.position_of_next(),
+            waking_cpu: record.cpu,
+            prev_cpu,
+            moved_to: None,
+        });
+    }
+
+    fn forget_wakeup(&mut self, task: TaskId) {
+        if let Some(begun) = self.begun.get_mut(task as usize) {
+            self.repairs.wakeups_without_end += u64::from(begun.take().is_some());
+        }
+    }
+
+    /// Does this migration belong to a wakeup that has begun?
+    fn move_wakee(&mut self, record: &Record<'_>, task: TaskId, to: u32) -> bool {
+        match self.begun.get_mut(task as usize) {
+            Some(Some(begun)) if begun.waking_cpu == record.cpu => {
+                begun.moved_to = Some(to);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn end_wakeup(&mut self, task: TaskId, target_cpu: u32, woken_by: Option<u32>) {
+        let Some(begun) = self.begun.get_mut(task as usize).and_then(Option::take) else { return };
+        let Some(at) = begun.position.checked_sub(self.handed_out) else { return };
+        if let Some(Action::Waking { outcome, .. }) =
+            self.window.get_mut(at as usize).map(|step| &mut step.action)
+        {
+            *outcome = Some(Outcome {
+                cpu: target_cpu,
+                migrated: begun.moved_to.is_some() || target_cpu != begun.prev_cpu,
+                woken_by,
+            });
+        }
+    }
+}
+
+/// When the last CPU, of those that are seen, had its first event.
+fn last_to_begin(steps: &VecDeque<Step>) -> u64 {
+    let mut seen = [false; NR_CPUS as usize];
+    let first = steps.iter().filter(|step| !std::mem::replace(&mut seen[step.cpu as usize], true));
+    first.map(|step| step.time_ns).max().unwrap_or(0)
+}
+
+/// Soft interrupts that wake somebody mostly follow a tick: where in its period do most?
+fn tick_phase(steps: &VecDeque<Step>, tick_ns: u64) -> Option<u64> {
+    let mut counts = [0u32; TICK_PARTS as usize];
+    for step in steps {
+        if matches!(step.action, Action::Waking { .. }) && step.context == Context::SoftInterrupt {
+            counts[(step.time_ns % tick_ns * TICK_PARTS / tick_ns) as usize] += 1;
+        }
+    }
+    let total: u32 = counts.iter().sum();
+    let most = *counts.iter().max()?;
+    let part = counts.iter().position(|&count| count == most)? as u64;
+    let clear = most >= TICK_WAKEUPS && most * 4 >= total;
+    clear.then_some(part * tick_ns / TICK_PARTS)
+}

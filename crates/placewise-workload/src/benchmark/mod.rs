@@ -1,0 +1,28 @@
+//! The benchmarks there are models of: each is one module that ends in one [`Model`].
+
+mod context_switch1;
+mod dbench;
+mod hackbench;
+mod lu;
+mod netperf;
+mod pgbench;
+mod schbench;
+mod schedpipe;
+mod stream;
+mod tbench;
+
+use crate::model::Model;
+
+/// In the order of lists.
+pub(crate) const BENCHMARKS: &[&Model] = &[
+    &hackbench::MODEL,
+    &schbench::MODEL,
+    &schedpipe::MODEL,
+    &context_switch1::MODEL,
+    &netperf::MODEL,
+    &tbench::MODEL,
+    &pgbench::MODEL,
+    &dbench::MODEL,
+    &stream::MODEL,
+    &lu::MODEL,
+];

@@ -1,0 +1,82 @@
+//! The arguments of `placewise audit`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::RangedU64ValueParser;
+
+use super::explanation::parse_time;
+
+const EXAMPLE: &str = "\
+Examples:
+  placewise audit trace.txt.zst
+  placewise audit trace.txt --policy short-task --policy hint:wake_affine
+  placewise audit trace.txt --at 5.544334
+  perf script | placewise audit - --machine host --kernel v6.12
+  placewise audit trace.txt --annotate | less
+
+`placewise record` writes traces that say which machine and kernel they are from.
+Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
+
+/// The kernel is the one that the trace's header names.
+pub const AUTO: &str = "auto";
+
+/// Judge the placement decisions in a scheduler trace
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct AuditArgs {
+    /// Text of ftrace, `perf script` or `trace-cmd report`, plain or compressed with gzip or zstd,
+    /// or a trace.dat; `-` for standard input
+    pub trace: PathBuf,
+
+    /// Machine of the trace: preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
+    /// [default: the header of the trace]
+    #[arg(long, value_name = "MACHINE")]
+    pub machine: Option<String>,
+
+    /// Kernel of the trace; `auto` takes the release in its header
+    #[arg(long, value_name = "KERNEL", default_value = AUTO)]
+    pub kernel: String,
+
+    /// Also ask this policy, a change to the kernel of the trace: patches and `hint:A+B` joined by
+    /// `,` (repeatable)
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<String>,
+
+    /// Only decisions about tasks of this name
+    #[arg(long, value_name = "NAME")]
+    pub task: Option<String>,
+
+    /// Rows of each list that has no end
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub top: usize,
+
+    /// Show the N-th decision step by step instead
+    #[arg(long, value_name = "N", conflicts_with = "at", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub explain: Option<u64>,
+
+    /// Show the decisions at this time of the trace, in seconds, or the first after it, step by step
+    /// instead
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub at: Option<u64>,
+
+    /// Print the trace instead, with the LLC of each CPU, and marks where a task changes it
+    #[arg(long, conflicts_with_all = ["explain", "at", "policies", "task", "format", "top", "kernel"])]
+    pub annotate: bool,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For the terminal
+    Table,
+    /// Pipe tables
+    Markdown,
+    /// One row per figure
+    Csv,
+    /// Everything, for programs
+    Json,
+}

@@ -1,0 +1,81 @@
+//! What a trace is of: its machine and its kernel, as its header or the options say.
+
+use std::path::Path;
+
+use placewise_machine::Machine;
+use placewise_policy::{Policy, kernel, kernel_names};
+use placewise_trace::{Header, TraceError, TraceReader};
+
+use super::args::{AUTO, AuditArgs};
+use crate::input::InputError;
+
+pub fn bad_trace(error: &TraceError) -> InputError {
+    InputError(error.to_string())
+}
+
+pub fn trace_name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+pub fn machine(args: &AuditArgs, reader: &mut TraceReader) -> anyhow::Result<Machine> {
+    let trace = trace_name(&args.trace);
+    let topology = &reader.header().topology;
+    match &args.machine {
+        Some(machine) => Ok(placewise_machine::load(machine)?),
+        None if topology.cpus.is_empty() => {
+            // It may be no trace at all.
+            reader.next_record().map_err(|error| bad_trace(&error))?;
+            let problem = "its header does not describe the machine; name it with --machine";
+            Err(InputError(format!("{trace}: {problem}")).into())
+        }
+        None => Ok(placewise_machine::from_trace(&trace, topology)?),
+    }
+}
+
+/// The kernel whose policy is compared with the trace.
+pub struct Kernel {
+    pub name: String,
+    /// Why this one, if it was not asked for.
+    pub release: Option<String>,
+    pub policy: Policy,
+}
+
+pub fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
+    let (name, release) = match args.kernel.as_str() {
+        AUTO => kernel_of_header(args, header)?,
+        name => (name, None),
+    };
+    // Only simulated kernels have been changed by a policy.
+    let policy = Policy::parse(name, header.policy.as_deref().unwrap_or("baseline"))?;
+    Ok(Kernel { name: name.to_owned(), release, policy })
+}
+
+fn kernel_of_header<'a>(
+    args: &AuditArgs,
+    header: &'a Header,
+) -> Result<(&'a str, Option<String>), InputError> {
+    let refuse = |why: String| {
+        let (trace, known) = (trace_name(&args.trace), kernel_names().join(", "));
+        InputError(format!("{trace}: {why}; name a kernel with --kernel: {known}"))
+    };
+    let release = header.kernel.as_deref();
+    let release = release.ok_or_else(|| refuse("its header names no kernel release".into()))?;
+    let name = kernel::kernel_for_release(release);
+    let name = name.ok_or_else(|| refuse(format!("no kernel stands for release `{release}`")))?;
+    Ok((name, Some(release.to_owned())))
+}
+
+pub fn others(kernel: &Kernel, specs: &[String]) -> anyhow::Result<Vec<Policy>> {
+    let mut policies: Vec<Policy> = Vec::new();
+    for spec in specs {
+        if policies.iter().any(|other| other.name == *spec) {
+            let problem = format!("--policy {spec}: is given twice; name each policy once");
+            return Err(InputError(problem).into());
+        }
+        policies.push(Policy::parse(&kernel.name, spec)?);
+    }
+    Ok(policies)
+}

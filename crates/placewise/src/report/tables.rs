@@ -1,0 +1,96 @@
+//! What all texts for people share: one table per metric with a row per case and policy, and, where
+//! asked for, one table per case of the figures that say why, a column per policy, and two of what
+//! load balancing did.
+
+use super::cells::Table;
+use super::groups::{grouped, heading_of_case};
+use super::{load_balance, number};
+use crate::comparison::{Comparison, Row, direction_name};
+
+pub const SIGN: &str = "positive = better than the first policy, whatever the metric";
+pub const MARKS: &str = "~ = within the noise (paired t-test, p >= 0.05), ? = unknown (one run)";
+
+/// How many runs there were, and with which seeds.
+pub fn runs(comparison: &Comparison) -> String {
+    let first = comparison.seed;
+    let last = first + u64::from(comparison.runs) - 1;
+    match comparison.runs {
+        1 => format!("1 per case and policy, seed {first}"),
+        n => format!("{n} per case and policy, seeds {first} to {last} for every policy"),
+    }
+}
+
+/// Every metric with its heading and table, then every case with its figures that say why, then with
+/// what load balancing did.
+/// `cell` makes the cell that shows the change.
+pub fn tables(
+    comparison: &Comparison,
+    mut empty: impl FnMut() -> Table,
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
+) -> Vec<(String, Table)> {
+    let mut tables = Vec::new();
+    for rows in grouped(&comparison.rows, |row| row.metric.as_str()) {
+        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
+    }
+    for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
+        let heading = heading_of_case("why", &stats[0].case);
+        tables.push((heading, fill_with_why(empty(), &stats)));
+    }
+    tables.extend(load_balance::tables(&comparison.load_balance, empty));
+    tables
+}
+
+/// `time (s, lower is better)`
+fn metric_heading(row: &Row) -> String {
+    match row.better {
+        Some(better) => {
+            format!("{} ({}, {} is better)", row.metric, row.unit, direction_name(better))
+        }
+        None => format!("{} ({})", row.metric, row.unit),
+    }
+}
+
+fn fill(
+    mut table: Table,
+    rows: &[&Row],
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
+) -> Table {
+    table.set_header(["case", "policy", "mean", "std %", "change %"]);
+    table.align_right_from(2);
+    let mut last_case = None;
+    for row in rows {
+        let is_same_case = last_case.replace(&row.case) == Some(&row.case);
+        let case = if is_same_case { "" } else { &row.case };
+        table.add_row([
+            case.into(),
+            row.policy.clone().into(),
+            row.mean.map(number::figure).unwrap_or_default().into(),
+            row.std_pct.map(number::percent).unwrap_or_default().into(),
+            cell(change(row), row),
+        ]);
+    }
+    table
+}
+
+/// The mark stands behind the number; without one its place is kept, so that digits stay in line.
+fn change(row: &Row) -> String {
+    match (row.change_pct, row.significant) {
+        (None, _) => String::new(),
+        (Some(change), Some(true)) => format!("{}  ", number::change(change)),
+        (Some(change), Some(false)) => format!("{} ~", number::change(change)),
+        (Some(change), None) => format!("{} ?", number::change(change)),
+    }
+}
+
+fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
+    let metrics = grouped(stats, |stat| stat.metric.as_str());
+    let policies = metrics[0].iter().map(|stat| stat.policy.as_str());
+    table.set_header(["figure", "unit"].into_iter().chain(policies));
+    table.align_right_from(2);
+    for of_policies in &metrics {
+        let name = [of_policies[0].metric.clone(), of_policies[0].unit.to_owned()];
+        let means = of_policies.iter().map(|stat| stat.mean.map(number::figure));
+        table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
+    }
+    table
+}
