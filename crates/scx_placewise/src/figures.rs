@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, MapFlags, Object};
 use placewise_machine::Level;
-use placewise_policy::{CPU_IDLE, CPU_NEWLY_IDLE, CPU_NOT_IDLE, Distance, DomainStats, State};
+use placewise_policy::{Distance, DomainStats, State};
 use scx_stats_derive::Stats;
 use serde::{Deserialize, Serialize};
 use zerocopy::FromBytes;
@@ -82,7 +82,7 @@ macro_rules! figures {
             }
 
             fn add(&mut self, stats: &DomainStats) {
-                $(self.$balanced += u64::from(stats.$counter$([$at as usize])?);)*
+                $(self.$balanced += u64::from(stats.$counter$([placewise_policy::$at as usize])?);)*
             }
 
             fn subtract(&mut self, earlier: &Self) {
@@ -205,7 +205,7 @@ impl Placed {
 
 #[cfg(test)]
 pub mod tests {
-    use placewise_policy::{Policy, topology};
+    use placewise_policy::{CPU_IDLE, CPU_NOT_IDLE, Policy, topology};
 
     use super::*;
 
