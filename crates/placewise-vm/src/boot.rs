@@ -13,7 +13,6 @@ use regex::Regex;
 use crate::figures::Figures;
 use crate::host::{self, Host};
 use crate::initramfs::Initramfs;
-use crate::run::Run;
 use crate::scenario::Case;
 
 /// `max` has every feature that is emulated; the vendor decides how Linux reads the topology. The
@@ -33,6 +32,12 @@ const KERNEL_ARGUMENTS: &str =
 
 /// The exit status of timeout(1).
 const TIMED_OUT: i32 = 124;
+
+/// What a boot left behind.
+pub struct Run {
+    pub console: String,
+    pub figures: Figures,
+}
 
 /// What a case needs from the host.
 pub struct Parts {

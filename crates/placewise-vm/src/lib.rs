@@ -20,6 +20,4 @@ pub mod host;
 pub mod initramfs;
 pub mod instruction_counts;
 pub mod machine;
-pub mod run;
 pub mod scenario;
-pub mod shortcomings;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use placewise_vm::boot::{self, Parts};
+use placewise_vm::check;
 use placewise_vm::host::Host;
 use placewise_vm::scenario::{self, Case};
-use placewise_vm::shortcomings::shortcomings;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -53,7 +53,7 @@ fn passes(case: &Case, parts: &Parts) -> Result<(), Failed> {
     let kept = || format!("kept in {}", directory.display());
     let run = boot::run(case, parts, &directory)
         .map_err(|error| format!("{}: {error:#}\n{}", case.scenario.shows, kept()))?;
-    let shortcomings = shortcomings(case, &run).map_err(|error| format!("{error:#}"))?;
+    let shortcomings = check::shortcomings(case, &run).map_err(|error| format!("{error:#}"))?;
     if shortcomings.is_empty() {
         return Ok(());
     }
