@@ -6,14 +6,17 @@
 
 mod audit;
 mod bench;
+mod change;
 mod cleaner;
 mod compare;
 mod comparison;
+mod effort;
 mod hint;
 mod input;
 mod list;
 mod load_balance;
 mod machine;
+mod machine_readable;
 mod noise;
 mod output_file;
 mod parallel;
@@ -21,6 +24,7 @@ mod record;
 mod report;
 mod reproduce;
 mod standard_output;
+mod states;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
