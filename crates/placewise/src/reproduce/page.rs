@@ -84,11 +84,18 @@ fn text(reproduction: &Reproduction) -> String {
     text += &format!("## Baselines\n\n{BASELINES}\n\n{}\n\n", baselines.1);
     text += &format!("## Chosen with published rows in view\n\n{}\n\n", choices());
     text += &format!("## Limits\n\n{LIMITS}\n");
-    let points = tables::states(&reproduction.rows);
-    if !points.is_empty() {
-        text += "\nRuns that settled in different states; their median stands for them:\n\n";
+    for (heading, points) in [
+        (
+            "Runs that settled in different states; their median stands for them:",
+            tables::states(&reproduction.rows),
+        ),
+        ("Not simulated, and so in no figure:", report::reasons(&reproduction.rows)),
+    ] {
+        let points: String = points.iter().map(|one| format!("- {}\n", in_markdown(one))).collect();
+        if !points.is_empty() {
+            text += &format!("\n{heading}\n\n{points}");
+        }
     }
-    points.iter().for_each(|one| text += &format!("- {}\n", in_markdown(one)));
     text
 }
 

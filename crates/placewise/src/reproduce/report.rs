@@ -187,7 +187,7 @@ fn metric(row: &Row) -> String {
 }
 
 /// Why rows are not simulated, with the rows: `a.csv, lines 2-4, 7: workload ...`
-fn reasons(rows: &[Scored]) -> Vec<String> {
+pub fn reasons(rows: &[Scored]) -> Vec<String> {
     let rows = rows.iter().map(|one| &one.row);
     let left_out: Vec<&Row> = rows.filter(|row| row.not_simulated.is_some()).collect();
     let groups = grouped(&left_out, |row| (&row.published.file, &row.not_simulated));
