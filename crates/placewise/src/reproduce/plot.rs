@@ -68,8 +68,8 @@ fn axes() -> String {
     svg += &line([low, high], [high, low], "#bbbbbb");
     svg += &line([middle, low], [middle, high], "#888888");
     svg += &line([low, middle], [high, middle], "#888888");
-    for tick in TICKS.iter().flat_map(|tick| [-tick, *tick]) {
-        let text = format!("{tick:+}");
+    for tick in TICKS.iter().flat_map(|tick| [-tick, *tick]).chain([0.0]) {
+        let text = if tick == 0.0 { "0".to_owned() } else { format!("{tick:+}") };
         svg += &label(x(tick), high + 16.0, "middle", &text);
         svg += &label(low - 6.0, y(tick) + 4.0, "end", &text);
         svg += &line([x(tick), high], [x(tick), high + 4.0], "#888888");

@@ -125,7 +125,9 @@ fn factors(factors: Option<Factors>) -> [String; 3] {
 pub fn states(rows: &[Scored]) -> Vec<String> {
     let told = |one: &Scored| {
         let Row { published, states, .. } = &one.row;
-        let figure = |value: f64| format!("{} {}", number::figure(value), published.unit_written());
+        // Of normalised figures the states are in the unit of the simulator.
+        let unit = if published.is_normalized() { "" } else { published.unit_written() };
+        let figure = |value: f64| format!("{} {unit}", number::figure(value)).trim_end().to_owned();
         let states = (*states)?.told(figure);
         let (machine, workload, case) = (&published.machine, &published.workload, &published.case);
         let (metric, policy) = (&published.metric, &published.policy);
