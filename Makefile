@@ -62,10 +62,12 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
+# All rows and many runs with FULL=1; else what is published, with few.
+EFFORT = $(if $(FULL),--runs 3 --budget 24,--only-published --budget 3)
+
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 15 to 20 minutes on 2 CPUs
-	$(RUN) reproduce studies/*.csv --runs 2 --format markdown > docs/ACCURACY.md.new
-	mv docs/ACCURACY.md.new docs/ACCURACY.md
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 20 minutes on 2 CPUs, hours with FULL=1
+	$(RUN) reproduce studies/*.csv --precision 1 $(EFFORT) --page docs >/dev/null
 
 .PHONY: bench
 bench: compiler ## events per second of the simulator, and of the audit beside perf; ns per wakeup in BPF

@@ -1,10 +1,11 @@
 //! `placewise compare`: the same workload, machine and seeds under several policies, as a table.
 //!
-//! Runs are independent and go wide over threads; their results are ordered by what they are, not
+//! Runs are added to a case until its changes are known, if asked for. They are independent and go wide over threads; their results are ordered by what they are, not
 //! by when they came, so the report is the same for any number of jobs.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -13,6 +14,7 @@ use clap::builder::RangedU64ValueParser;
 use placewise_machine::Machine;
 
 use crate::comparison::{self, Comparison, Series};
+use crate::effort::Effort;
 use crate::input::InputError;
 use crate::load_balance;
 use crate::output_file::{self, OutputFile};
@@ -66,6 +68,9 @@ pub struct CompareArgs {
     /// Runs of each case and policy; run i uses seed SEED + i for every policy
     #[arg(long, default_value_t = 5, value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
     runs: u32,
+
+    #[command(flatten)]
+    effort: Effort,
 
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
@@ -122,12 +127,12 @@ struct Cell {
     run: u32,
 }
 
+/// The runs of each policy in one case.
+type OfCase = Vec<Vec<Outcome>>;
+
 impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
-        if args.seed.checked_add(u64::from(args.runs) - 1).is_none() {
-            let problem = format!("--seed {}: too large for {} runs", args.seed, args.runs);
-            return Err(InputError(problem).into());
-        }
+        args.effort.check(args.runs, args.seed)?;
         let machine = placewise_machine::load(&args.machine)?;
         let policies = policies(&args.kernel, &args.policies)?;
         let mut cases = cases(&args.workload, &args.cases, machine.online().len())?;
@@ -140,17 +145,35 @@ impl Plan {
         Ok(Self { machine, policies, cases })
     }
 
-    /// In the order of [`Plan::cells`]. `trace` receives the first run of the first case under the
-    /// last policy.
+    /// `trace` receives the first run of the first case under the last policy.
     fn simulate_all(
         &self,
         args: &CompareArgs,
         trace: Option<&mut OutputFile>,
+    ) -> anyhow::Result<Vec<OfCase>> {
+        let mut outcomes = vec![vec![Vec::new(); self.policies.len()]; self.cases.len()];
+        let mut open: Vec<usize> = (0..self.cases.len()).collect();
+        let trace = Mutex::new(trace);
+        let mut next = Some(0..args.runs);
+        while let Some(runs) = next.filter(|_| !open.is_empty()) {
+            let cells = self.cells(&open, runs.clone());
+            for (cell, outcome) in cells.iter().zip(self.simulate_cells(&cells, args, &trace)?) {
+                outcomes[cell.case][cell.policy].push(outcome);
+            }
+            open.retain(|case| !self.is_known(&outcomes[*case], args));
+            next = args.effort.more(runs.end);
+        }
+        Ok(outcomes)
+    }
+
+    fn simulate_cells(
+        &self,
+        cells: &[Cell],
+        args: &CompareArgs,
+        trace: &Mutex<Option<&mut OutputFile>>,
     ) -> anyhow::Result<Vec<Outcome>> {
-        let cells = self.cells(args.runs);
         let traced =
             |cell: &Cell| (cell.case, cell.policy + 1, cell.run) == (0, self.policies.len(), 0);
-        let trace = Mutex::new(trace);
         let simulate_cell = |cell: &Cell| {
             let mut trace_of_cell = None;
             if traced(cell) {
@@ -158,17 +181,20 @@ impl Plan {
             }
             self.simulate(*cell, args, trace_of_cell)
         };
-        parallel::map(&cells, args.jobs, simulate_cell)?.into_iter().collect()
+        parallel::map(cells, args.jobs, simulate_cell)?.into_iter().collect()
     }
 
-    fn cells(&self, runs: u32) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for case in 0..self.cases.len() {
-            for policy in 0..self.policies.len() {
-                cells.extend((0..runs).map(|run| Cell { case, policy, run }));
-            }
-        }
-        cells
+    fn cells(&self, cases: &[usize], runs: Range<u32>) -> Vec<Cell> {
+        let policies = 0..self.policies.len();
+        let of_case = |case: usize| policies.clone().map(move |policy| (case, policy));
+        let of_all = cases.iter().copied().flat_map(of_case);
+        let cell = |(case, policy)| runs.clone().map(move |run| Cell { case, policy, run });
+        of_all.flat_map(cell).collect()
+    }
+
+    fn is_known(&self, of_case: &OfCase, args: &CompareArgs) -> bool {
+        let series = series(&self.by_policy(of_case), |outcome| &outcome.figures);
+        args.effort.precision.is_none_or(|precision| comparison::is_known(&series, precision))
     }
 
     fn simulate(
@@ -208,10 +234,9 @@ impl Plan {
         if args.trace_decisions { writer.with_decisions() } else { writer }
     }
 
-    fn comparison(&self, args: &CompareArgs, outcomes: &[Outcome]) -> Comparison {
+    fn comparison(&self, args: &CompareArgs, outcomes: &[OfCase]) -> Comparison {
         let (mut rows, mut stats, mut load_balance) = (Vec::new(), Vec::new(), Vec::new());
-        let of_cases = outcomes.chunks(args.runs as usize * self.policies.len());
-        for ((case, _), of_case) in self.cases.iter().zip(of_cases) {
+        for ((case, _), of_case) in self.cases.iter().zip(outcomes) {
             let runs = self.by_policy(of_case);
             rows.extend(comparison::rows(case, &series(&runs, |o| &o.figures)));
             if args.stats {
@@ -219,13 +244,15 @@ impl Plan {
                 load_balance.extend(load_balance::rows(case, &runs));
             }
         }
+        let runs = || outcomes.iter().map(|of_case| of_case[0].len() as u32);
         Comparison {
             machine: self.machine.name.clone(),
             costs_of: self.machine.costs_of.clone(),
             machine_shape: shape(&self.machine),
             kernel: args.kernel.clone(),
             workload: args.workload.clone(),
-            runs: args.runs,
+            runs: runs().max().unwrap_or(args.runs),
+            least_runs: runs().min().unwrap_or(args.runs),
             seed: args.seed,
             rows,
             stats,
@@ -234,10 +261,8 @@ impl Plan {
         }
     }
 
-    /// The runs of each policy from the outcomes of one case.
-    fn by_policy<'a>(&'a self, of_case: &'a [Outcome]) -> Vec<load_balance::Runs<'a>> {
-        let runs = of_case.len() / self.policies.len();
-        let of_policies = self.policies.iter().zip(of_case.chunks(runs));
+    fn by_policy<'a>(&'a self, of_case: &'a OfCase) -> Vec<load_balance::Runs<'a>> {
+        let of_policies = self.policies.iter().zip(of_case);
         of_policies
             .map(|(policy, outcomes)| load_balance::Runs { policy: &policy.name, outcomes })
             .collect()
@@ -327,6 +352,10 @@ fn command(args: &CompareArgs) -> Vec<String> {
     }
     args.policies.iter().for_each(|policy| option("policy", policy));
     option("runs", &args.runs.to_string());
+    if let Some(precision) = args.effort.precision {
+        option("precision", &precision.to_string());
+        option("budget", &args.effort.budget().to_string());
+    }
     option("seed", &args.seed.to_string());
     if args.stats {
         command.push("--stats".to_owned());

@@ -1,14 +1,16 @@
 //! What `placewise compare` found: figures of every run, summed up per case, metric and policy.
 //!
-//! A change is relative to the first policy and positive where the policy is better, whichever
-//! direction of the figure is the good one. Figures that are not finite are left out, never
-//! printed.
+//! A change is relative to the first policy ([`Change`]). Figures that are not finite are left out,
+//! never printed.
 
-use serde::{Serialize, Serializer};
-
-use crate::load_balance;
-use crate::noise::{is_significant, mean, sample_std};
 use placewise_sim::{Better, Figure};
+use serde::Serialize;
+
+use crate::change::Change;
+use crate::load_balance;
+use crate::machine_readable::{direction, nine_digits};
+use crate::noise::{Interval, mean, median, std_pct};
+use crate::states::States;
 
 /// Everything a report needs.
 #[derive(Serialize)]
@@ -18,7 +20,11 @@ pub struct Comparison {
     pub costs_of: String,
     pub kernel: String,
     pub workload: String,
+    /// Of the case with the most.
     pub runs: u32,
+    /// Of the case with the fewest.
+    #[serde(skip)]
+    pub least_runs: u32,
     pub seed: u64,
     /// One row per case, metric and policy, in that order.
     pub rows: Vec<Row>,
@@ -42,6 +48,8 @@ pub struct Row {
     #[serde(serialize_with = "nine_digits")]
     pub mean: Option<f64>,
     #[serde(serialize_with = "nine_digits")]
+    pub median: Option<f64>,
+    #[serde(serialize_with = "nine_digits")]
     pub std_pct: Option<f64>,
     pub unit: &'static str,
     /// Figures that say why have no good direction, and so no change.
@@ -50,8 +58,23 @@ pub struct Row {
     /// Of the first policy, `None`.
     #[serde(serialize_with = "nine_digits")]
     pub change_pct: Option<f64>,
+    /// The ends of its 95 % interval; with one run, `None`.
+    #[serde(serialize_with = "nine_digits")]
+    pub change_low_pct: Option<f64>,
+    #[serde(serialize_with = "nine_digits")]
+    pub change_high_pct: Option<f64>,
     /// Of the first policy, and with one run, `None`.
     pub significant: Option<bool>,
+    pub runs: usize,
+    /// What they were, if the runs settled in different ones. Then the median stands for them.
+    pub states: Option<States>,
+}
+
+impl Row {
+    /// The figure that stands for all runs.
+    pub fn center(&self) -> Option<f64> {
+        if self.states.is_some() { self.median } else { self.mean }
+    }
 }
 
 /// The figures of one policy in one case: one list per run, in the order of the seeds.
@@ -89,63 +112,42 @@ fn figures_by_metric<'a>(series: &[Series<'a>]) -> Vec<&'a Figure> {
 
 fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
     let samples = series.samples(&figure.metric);
-    let mut row = Row {
+    let change = change(figure, series, baseline);
+    let interval = change.and_then(|change| change.interval);
+    Row {
         case: case.to_owned(),
         metric: figure.metric.clone(),
         policy: series.policy.to_owned(),
         mean: samples.as_deref().map(mean),
+        median: samples.as_deref().map(median),
         std_pct: samples.as_deref().and_then(std_pct),
         unit: figure.unit,
         better: figure.better,
-        change_pct: None,
-        significant: None,
-    };
+        change_pct: change.map(|change| change.pct),
+        change_low_pct: interval.map(|Interval { low, .. }| low),
+        change_high_pct: interval.map(|Interval { high, .. }| high),
+        significant: change.and_then(|change| change.is_significant()),
+        runs: series.runs.len(),
+        states: samples.as_deref().and_then(States::of),
+    }
+}
+
+/// `None` for the baseline and for figures without a good direction.
+fn change(figure: &Figure, series: &Series, baseline: &Series) -> Option<Change> {
     if std::ptr::eq(series, baseline) {
-        return row;
+        return None;
     }
-    let baseline = baseline.samples(&figure.metric);
-    if let (Some(baseline), Some(samples), Some(better)) = (baseline, samples, figure.better) {
-        row.change_pct = change_pct(mean(&baseline), mean(&samples), better);
-        row.significant = is_significant(&baseline, &samples);
-    }
-    row
+    let (own, of_baseline) = (series.samples(&figure.metric)?, baseline.samples(&figure.metric)?);
+    Change::between(&of_baseline, &own, figure.better?)
 }
 
-pub fn std_pct(samples: &[f64]) -> Option<f64> {
-    finite(100.0 * sample_std(samples)? / mean(samples).abs())
-}
-
-/// Positive is better.
-pub fn change_pct(baseline: f64, value: f64, better: Better) -> Option<f64> {
-    let gain = match better {
-        Better::Higher => value - baseline,
-        Better::Lower => baseline - value,
-    };
-    finite(100.0 * gain / baseline.abs())
-}
-
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
-}
-
-/// What machine-readable formats print of a figure: enough, without the noise of the last bits.
-pub fn round_to_nine_digits(value: f64) -> f64 {
-    format!("{value:.8e}").parse().unwrap_or(value)
-}
-
-pub fn nine_digits<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.map(round_to_nine_digits).serialize(serializer)
-}
-
-pub fn direction_name(better: Better) -> &'static str {
-    match better {
-        Better::Lower => "lower",
-        Better::Higher => "higher",
-    }
-}
-
-pub fn direction<S: Serializer>(better: &Option<Better>, serializer: S) -> Result<S::Ok, S::Error> {
-    better.map(direction_name).serialize(serializer)
+/// Whether no change of a case needs more runs; `series[0]` is the baseline.
+pub fn is_known(series: &[Series], precision: f64) -> bool {
+    let figures = figures_by_metric(series);
+    let mut changes = figures.iter().flat_map(|figure| {
+        series.iter().filter_map(|of_policy| change(figure, of_policy, &series[0]))
+    });
+    changes.all(|change| change.is_known(precision))
 }
 
 #[cfg(test)]

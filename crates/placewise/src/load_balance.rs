@@ -5,7 +5,7 @@
 use placewise_sim::{LoadBalance, Outcome};
 use serde::{Serialize, Serializer};
 
-use crate::comparison::round_to_nine_digits;
+use crate::machine_readable::round_to_nine_digits;
 use crate::noise::mean;
 
 /// One case, domain level, idle type and policy.

@@ -6,15 +6,18 @@
 
 mod audit;
 mod bench;
+mod change;
 mod cleaner;
 mod compare;
 mod comparison;
+mod effort;
 mod exit_status;
 mod hint;
 mod input;
 mod list;
 mod load_balance;
 mod machine;
+mod machine_readable;
 mod noise;
 mod output_file;
 mod parallel;
@@ -22,6 +25,7 @@ mod record;
 mod report;
 mod reproduce;
 mod standard_output;
+mod states;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

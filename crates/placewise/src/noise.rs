@@ -1,28 +1,76 @@
-//! Decides whether a change between two policies is more than noise.
+//! Decides how far a figure of a few runs may be from that of all runs there could be.
 //!
-//! The rule: a paired two-sided t-test on the differences run by run (both policies ran with the
-//! same seeds), significant at p < 0.05. With one run nothing can be said.
+//! An interval holds the true figure in 95 of 100 cases: that of a mean by Student's
+//! t-distribution, that of a median by the order of the runs alone, whatever their distribution.
+//! With one run nothing can be said, nor of a median with fewer than seven.
 //!
-//! Limits: the test takes the differences as normally distributed; workloads that fall into one of
-//! several states (hackbench does) need more runs than the test asks for. Out of twenty changes
-//! that are pure noise it lets one through.
+//! Limits: the t-distribution takes the runs as normally distributed, and nothing allows for
+//! looking at the runs several times while they are added.
 
 use std::f64::consts::FRAC_2_PI;
 
-const SIGNIFICANCE_LEVEL: f64 = 0.05;
+const CONFIDENCE: f64 = 0.95;
 
-/// Whether the runs of two policies differ by more than noise; `None` if there is but one run.
-pub fn is_significant(baseline: &[f64], other: &[f64]) -> Option<bool> {
-    let differences: Vec<f64> = baseline.iter().zip(other).map(|(b, o)| o - b).collect();
-    let std = sample_std(&differences)?;
-    let mean = mean(&differences);
-    if std == 0.0 {
-        return Some(mean != 0.0);
+/// Two medians that are both inside of theirs make one figure that is inside of its interval.
+const CONFIDENCE_OF_EACH_OF_TWO: f64 = 1.0 - (1.0 - CONFIDENCE) / 2.0;
+
+/// Where a figure lies, but for one case in twenty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    /// Between two ends in either order; `None` unless both are finite.
+    pub fn between(one: f64, other: f64) -> Option<Self> {
+        let both = Self { low: one.min(other), high: one.max(other) };
+        (one.is_finite() && other.is_finite()).then_some(both)
     }
-    let n = differences.len();
-    let t = mean / (std / (n as f64).sqrt());
-    let p = 1.0 - share_within(t.abs(), n - 1);
-    Some(p < SIGNIFICANCE_LEVEL)
+
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    pub fn is_within(&self, low: f64, high: f64) -> bool {
+        low <= self.low && self.high <= high
+    }
+}
+
+/// How far to either side of the mean its interval goes; `None` with fewer than two samples.
+pub fn error_of_mean(samples: &[f64]) -> Option<f64> {
+    let std = sample_std(samples)?;
+    let n = samples.len();
+    Some(critical_t(n - 1) * std / (n as f64).sqrt())
+}
+
+/// The interval of one of two medians; `None` with fewer than seven samples.
+pub fn interval_of_median(samples: &[f64]) -> Option<Interval> {
+    let n = samples.len();
+    // Both ends lie beyond the median if up to `outside` samples fall on one side of it.
+    let (mut tail, mut ln_term) = (0.0, n as f64 * 0.5f64.ln());
+    let mut outside = 0;
+    while 1.0 - 2.0 * (tail + ln_term.exp()) >= CONFIDENCE_OF_EACH_OF_TWO {
+        tail += ln_term.exp();
+        outside += 1;
+        ln_term += ((n + 1 - outside) as f64 / outside as f64).ln();
+    }
+    let sorted = sorted(samples);
+    let low = *sorted.get(outside.checked_sub(1)?)?;
+    Interval::between(low, sorted[n - outside])
+}
+
+/// The t that CONFIDENCE of Student's distribution lies within.
+fn critical_t(degrees_of_freedom: usize) -> f64 {
+    let (mut low, mut high) = (0.0, 16.0);
+    while high - low > 1e-9 {
+        let middle = (low + high) / 2.0;
+        match share_within(middle, degrees_of_freedom) < CONFIDENCE {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high
 }
 
 /// The share of Student's t-distribution that lies between `-t` and `t`. With whole degrees of
@@ -45,6 +93,25 @@ pub fn mean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
+pub fn median(samples: &[f64]) -> f64 {
+    quantile(samples, 0.5)
+}
+
+/// Between two samples it is interpolated; NaN of none.
+pub fn quantile(samples: &[f64], quantile: f64) -> f64 {
+    let sorted = sorted(samples);
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = quantile * last as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+pub fn sorted(samples: &[f64]) -> Vec<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
 /// Standard deviation with n - 1; `None` for fewer than two samples.
 pub fn sample_std(samples: &[f64]) -> Option<f64> {
     if samples.len() < 2 {
@@ -55,34 +122,62 @@ pub fn sample_std(samples: &[f64]) -> Option<f64> {
     Some((squares / (samples.len() - 1) as f64).sqrt())
 }
 
+/// The standard deviation in percent of the mean.
+pub fn std_pct(samples: &[f64]) -> Option<f64> {
+    let pct = 100.0 * sample_std(samples)? / mean(samples).abs();
+    pct.is_finite().then_some(pct)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn one_run_says_nothing() {
-        assert_eq!(is_significant(&[1.0], &[2.0]), None);
+        assert_eq!(error_of_mean(&[1.0]), None);
+    }
+
+    /// Of -2 to 2 the standard deviation is sqrt(2.5), and t for four degrees of freedom 2.776.
+    #[test]
+    fn the_error_of_a_mean_is_by_students_t() {
+        let error = error_of_mean(&[-2.0, -1.0, 0.0, 1.0, 2.0]).unwrap();
+        assert!((error - 2.7764 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{error}");
+        assert_eq!(error_of_mean(&[3.0, 3.0]), Some(0.0));
+    }
+
+    /// Of seven samples all are on one side of the median in 2 of 128 cases; of ten, one or none is
+    /// on a given side in 11 of 1024, so the ends are the second and the ninth.
+    #[test]
+    fn the_interval_of_a_median_is_by_the_order_of_the_samples() {
+        let up_to = |n: u32| (1..=n).map(f64::from).rev().collect::<Vec<_>>();
+        assert_eq!(interval_of_median(&up_to(6)), None);
+        assert_eq!(interval_of_median(&up_to(7)), Interval::between(1.0, 7.0));
+        assert_eq!(interval_of_median(&up_to(9)), Interval::between(1.0, 9.0));
+        assert_eq!(interval_of_median(&up_to(10)), Interval::between(2.0, 9.0));
     }
 
     #[test]
-    fn equal_runs_are_noise_and_a_constant_shift_is_not() {
-        assert_eq!(is_significant(&[1.0, 2.0], &[1.0, 2.0]), Some(false));
-        assert_eq!(is_significant(&[1.0, 2.0], &[1.5, 2.5]), Some(true));
+    fn an_interval_has_finite_ends_in_order() {
+        assert_eq!(Interval::between(2.0, -1.0), Some(Interval { low: -1.0, high: 2.0 }));
+        assert_eq!(Interval::between(f64::INFINITY, 0.0), None);
+        let interval = Interval::between(-1.0, 1.0).unwrap();
+        assert!(interval.contains(-1.0) && !interval.contains(1.1));
+        assert!(interval.is_within(-1.0, 1.0) && !interval.is_within(-0.9, 2.0));
     }
 
-    /// The runs differ more among themselves than by policy, but seed by seed the shift is steady:
-    /// an unpaired test would call this noise.
     #[test]
-    fn pairing_finds_a_small_steady_shift() {
-        let baseline = [10.0, 20.0, 30.0, 40.0, 50.0];
-        let other = [11.0, 20.9, 31.1, 41.0, 51.05];
-        assert_eq!(is_significant(&baseline, &other), Some(true));
+    fn quantiles_lie_between_samples() {
+        let samples = [4.0, 1.0, 2.0, 3.0];
+        let quantiles = [0.0, 0.25, 0.5, 1.0].map(|one| quantile(&samples, one));
+        assert_eq!(quantiles, [1.0, 1.75, 2.5, 4.0]);
+        assert_eq!(median(&samples), 2.5);
+        assert!(median(&[]).is_nan());
     }
 
     /// Critical values of t for a two-sided test as tables give them.
     #[test]
-    fn tabled_critical_values_are_on_the_level() {
-        let at_5_percent = [
+    fn tabled_critical_values_are_found() {
+        let table = [
             (1, 12.706),
             (2, 4.303),
             (3, 3.182),
@@ -95,14 +190,9 @@ mod tests {
             (120, 1.980),
             (1000, 1.962),
         ];
-        let at_1_percent = [(1, 63.657), (2, 9.925), (3, 5.841), (4, 4.604), (30, 2.750)];
-        for (level, table) in [(0.05, &at_5_percent[..]), (0.01, &at_1_percent)] {
-            for &(degrees_of_freedom, t) in table {
-                let p = |t: f64| 1.0 - share_within(t, degrees_of_freedom);
-                let rounding = 0.0005;
-                let between = p(t - rounding) > level && level > p(t + rounding);
-                assert!(between, "t = {t}, {degrees_of_freedom} degrees of freedom: {}", p(t));
-            }
+        for (degrees_of_freedom, t) in table {
+            let found = critical_t(degrees_of_freedom);
+            assert!((found - t).abs() < 0.0005, "{found}, {degrees_of_freedom} degrees of freedom");
         }
     }
 
@@ -113,19 +203,6 @@ mod tests {
             let all = share_within(f64::MAX, degrees_of_freedom);
             assert!((1.0 - all).abs() < 1e-9, "{degrees_of_freedom} degrees of freedom: {all}");
         }
-    }
-
-    /// t = 2.776 is the critical value for four degrees of freedom.
-    #[test]
-    fn the_level_is_five_percent_two_sided() {
-        let zero = [0.0; 5];
-        let with_t = |t: f64| {
-            let shift = t * sample_std(&[-2.0, -1.0, 0.0, 1.0, 2.0]).unwrap() / 5f64.sqrt();
-            [-2.0, -1.0, 0.0, 1.0, 2.0].map(|x| x + shift)
-        };
-        assert_eq!(is_significant(&zero, &with_t(2.80)), Some(true));
-        assert_eq!(is_significant(&zero, &with_t(-2.80)), Some(true));
-        assert_eq!(is_significant(&zero, &with_t(2.75)), Some(false));
     }
 
     #[test]

@@ -1,15 +1,29 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
-//! A study is a file of published figures (`reproduce/study.rs`) in units that can be converted
-//! (`reproduce/unit.rs`). Its rows are predicted
-//! (`reproduce/predict.rs`), summed up (`reproduce/summary.rs`) and printed
-//! (`reproduce/report.rs`).
+//! A study is a file of published figures (`study`) in units that can be converted (`unit`). Its rows
+//! ask for scenarios (`plan`), whose runs give predicted figures (`measured`, `predict`). They are
+//! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
+//! say (`trivial`) and by what was in view when the model was made (`provenance`), and summed up
+//! (`summary`, `score`, `baselines`). `report` prints all of it and
+//! `page` writes the page of accuracy with a `plot`, both with the same `tables`.
 
+mod baselines;
+mod measured;
+mod page;
+mod plan;
+mod plot;
 mod predict;
+mod provenance;
+mod publication;
 mod report;
+mod reproduction;
+mod score;
 mod study;
 mod summary;
+mod tables;
+mod trivial;
 mod unit;
+mod verdict;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -18,8 +32,11 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::RangedU64ValueParser;
 
-use self::predict::{Row, Runs};
-use self::summary::{Pair, Summary};
+use self::page::Page;
+use self::predict::Runs;
+use self::reproduction::Reproduction;
+use self::score::Score;
+use crate::effort::Effort;
 use crate::input::InputError;
 
 const EXAMPLE: &str = "\
@@ -42,6 +59,13 @@ pub struct ReproduceArgs {
     #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
     runs: u32,
 
+    #[command(flatten)]
+    effort: Effort,
+
+    /// Leave out rows without a published value, which ask for a prediction only
+    #[arg(long)]
+    only_published: bool,
+
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -53,6 +77,10 @@ pub struct ReproduceArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+
+    /// Write the page of accuracy there, too: ACCURACY.md with accuracy.svg and accuracy.csv
+    #[arg(long, value_name = "DIRECTORY")]
+    page: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -67,50 +95,53 @@ enum Format {
     Json,
 }
 
-/// Everything a report needs.
-struct Reproduction {
-    rows: Vec<Row>,
-    summary: Summary,
-    runs: u32,
-    seed: u64,
-}
-
 pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     check(args)?;
     let studies: Vec<_> =
         args.files.iter().map(|file| study::read(file)).collect::<Result<_, _>>()?;
-    let runs = Runs { runs: args.runs, seed: args.seed, jobs: args.jobs };
-    let rows = predict::predict(studies.concat(), &runs)?;
-    let summary = Summary::of(&pairs(&rows));
-    let reproduction = Reproduction { rows, summary, runs: args.runs, seed: args.seed };
+    let mut rows = studies.concat();
+    rows.retain(|row| row.value.is_some() || !args.only_published);
+    let page = args.page.as_deref().map(Page::create).transpose()?;
+    let runs = Runs { runs: args.runs, effort: &args.effort, seed: args.seed, jobs: args.jobs };
+    let rows = score::judge(predict::predict(rows, &runs)?);
+    let (score, runs) = (Score::of(&rows), told_runs(args));
+    let reproduction = Reproduction { rows, score, runs };
     let text = match args.format {
         Format::Table => report::terminal(&reproduction),
         Format::Markdown => report::markdown(&reproduction),
         Format::Csv => report::csv(&reproduction)?,
         Format::Json => report::json(&reproduction)?,
     };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    // Without one of them, the other is as good as ever.
+    let written = page.map_or(Ok(()), |page| page.write(&reproduction));
+    let printed = io::stdout().write_all(text.as_bytes());
+    written?;
+    Ok(printed?)
+}
+
+/// `1 per case and policy, seed 1`
+fn told_runs(args: &ReproduceArgs) -> String {
+    let (runs, first) = (args.runs, args.seed);
+    let last = |runs: u32| first + u64::from(runs) - 1;
+    match (args.effort.precision, runs) {
+        (Some(precision), _) => {
+            let most = args.effort.budget();
+            format!(
+                "{runs} to {most} per case and policy, until each published change is known to \
+                 {precision} %, seeds from {first} on"
+            )
+        }
+        (None, 1) => format!("1 per case and policy, seed {first}"),
+        (None, n) => format!("{n} per case and policy, seeds {first} to {}", last(n)),
+    }
 }
 
 fn check(args: &ReproduceArgs) -> Result<(), InputError> {
-    if args.seed.checked_add(u64::from(args.runs) - 1).is_none() {
-        let problem = format!("--seed {}: too large for {} runs", args.seed, args.runs);
-        return Err(InputError(problem));
-    }
+    args.effort.check(args.runs, args.seed)?;
     let mut known = BTreeSet::new();
     let place = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_| file.clone());
     match args.files.iter().find(|file| !known.insert(place(file))) {
         Some(file) => Err(InputError(format!("{}: is given twice; name it once", file.display()))),
         None => Ok(()),
     }
-}
-
-/// The changes that are both published and predicted.
-fn pairs<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Pair> {
-    let pair = |row: &Row| {
-        let published = row.published.change_pct?;
-        Some(Pair { published, predicted: row.predicted_change_pct? })
-    };
-    rows.into_iter().filter_map(pair).collect()
 }

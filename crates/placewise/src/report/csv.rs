@@ -2,8 +2,9 @@
 //! and published tables can be laid over each other.
 
 use super::foreign::visible;
-use crate::comparison::{Comparison, Row, direction_name, round_to_nine_digits};
+use crate::comparison::{Comparison, Row};
 use crate::load_balance;
+use crate::machine_readable::{direction_name, round_to_nine_digits};
 
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
@@ -61,7 +62,7 @@ fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
         row.case.clone(),
         row.metric.clone(),
         row.policy.clone(),
-        number(row.mean),
+        number(row.center()),
         row.unit.to_owned(),
         row.better.map(direction_name).unwrap_or_default().to_owned(),
         number(row.std_pct),
@@ -84,11 +85,16 @@ fn balance_record(
             metric,
             policy: row.policy.clone(),
             mean: Some(mean),
+            median: None,
             std_pct: None,
             unit: "count",
             better: None,
             change_pct: None,
+            change_low_pct: None,
+            change_high_pct: None,
             significant: None,
+            runs: 0,
+            states: None,
         },
     )
 }

@@ -5,7 +5,7 @@ use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::visible;
-use super::tables::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, states, tables};
 use crate::comparison::Comparison;
 
 /// Widest line: the mailing list's 80 columns, less the last.
@@ -29,6 +29,9 @@ pub fn render(comparison: &Comparison) -> String {
     for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
         let heading = textwrap::fill(&visible(&(heading + ":")), WIDTH);
         text += &format!("\n{heading}\n{}\n", table.trimmed());
+    }
+    for told in states(comparison) {
+        text += &format!("\n{}\n", textwrap::fill(&visible(&told), WIDTH));
     }
     text += &format!("\nSimulated with:\n{}", command(&comparison.command));
     text
@@ -92,11 +95,16 @@ mod tests {
             metric: metric.to_owned(),
             policy: policy.clone(),
             mean: Some(123456789.0),
+            median: None,
             std_pct: Some(100.0),
             unit: "usec_p999",
             better,
             change_pct: better.map(|_| -1000.0),
+            change_low_pct: None,
+            change_high_pct: None,
             significant: better.map(|_| false),
+            runs: 10_000,
+            states: None,
         };
         let why = "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies";
         let figure = |policy| row("p999_wakeup_latency", Some(Better::Lower), policy);
@@ -106,6 +114,7 @@ mod tests {
             kernel: "v6.0".to_owned(),
             workload: long('w'),
             runs: 10_000,
+            least_runs: 10_000,
             seed: u64::MAX - 10_000,
             rows: policies.iter().map(figure).collect(),
             stats: policies.iter().map(|policy| row(why, None, policy)).collect(),

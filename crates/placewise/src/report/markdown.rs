@@ -4,7 +4,7 @@ use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::{in_markdown, visible};
-use super::tables::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, states, tables};
 use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
@@ -19,6 +19,9 @@ pub fn render(comparison: &Comparison) -> String {
     );
     for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
         text += &format!("\n{}\n\n{table}\n", in_markdown(&heading));
+    }
+    for told in states(comparison) {
+        text += &format!("\n{}.\n", in_markdown(&told));
     }
     let command = visible(&comparison.command.join(" "));
     text += &format!("\nChange: {SIGN}; {MARKS}.\n\n```sh\nplacewise compare {command}\n```\n");

@@ -4,7 +4,7 @@ use comfy_table::{Attribute, Cell, Color, LineStyle, TableStyle, presets};
 
 use super::cells::Table;
 use super::foreign::visible;
-use super::tables::{MARKS, SIGN, runs, tables};
+use super::tables::{MARKS, SIGN, runs, states, tables};
 use crate::comparison::{Comparison, Row};
 
 pub fn render(comparison: &Comparison) -> String {
@@ -14,6 +14,9 @@ pub fn render(comparison: &Comparison) -> String {
     let mut text = format!("{}\ncosts: {costs}\nruns: {}\n", visible(&what), runs(comparison));
     for (heading, table) in tables(comparison, empty_table, coloured) {
         text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
+    }
+    for told in states(comparison) {
+        text += &format!("\n{}\n", visible(&told));
     }
     text += &format!("\nchange: {SIGN}\n{MARKS}\n");
     text

@@ -5,19 +5,36 @@
 use super::cells::Table;
 use super::groups::{grouped, heading_of_case};
 use super::{load_balance, number};
-use crate::comparison::{Comparison, Row, direction_name};
+use crate::comparison::{Comparison, Row};
+use crate::machine_readable::direction_name;
 
 pub const SIGN: &str = "positive = better than the first policy, whatever the metric";
-pub const MARKS: &str = "~ = within the noise (paired t-test, p >= 0.05), ? = unknown (one run)";
+pub const MARKS: &str =
+    "~ = within the noise (95 % interval with 0 in it), ? = unknown (too few runs)";
 
 /// How many runs there were, and with which seeds.
 pub fn runs(comparison: &Comparison) -> String {
     let first = comparison.seed;
     let last = first + u64::from(comparison.runs) - 1;
-    match comparison.runs {
-        1 => format!("1 per case and policy, seed {first}"),
-        n => format!("{n} per case and policy, seeds {first} to {last} for every policy"),
+    match (comparison.least_runs, comparison.runs) {
+        (_, 1) => format!("1 per case and policy, seed {first}"),
+        (least, most) => {
+            let number =
+                if least == most { most.to_string() } else { format!("{least} to {most}") };
+            format!("{number} per case and policy, seeds {first} to {last} for every policy")
+        }
     }
+}
+
+/// Where runs settled in different states.
+pub fn states(comparison: &Comparison) -> Vec<String> {
+    let told = |row: &Row| {
+        let figure = |value: f64| format!("{} {}", number::figure(value), row.unit);
+        let states = row.states?.told(figure);
+        let case = if row.case.is_empty() { String::new() } else { format!("{} ", row.case) };
+        Some(format!("{case}{} {}: {states}; the median is shown", row.policy, row.metric))
+    };
+    comparison.rows.iter().filter_map(told).collect()
 }
 
 /// Every metric with its heading and table, then every case with its figures that say why, then with
@@ -64,7 +81,7 @@ fn fill(
         table.add_row([
             case.into(),
             row.policy.clone().into(),
-            row.mean.map(number::figure).unwrap_or_default().into(),
+            row.center().map(number::figure).unwrap_or_default().into(),
             row.std_pct.map(number::percent).unwrap_or_default().into(),
             cell(change(row), row),
         ]);
@@ -89,7 +106,7 @@ fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
     table.align_right_from(2);
     for of_policies in &metrics {
         let name = [of_policies[0].metric.clone(), of_policies[0].unit.to_owned()];
-        let means = of_policies.iter().map(|stat| stat.mean.map(number::figure));
+        let means = of_policies.iter().map(|stat| stat.center().map(number::figure));
         table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
     }
     table

@@ -15,12 +15,12 @@ use placewise_workload::{self as workload, Case, WorkloadError};
 use serde::{Serialize, Serializer};
 
 use super::unit::{Quantity, Unit};
-use crate::comparison::{direction, direction_name};
 use crate::input::InputError;
+use crate::machine_readable::{direction, direction_name};
 use crate::report::csv::HEADER;
 
 /// The policy that others are compared with.
-pub const BASELINE: &str = "baseline";
+const BASELINE: &str = "baseline";
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,6 +61,10 @@ impl Published {
         identity
     }
 
+    pub fn is_baseline(&self) -> bool {
+        self.policy == BASELINE
+    }
+
     /// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
     /// simulator are no more like one of them than like another.
     pub fn simulated_case(&self) -> Result<Case, WorkloadError> {
@@ -92,6 +96,17 @@ impl Published {
     pub fn wrong(&self, column: &str, problem: &str) -> InputError {
         InputError(format!("{}:{}: {column}: {problem}", self.file, self.line))
     }
+}
+
+/// For each row, where the row stands that its change is relative to.
+pub fn baselines<'a>(rows: impl Iterator<Item = &'a Published> + Clone) -> Vec<Option<usize>> {
+    let of_row = |(at, row): (usize, &'a Published)| ((&row.file, row.identity()), at);
+    let places: BTreeMap<_, usize> = rows.clone().enumerate().map(of_row).collect();
+    let baseline_of = |row: &Published| {
+        let place = places.get(&(&row.file, row.identity_of_baseline())).copied();
+        place.filter(|_| !row.is_baseline())
+    };
+    rows.map(baseline_of).collect()
 }
 
 fn as_written<S: Serializer>(unit: &Option<Unit>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -294,6 +309,37 @@ impl<'a> Record<'a> {
     }
 }
 
+/// A row for tests.
+#[cfg(test)]
+pub fn row(series: &str, machine: &str, workload: &str, case: &str, policy: &str) -> Published {
+    Published {
+        file: "a.csv".into(),
+        line: 2,
+        series: series.into(),
+        machine: machine.into(),
+        kernel: "v6.0".into(),
+        workload: workload.into(),
+        case: case.into(),
+        metric: "time".into(),
+        policy: policy.into(),
+        value: None,
+        unit: Unit::parse("s"),
+        better: None,
+        spread_pct: None,
+        change_pct: None,
+    }
+}
+
+/// Those of all studies, for tests.
+#[cfg(test)]
+pub fn all() -> Vec<Published> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    let mut studies: Vec<_> = files.filter(|file| file.extension().unwrap() == "csv").collect();
+    studies.sort();
+    studies.iter().flat_map(|study| read(study).unwrap()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -316,6 +362,22 @@ mod tests {
         let rows = parse("a.csv", &text).unwrap();
         assert_eq!((rows.len(), rows[0].line, rows[0].value), (1, 5, Some(1.5)));
         assert_eq!((rows[0].better, rows[0].change_pct), (Some(Better::Higher), None));
+    }
+
+    #[test]
+    fn changes_are_relative_to_the_baseline_of_the_same_file_case_and_metric() {
+        let mut rows = [
+            ("groups=1", "short-task"),
+            ("groups=1", "baseline"),
+            ("groups=2", "baseline"),
+            ("groups=2", "short-task"),
+            ("groups=2", "short-task"),
+            ("groups=2", "hint:none"),
+        ]
+        .map(|(case, policy)| row("s", "uma-8", "hackbench", case, policy));
+        rows[4].metric = "idle_share".into();
+        rows[5].file = "b.csv".into();
+        assert_eq!(baselines(rows.iter()), [Some(1), None, None, Some(2), None, None]);
     }
 
     #[test]
@@ -364,6 +426,7 @@ mod tests {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
         let mut files: Vec<_> =
             std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+        files.retain(|file| file.extension().unwrap() == "csv");
         files.sort();
         let read = |path| std::fs::read_to_string(path).unwrap();
         let studies: Vec<String> = files.iter().map(read).collect();

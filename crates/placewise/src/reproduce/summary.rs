@@ -1,4 +1,4 @@
-//! How well predicted changes follow published ones, in a few figures.
+//! How well predicted changes follow published ones, in a few figures over all rows.
 //!
 //! A published change of 5 % or more is an effect, one under 2 % is none; what lies between counts
 //! for the rank correlation only. A prediction of no change at all has no sign, so it is wrong where
@@ -6,7 +6,9 @@
 
 use serde::Serialize;
 
-use crate::comparison::nine_digits;
+use super::verdict::share;
+use crate::machine_readable::nine_digits;
+use crate::noise::mean;
 
 const EFFECT_PCT: f64 = 5.0;
 const NO_EFFECT_PCT: f64 = 2.0;
@@ -67,10 +69,6 @@ impl Pair {
     }
 }
 
-fn share(part: usize, whole: usize) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 /// `None` for fewer than two pairs, and where one side never changes.
 fn spearman(pairs: &[Pair]) -> Option<f64> {
     let published = ranks(pairs.iter().map(|pair| pair.published));
@@ -94,7 +92,6 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 fn pearson(x: &[f64], y: &[f64]) -> f64 {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_x, mean_y) = (mean(x), mean(y));
     let product = |(x, y): (&f64, &f64)| (x - mean_x) * (y - mean_y);
     let square = |values: &[f64], mean: f64| -> f64 {

@@ -25,6 +25,19 @@ pub enum Quantity {
     Relative,
 }
 
+impl Quantity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Rate => "rate",
+            Self::Bandwidth => "bandwidth",
+            Self::Share => "share",
+            Self::Count => "count",
+            Self::Relative => "relative",
+        }
+    }
+}
+
 const UNITS: [(&str, Quantity, f64); 30] = [
     ("s", Quantity::Time, 1.0),
     ("sec", Quantity::Time, 1.0),

@@ -255,6 +255,40 @@ fn one_run_leaves_significance_unknown() {
     assert!(quick_once("table").contains(" ?"));
 }
 
+/// Where the interval is far from 0 or small, the first three runs do; where not, the budget is spent.
+#[test]
+fn runs_are_added_until_each_change_is_known() {
+    let rows_at = |precision: &str| -> Vec<Value> {
+        let options = ["--format=json", "--budget=7", "--precision", precision];
+        let report: Value = serde_json::from_str(&quick(&options)).unwrap();
+        report["rows"].as_array().unwrap().clone()
+    };
+    let is_known = |row: &Value, precision: f64| {
+        let end = |name: &str| row[name].as_f64().unwrap();
+        let (low, high) = (end("change_low_pct"), end("change_high_pct"));
+        low > 0.0 || high < 0.0 || (low >= -precision && high <= precision)
+    };
+    let (coarse, fine) = (rows_at("100"), rows_at("0.000001"));
+    assert!(coarse.iter().all(|row| row["runs"] == 3), "{coarse:?}");
+    for of_case in fine.chunk_by(|one, other| one["case"] == other["case"]) {
+        let runs = of_case[0]["runs"].as_u64().unwrap();
+        assert!([3, 6, 7].contains(&runs) && of_case.iter().all(|row| row["runs"] == runs));
+        let mut changes = of_case.iter().filter(|row| row["change_low_pct"].is_number());
+        assert!(runs == 7 || changes.all(|row| is_known(row, 0.000001)), "{of_case:?}");
+    }
+    assert!(fine.iter().any(|row| row["runs"] != 3));
+}
+
+#[test]
+fn a_budget_below_the_first_runs_is_refused() {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let output = command.args(QUICK).args(["--precision=1", "--budget=2"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr).unwrap().contains("--budget 2: is less than --runs 3")
+    );
+}
+
 /// As [`quick`], with one run.
 fn quick_once(format: &str) -> String {
     let mut command = Command::cargo_bin("placewise").unwrap();

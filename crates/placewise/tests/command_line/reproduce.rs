@@ -83,6 +83,65 @@ fn the_summary_judges_the_predicted_change() {
     assert_eq!(report["summary"]["sign_right"], u64::from(predicted < 0.0));
 }
 
+/// With a spread of 5 % of the second row and 0.5 % of the first, twice the noise is 10.05 %.
+#[test]
+fn a_row_beyond_the_noise_is_judged_once() {
+    let with = |rows: &[&str]| json(rows)["summary"].clone();
+    let summary = with(&SCHEDPIPE);
+    assert_eq!((&summary["decisive"], &summary["null_real"]), (&1.into(), &0.into()));
+    assert_eq!(summary["decisive_right"], summary["sign_right"]);
+    assert_eq!(summary["experiments"].as_array().unwrap().len(), 1);
+    assert_eq!(summary["no_change"]["decisive_rate"], 0.0);
+    assert_eq!(summary["ceiling"]["rows"], 168);
+    let baselines = &summary["baselines"][0];
+    assert_eq!(
+        (&baselines["workload"], &baselines["quantity"]),
+        (&"schedpipe".into(), &"rate".into())
+    );
+    assert!(baselines["value"]["median"].as_f64().unwrap() >= 1.0);
+    assert!(baselines["shape"].is_null(), "there is one case only");
+
+    let noisy = SCHEDPIPE[1].replace("higher,,", "higher,5.0,");
+    assert_eq!(with(&[SCHEDPIPE[0], &noisy])["decisive"], 0);
+    let nothing = SCHEDPIPE[1].replace("short-task", "hint:none").replace("10.00", "0.10");
+    let summary = with(&[SCHEDPIPE[0], &nothing]);
+    assert_eq!((&summary["null"], &summary["null_real"]), (&1.into(), &0.into()));
+}
+
+/// Runs are added to what is published only, and only while it is not known.
+#[test]
+fn runs_are_added_until_a_change_is_known() {
+    let asked = SCHEDPIPE[1]
+        .replace("110000", "")
+        .replace("10.00", "")
+        .replace("short-task", "hint:wake_hold");
+    let rows = [SCHEDPIPE[0], SCHEDPIPE[1], &asked];
+    let report = |more: &[&str]| -> Value {
+        let args = [&["--format=json", "--precision=0.0001", "--budget=4"], more].concat();
+        serde_json::from_str(&reproduce(&rows, &args)).unwrap()
+    };
+    let runs = |report: &Value, row: usize| report["rows"][row]["runs"].as_u64().unwrap();
+    let all = report(&[]);
+    assert!((3..=4).contains(&runs(&all, 0)) && runs(&all, 0) == runs(&all, 1));
+    assert_eq!(runs(&all, 2), 1);
+    assert!(all["rows"][1]["predicted_change_low_pct"].is_number());
+    assert_eq!(report(&["--only-published"])["rows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_page_is_written_with_its_plot_and_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let csv = reproduce(&SCHEDPIPE, &["--format", "csv", "--page", place]);
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    assert_eq!(read("accuracy.csv"), csv);
+    assert!(read("ACCURACY.md").contains("| s      | uma-8   | schedpipe | short-task |"));
+    assert_eq!(read("accuracy.svg").matches("<circle").count(), 1 + 1 + 3, "row and legend");
+    let output = run(&study(&SCHEDPIPE), &["--page", "nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+}
+
 /// A time of 4,310 ms is not compared with one of 4.31.
 #[test]
 fn predictions_are_in_the_unit_of_the_table() {
@@ -186,7 +245,8 @@ fn a_row_without_a_value_asks_for_a_prediction() {
 fn csv_is_a_study_again() {
     let text = reproduce(&SCHEDPIPE, &["--format", "csv"]);
     let header = text.lines().next().unwrap();
-    let appended = "predicted,predicted_change_pct,predicted_spread_pct,not_simulated";
+    let appended = "predicted,predicted_change_pct,predicted_spread_pct,not_simulated,\
+                    predicted_change_low_pct,predicted_change_high_pct,runs,states,in_sample,verdict";
     assert_eq!(header, format!("{HEADER},{appended}"));
     assert!(text.lines().last().unwrap().starts_with("# summary: {\"significant\":1,"));
     let again = run(&text, &["--format", "csv"]);
@@ -196,7 +256,8 @@ fn csv_is_a_study_again() {
 #[test]
 fn markdown_lays_published_and_predicted_side_by_side() {
     let text = reproduce(&SCHEDPIPE, &["--format", "markdown"]);
-    let row = text.lines().find(|line| line.contains("short-task")).unwrap();
+    let rows = text.split("## study.csv").nth(1).unwrap();
+    let row = rows.lines().find(|line| line.contains("short-task")).unwrap();
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!((cells[4], cells[5], cells[7]), ("short-task", "110000", "+10.00"), "{row}");
     assert!(cells[6].parse::<f64>().unwrap() > 0.0, "{row}");

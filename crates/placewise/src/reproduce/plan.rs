@@ -1,0 +1,130 @@
+//! The scenarios that rows of studies ask for, each once, and their runs.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use placewise_machine::Machine;
+use placewise_policy::Policy;
+use placewise_sim::{Scenario, SimError, simulate};
+use placewise_workload as workload;
+use placewise_workload::program::Workload;
+
+use super::measured::Figures;
+use super::study::Published;
+use crate::parallel;
+
+/// Everything about a scenario but the seed, by name.
+type Key = [String; 5];
+
+/// The scenarios there are, each once.
+#[derive(Default)]
+pub struct Plan {
+    /// Or why one cannot be had.
+    machines: BTreeMap<String, Result<Machine, String>>,
+    places: BTreeMap<Key, usize>,
+    pub scenarios: Vec<Prepared>,
+}
+
+pub struct Prepared {
+    machine: String,
+    policy: Policy,
+    pub workload: Workload,
+}
+
+impl Plan {
+    /// The index of the row's scenario, or why there is none.
+    pub fn add(&mut self, row: &Published) -> Result<usize, String> {
+        let case = row.simulated_case().map_err(text)?;
+        let key = [&row.machine, &row.kernel, &row.workload, &case.to_string(), &row.policy];
+        let key = key.map(String::clone);
+        if let Some(place) = self.places.get(&key) {
+            return Ok(*place);
+        }
+        let workload = workload::build(&row.workload, &case).map_err(text)?;
+        let policy = Policy::parse(&row.kernel, &row.policy).map_err(text)?;
+        let load = || placewise_machine::load(&row.machine).map_err(text);
+        let machine = self.machines.entry(row.machine.clone()).or_insert_with(load);
+        machine.as_ref().map_err(String::clone)?;
+        self.scenarios.push(Prepared { machine: row.machine.clone(), policy, workload });
+        self.places.insert(key, self.scenarios.len() - 1);
+        Ok(self.scenarios.len() - 1)
+    }
+
+    /// `None` if it cannot be had.
+    pub fn machine(&self, name: &str) -> Option<&Machine> {
+        self.machines.get(name)?.as_ref().ok()
+    }
+
+    /// The figures of each run wanted: a scenario with the range of its runs, run i having seed
+    /// `seed + i`.
+    pub fn simulate(
+        &self,
+        wanted: &[(usize, Range<u32>)],
+        seed: u64,
+        jobs: Option<usize>,
+    ) -> anyhow::Result<Vec<(usize, Result<Figures, SimError>)>> {
+        let cells: Vec<(usize, u64)> = wanted
+            .iter()
+            .flat_map(|(one, runs)| runs.clone().map(move |run| (*one, seed + u64::from(run))))
+            .collect();
+        let simulate_cell = |(scenario, seed): &(usize, u64)| {
+            let Prepared { machine, policy, workload } = &self.scenarios[*scenario];
+            let machine = self.machines[machine].as_ref().expect("it is loaded");
+            let outcome = simulate(&Scenario { machine, policy, workload, seed: *seed }, None)?;
+            Ok([outcome.figures, outcome.statistics.figures].concat())
+        };
+        let figures = parallel::map(&cells, jobs, simulate_cell)?;
+        Ok(cells.iter().map(|(scenario, _)| *scenario).zip(figures).collect())
+    }
+}
+
+fn text(error: impl std::error::Error) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::study::row;
+
+    fn published(case: &str, metric: &str, policy: &str) -> Published {
+        Published { metric: metric.into(), ..row("s", "uma-8", "hackbench", case, policy) }
+    }
+
+    #[test]
+    fn rows_of_one_scenario_share_it() {
+        let mut plan = Plan::default();
+        let mut place = |case, metric, policy| plan.add(&published(case, metric, policy)).unwrap();
+        assert_eq!(place("groups=1;fds=2", "time", "baseline"), 0);
+        assert_eq!(place("groups=1;fds=2", "idle_share", "baseline"), 0);
+        assert_eq!(
+            place("fds=2;groups=1", "time", "baseline"),
+            0,
+            "the order of keys is no matter"
+        );
+        assert_eq!(place("groups=1;fds=2", "time", "short-task"), 1);
+        assert_eq!(place("groups=2;fds=2", "time", "baseline"), 2);
+        assert_eq!(plan.scenarios.len(), 3);
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_says_why() {
+        let reason = |change: fn(&mut Published)| {
+            let mut row = published("groups=1", "time", "baseline");
+            change(&mut row);
+            Plan::default().add(&row).unwrap_err()
+        };
+        assert!(reason(|row| row.machine = "vax".into()).contains("vax"));
+        assert!(reason(|row| row.kernel = "v9.9".into()).contains("v9.9"));
+        assert!(reason(|row| row.workload = "kernbench".into()).contains("kernbench"));
+        assert!(reason(|row| row.case = "groups=none".into()).contains("groups"));
+        assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
+    }
+
+    #[test]
+    fn rows_of_single_runs_share_the_scenario_of_all_runs() {
+        let mut plan = Plan::default();
+        let mut place = |case| plan.add(&published(case, "time", "baseline")).unwrap();
+        assert_eq!(place("groups=1;fds=2"), place("groups=1;fds=2;run=3"));
+    }
+}

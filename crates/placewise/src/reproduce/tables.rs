@@ -1,0 +1,143 @@
+//! The score as tables for people.
+
+use super::baselines::{Baselines, Factors};
+use super::predict::Row;
+use super::score::{Experiment, Score, Scored};
+use super::verdict::Tally;
+use crate::report::{Table, number};
+
+/// Each with its heading.
+pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 3] {
+    [
+        ("score", scores(score, empty())),
+        ("experiments", experiments(&score.experiments, empty())),
+        ("baselines", baselines(&score.baselines, empty())),
+    ]
+}
+
+fn scores(score: &Score, mut table: Table) -> Table {
+    table.set_header(["", "decisive", "sign right", "nulls", "quiet"]);
+    table.align_right_from(1);
+    let row = |table: &mut Table, what: &str, tally: &Tally| {
+        table.add_row([vec![what.to_owned()], counts(tally).to_vec()].concat());
+    };
+    row(&mut table, "all rows", &score.all);
+    row(&mut table, "rows out of sample", &score.out_of_sample);
+    row(&mut table, "rows in sample", &score.in_sample);
+    let rate = |rate: Option<f64>| rate.map(percent).unwrap_or_default();
+    let judged = |holds: fn(&Experiment) -> bool| {
+        let decisive = score.experiments.iter().filter(|one| one.tally.decisive > 0);
+        decisive.filter(|one| holds(one)).count().to_string()
+    };
+    for (what, experiments, right) in [
+        ("experiments, each once", judged(|_| true), rate(score.experiments_rate)),
+        (
+            "experiments out of sample, each once",
+            judged(|one| one.decisive_in_sample == 0),
+            rate(score.experiments_out_of_sample_rate),
+        ),
+    ] {
+        table.add_row([what.to_owned(), experiments, right, String::new(), String::new()]);
+    }
+    row(&mut table, "all rows, by: no change", &score.no_change);
+    let elsewhere = &score.nearest_case;
+    row(&mut table, "rows with a case on another machine, by: its change", &elsewhere.published);
+    row(&mut table, "the same rows, by Placewise", &elsewhere.predicted);
+    let ceiling = score.ceiling;
+    let part = part(ceiling.same_sign, Some(ceiling.same_sign as f64 / ceiling.rows as f64));
+    let what = "ceiling: rows published twice, with the same sign".to_owned();
+    table.add_row([what, ceiling.rows.to_string(), part, String::new(), String::new()]);
+    table
+}
+
+/// Decisive rows, how many of them are right, nulls, how many of them are quiet.
+fn counts(tally: &Tally) -> [String; 4] {
+    [
+        tally.decisive.to_string(),
+        part(tally.decisive_right, tally.decisive_rate),
+        tally.null_real.to_string(),
+        part(tally.null_real_quiet, tally.null_real_rate),
+    ]
+}
+
+fn part(part: usize, rate: Option<f64>) -> String {
+    rate.map(|rate| format!("{part} ({})", percent(rate))).unwrap_or_default()
+}
+
+fn percent(rate: f64) -> String {
+    format!("{:.0} %", 100.0 * rate)
+}
+
+fn experiments(experiments: &[Experiment], mut table: Table) -> Table {
+    table.set_header([
+        "series",
+        "machine",
+        "workload",
+        "policy",
+        "decisive",
+        "sign right",
+        "nulls",
+        "quiet",
+        "in sample",
+    ]);
+    table.align_right_from(4);
+    for one in experiments {
+        let names = [&one.series, &one.machine, &one.workload, &one.policy].map(String::clone);
+        let in_sample = match one.decisive_in_sample {
+            0 => String::new(),
+            rows => rows.to_string(),
+        };
+        table.add_row([names.to_vec(), counts(&one.tally).to_vec(), vec![in_sample]].concat());
+    }
+    table
+}
+
+fn baselines(baselines: &[Baselines], mut table: Table) -> Table {
+    table.set_header([
+        "workload",
+        "machine",
+        "figure",
+        "rows",
+        "in sample",
+        "median factor",
+        "worst",
+        "shape: rows",
+        "median factor",
+        "worst",
+    ]);
+    table.align_right_from(3);
+    for one in baselines {
+        let names = [one.workload.clone(), one.machine.clone(), one.quantity.to_owned()];
+        let [rows, median, worst] = factors(one.value);
+        let in_sample = one.in_sample.to_string();
+        let value = [rows, in_sample, median, worst];
+        table.add_row([names.to_vec(), value.to_vec(), factors(one.shape).to_vec()].concat());
+    }
+    table
+}
+
+fn factors(factors: Option<Factors>) -> [String; 3] {
+    let Some(Factors { rows, median, worst }) = factors else { return Default::default() };
+    [rows.to_string(), format!("{median:.2}"), format!("{worst:.2}")]
+}
+
+/// Rows whose runs settled in different states.
+pub fn states(rows: &[Scored]) -> Vec<String> {
+    let told = |one: &Scored| {
+        let Row { published, states, .. } = &one.row;
+        // Of normalised figures the states are in the unit of the simulator.
+        let unit = if published.is_normalized() { "" } else { published.unit_written() };
+        let figure = |value: f64| format!("{} {unit}", number::figure(value)).trim_end().to_owned();
+        let states = (*states)?.told(figure);
+        let (machine, workload, case) = (&published.machine, &published.workload, &published.case);
+        let (metric, policy) = (&published.metric, &published.policy);
+        Some(format!("{machine}, {workload} {case}, {metric} under {policy}: {states}"))
+    };
+    rows.iter().filter(|one| !one.is_repeated).filter_map(told).collect()
+}
+
+pub fn capitalised(heading: &str) -> String {
+    let mut letters = heading.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}

@@ -1,0 +1,165 @@
+//! Decides what a predicted change is worth beside the published one.
+//!
+//! A decisive change, 5 % or more and beyond twice the noise of its publication, has to be predicted
+//! with its sign; a change under 2 % is a null, and has to be predicted quiet, under 5 %. What lies
+//! between is not judged. A prediction under 0.5 %, or with 0 in its interval, has no sign, and so is
+//! wrong where the change is decisive. A policy that changes no decision cannot be loud, so it proves
+//! nothing by being quiet.
+
+use serde::Serialize;
+
+use super::publication::{self, noise_pct};
+use super::study::Published;
+use crate::machine_readable::nine_digits;
+use crate::noise::Interval;
+
+const LEAST_SIGN_PCT: f64 = 0.5;
+
+/// The baseline with a patch that does nothing.
+const CHANGES_NOTHING: &str = "hint:none";
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Of a decisive change.
+    Right,
+    Wrong,
+    /// Of a null.
+    Quiet,
+    Loud,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Right => "right",
+            Self::Wrong => "wrong",
+            Self::Quiet => "quiet",
+            Self::Loud => "loud",
+        }
+    }
+}
+
+/// A published change and what is asked of its prediction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    Sign { change_pct: f64 },
+    Quiet,
+}
+
+impl Question {
+    /// `None` where a row asks for nothing that can be judged.
+    pub fn of(row: &Published, baseline: Option<&Published>) -> Option<Self> {
+        let change_pct = row.change_pct?;
+        if publication::is_decisive(change_pct, noise_pct(row, baseline?)) {
+            return Some(Self::Sign { change_pct });
+        }
+        let is_null = publication::is_null(change_pct) && row.policy != CHANGES_NOTHING;
+        is_null.then_some(Self::Quiet)
+    }
+
+    pub fn judge(&self, predicted_pct: f64, interval: Option<Interval>) -> Verdict {
+        let has_sign = predicted_pct.abs() >= LEAST_SIGN_PCT
+            && !interval.is_some_and(|interval| interval.contains(0.0));
+        match self {
+            Self::Sign { change_pct } if has_sign && change_pct * predicted_pct > 0.0 => {
+                Verdict::Right
+            }
+            Self::Sign { .. } => Verdict::Wrong,
+            Self::Quiet if publication::has_effect(predicted_pct) => Verdict::Loud,
+            Self::Quiet => Verdict::Quiet,
+        }
+    }
+}
+
+/// How many were right. Rates are shares of one; `None` where there is nothing to judge by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    pub decisive: usize,
+    pub decisive_right: usize,
+    #[serde(serialize_with = "nine_digits")]
+    pub decisive_rate: Option<f64>,
+    pub null_real: usize,
+    pub null_real_quiet: usize,
+    #[serde(serialize_with = "nine_digits")]
+    pub null_real_rate: Option<f64>,
+}
+
+impl Tally {
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
+        let mut tally = Self::default();
+        for verdict in verdicts {
+            let is_decisive = matches!(verdict, Verdict::Right | Verdict::Wrong);
+            tally.decisive += usize::from(is_decisive);
+            tally.null_real += usize::from(!is_decisive);
+            tally.decisive_right += usize::from(verdict == Verdict::Right);
+            tally.null_real_quiet += usize::from(verdict == Verdict::Quiet);
+        }
+        tally.decisive_rate = share(tally.decisive_right, tally.decisive);
+        tally.null_real_rate = share(tally.null_real_quiet, tally.null_real);
+        tally
+    }
+}
+
+pub fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::study::row;
+
+    fn question(change_pct: f64, policy: &str) -> Option<Question> {
+        let mut of_policy = row("s", "uma-8", "hackbench", "groups=1", policy);
+        of_policy.change_pct = Some(change_pct);
+        let baseline = row("s", "uma-8", "hackbench", "groups=1", "baseline");
+        Question::of(&of_policy, Some(&baseline))
+    }
+
+    /// Twice the noise of two runs of hackbench is 2 * 1.9 * sqrt(2) = 5.37.
+    #[test]
+    fn what_is_asked_hangs_on_the_size_of_the_change_and_its_noise() {
+        let sign = |change_pct| Some(Question::Sign { change_pct });
+        assert_eq!(question(5.38, "p"), sign(5.38));
+        assert_eq!(question(-5.38, "p"), sign(-5.38));
+        assert_eq!(question(5.36, "p"), None);
+        assert_eq!(question(2.0, "p"), None);
+        assert_eq!(question(1.99, "p"), Some(Question::Quiet));
+    }
+
+    #[test]
+    fn a_policy_that_changes_nothing_is_no_null() {
+        assert_eq!(question(0.0, "hint:none"), None);
+        assert!(question(20.0, "hint:none").is_some());
+    }
+
+    #[test]
+    fn a_prediction_without_a_sign_is_wrong() {
+        let judge = |pct, interval: Option<(f64, f64)>| {
+            let interval = interval.and_then(|(low, high)| Interval::between(low, high));
+            Question::Sign { change_pct: 20.0 }.judge(pct, interval)
+        };
+        assert_eq!(judge(0.5, None), Verdict::Right);
+        assert_eq!(judge(0.49, None), Verdict::Wrong);
+        assert_eq!(judge(3.0, Some((0.1, 5.9))), Verdict::Right);
+        assert_eq!(judge(3.0, Some((-0.1, 6.1))), Verdict::Wrong);
+        assert_eq!(judge(-3.0, None), Verdict::Wrong);
+    }
+
+    #[test]
+    fn a_null_is_quiet_under_five_percent() {
+        assert_eq!(Question::Quiet.judge(-4.99, None), Verdict::Quiet);
+        assert_eq!(Question::Quiet.judge(-5.0, Interval::between(-20.0, 10.0)), Verdict::Loud);
+    }
+
+    #[test]
+    fn a_tally_counts_signs_and_nulls_apart() {
+        use Verdict::{Loud, Quiet, Right, Wrong};
+        let tally = Tally::of([Right, Wrong, Wrong, Right, Right, Quiet, Loud]);
+        assert_eq!((tally.decisive, tally.decisive_right), (5, 3));
+        assert_eq!((tally.null_real, tally.null_real_quiet), (2, 1));
+        assert_eq!((tally.decisive_rate, tally.null_real_rate), (Some(0.6), Some(0.5)));
+        assert_eq!(Tally::of([Right]).null_real_rate, None);
+    }
+}
