@@ -147,95 +147,8 @@ pub fn workload(parts: &[Part], ms: u64) -> Workload {
 }
 
 fn add(result: &mut Workload, main: &mut Vec<Op>, part: &Part) {
-    let for_ever = |mut ops: Vec<Op>| {
-        ops.push(Op::Repeat { counter: 0, times: FOREVER, to: 0 });
-        ops.push(Op::Exit);
-        ops
-    };
-    let run = Op::Run { ns: part.work_ns };
-    let channel = Object::shared(result.channels.len() as u32);
-    let back = Object::shared(result.channels.len() as u32 + 1);
-    let mutex = Object::shared(result.mutexes);
-    let condition = Object::shared(result.conditions);
     let first = result.programs.len() as u32;
-    let mut tasks: Vec<(Vec<Op>, u32)> = Vec::new();
-    match part.pattern {
-        Pattern::PingPong { bytes, kind } => {
-            result.channels.extend([kind, kind]);
-            let send = |channel| Op::Send { channel, bytes };
-            let receive = |channel| Op::Receive { channel, bytes };
-            tasks.push((for_ever(vec![run, send(channel), receive(back), Op::Count]), 1));
-            tasks.push((for_ever(vec![receive(channel), run, send(back)]), 1));
-        }
-        Pattern::ManyToOne { writers, bytes, kind } => {
-            result.channels.push(kind);
-            tasks.push((for_ever(vec![Op::Receive { channel, bytes }, run]), 1));
-            tasks.push((for_ever(vec![run, Op::Send { channel, bytes }]), writers));
-        }
-        Pattern::Mutex { tasks: count } => {
-            result.mutexes += 1;
-            let ops = vec![Op::Lock { mutex }, run, Op::Unlock { mutex }, Op::Run { ns: 700 }];
-            tasks.push((for_ever(ops), count));
-        }
-        Pattern::Barrier { tasks: count } => {
-            let barrier = Object::shared(result.barriers.len() as u32);
-            result.barriers.push(count);
-            tasks.push((for_ever(vec![run, Op::Barrier { barrier, spin_ns: 0 }]), count));
-        }
-        Pattern::Condition { tasks: count, holds_mutex } => {
-            result.conditions += 1;
-            result.mutexes += 1;
-            let held = holds_mutex.then_some(mutex);
-            let mut waiter = vec![Op::CondWait { condition, mutex: held }, run];
-            if holds_mutex {
-                waiter.insert(0, Op::Lock { mutex });
-                waiter.push(Op::Unlock { mutex });
-            }
-            tasks.push((for_ever(waiter), count));
-            let wake = [Op::Broadcast { condition }, Op::Signal { condition }];
-            let pause = Op::Sleep { ns: 300_000, random_pct: 50 };
-            tasks.push((for_ever(vec![pause, wake[0], pause, wake[1]]), 1));
-        }
-        Pattern::Herd { tasks: count } => {
-            let list = Object::shared(result.lists);
-            result.lists += 1;
-            let worker = vec![run, Op::Enlist { list }, Op::WakeParent, Op::Wait { sample: true }];
-            let parent = vec![
-                Op::Fork { program: first + 1, count, base: 0, step: 0 },
-                Op::WakeListed { list },
-                Op::Wait { sample: false },
-                Op::Spin { ns: 20_000 },
-                Op::Sleep { ns: 50_000, random_pct: 25 },
-                Op::Repeat { counter: 0, times: FOREVER, to: 1 },
-                Op::Exit,
-            ];
-            tasks.push((parent, 1));
-            tasks.push((for_ever(worker), 0));
-        }
-        Pattern::Periodic { tasks: count, absolute } => {
-            let timer = Object::shared(result.timers);
-            result.timers += 1;
-            let period = 2 * part.work_ns.max(10_000);
-            let ops = vec![Op::StartTimer { timer }, run, Op::Timer { timer, period, absolute }];
-            tasks.push((for_ever(ops), count));
-        }
-        Pattern::Sleeper { tasks: count } => {
-            let sleep = Op::Sleep { ns: 100_000, random_pct: 100 };
-            tasks.push((for_ever(vec![run, sleep]), count));
-        }
-        Pattern::Hog { tasks: count } => {
-            tasks.push((for_ever(vec![Op::Run { ns: 10_000 + part.work_ns }]), count));
-        }
-        Pattern::Yielder { tasks: count } => tasks.push((for_ever(vec![run, Op::Yield]), count)),
-        Pattern::Forker { children } => {
-            let fork = Op::Fork { program: first + 1, count: children, base: 0, step: 0 };
-            let pause = Op::Sleep { ns: 200_000, random_pct: 10 };
-            tasks.push((for_ever(vec![fork, Op::Join, pause]), 1));
-            tasks.push((vec![run, Op::Exit], 0));
-        }
-    }
-    for (at, (ops, count)) in tasks.into_iter().enumerate() {
-        let program = first + at as u32;
+    for (program, (ops, count)) in (first..).zip(tasks(result, part)) {
         if count > 0 {
             main.push(Op::Fork { program, count, base: 0, step: 0 });
         }
@@ -246,6 +159,105 @@ fn add(result: &mut Workload, main: &mut Vec<Op>, part: &Part) {
             ..Program::new(format!("part{program}"), ops).with_footprint(part.footprint_kib)
         });
     }
+}
+
+fn for_ever(mut ops: Vec<Op>) -> Vec<Op> {
+    ops.push(Op::Repeat { counter: 0, times: FOREVER, to: 0 });
+    ops.push(Op::Exit);
+    ops
+}
+
+/// The programs of a part, and how many tasks main forks of each.
+fn tasks(result: &mut Workload, part: &Part) -> Vec<(Vec<Op>, u32)> {
+    let run = Op::Run { ns: part.work_ns };
+    let channel = Object::shared(result.channels.len() as u32);
+    let mutex = Object::shared(result.mutexes);
+    let child = result.programs.len() as u32 + 1;
+    match part.pattern {
+        Pattern::PingPong { bytes, kind } => {
+            let back = Object::shared(result.channels.len() as u32 + 1);
+            result.channels.extend([kind, kind]);
+            let send = |channel| Op::Send { channel, bytes };
+            let receive = |channel| Op::Receive { channel, bytes };
+            vec![
+                (for_ever(vec![run, send(channel), receive(back), Op::Count]), 1),
+                (for_ever(vec![receive(channel), run, send(back)]), 1),
+            ]
+        }
+        Pattern::ManyToOne { writers, bytes, kind } => {
+            result.channels.push(kind);
+            vec![
+                (for_ever(vec![Op::Receive { channel, bytes }, run]), 1),
+                (for_ever(vec![run, Op::Send { channel, bytes }]), writers),
+            ]
+        }
+        Pattern::Mutex { tasks } => {
+            result.mutexes += 1;
+            let ops = vec![Op::Lock { mutex }, run, Op::Unlock { mutex }, Op::Run { ns: 700 }];
+            vec![(for_ever(ops), tasks)]
+        }
+        Pattern::Barrier { tasks } => {
+            let barrier = Object::shared(result.barriers.len() as u32);
+            result.barriers.push(tasks);
+            vec![(for_ever(vec![run, Op::Barrier { barrier, spin_ns: 0 }]), tasks)]
+        }
+        Pattern::Condition { tasks, holds_mutex } => condition(result, run, tasks, holds_mutex),
+        Pattern::Herd { tasks } => herd(result, run, tasks),
+        Pattern::Periodic { tasks, absolute } => {
+            let timer = Object::shared(result.timers);
+            result.timers += 1;
+            let period = 2 * part.work_ns.max(10_000);
+            let ops = vec![Op::StartTimer { timer }, run, Op::Timer { timer, period, absolute }];
+            vec![(for_ever(ops), tasks)]
+        }
+        Pattern::Sleeper { tasks } => {
+            vec![(for_ever(vec![run, Op::Sleep { ns: 100_000, random_pct: 100 }]), tasks)]
+        }
+        Pattern::Hog { tasks } => {
+            vec![(for_ever(vec![Op::Run { ns: 10_000 + part.work_ns }]), tasks)]
+        }
+        Pattern::Yielder { tasks } => vec![(for_ever(vec![run, Op::Yield]), tasks)],
+        Pattern::Forker { children } => {
+            let fork = Op::Fork { program: child, count: children, base: 0, step: 0 };
+            let pause = Op::Sleep { ns: 200_000, random_pct: 10 };
+            vec![(for_ever(vec![fork, Op::Join, pause]), 1), (vec![run, Op::Exit], 0)]
+        }
+    }
+}
+
+/// Tasks that wait for a condition, with its mutex or without, and one that signals it.
+fn condition(result: &mut Workload, run: Op, tasks: u32, holds_mutex: bool) -> Vec<(Vec<Op>, u32)> {
+    let mutex = Object::shared(result.mutexes);
+    let condition = Object::shared(result.conditions);
+    result.conditions += 1;
+    result.mutexes += 1;
+    let held = holds_mutex.then_some(mutex);
+    let mut waiter = vec![Op::CondWait { condition, mutex: held }, run];
+    if holds_mutex {
+        waiter.insert(0, Op::Lock { mutex });
+        waiter.push(Op::Unlock { mutex });
+    }
+    let wake = [Op::Broadcast { condition }, Op::Signal { condition }];
+    let pause = Op::Sleep { ns: 300_000, random_pct: 50 };
+    vec![(for_ever(waiter), tasks), (for_ever(vec![pause, wake[0], pause, wake[1]]), 1)]
+}
+
+/// Workers that a parent forks and wakes, all that have enlisted at once.
+fn herd(result: &mut Workload, run: Op, workers: u32) -> Vec<(Vec<Op>, u32)> {
+    let list = Object::shared(result.lists);
+    result.lists += 1;
+    let child = result.programs.len() as u32 + 1;
+    let parent = vec![
+        Op::Fork { program: child, count: workers, base: 0, step: 0 },
+        Op::WakeListed { list },
+        Op::Wait { sample: false },
+        Op::Spin { ns: 20_000 },
+        Op::Sleep { ns: 50_000, random_pct: 25 },
+        Op::Repeat { counter: 0, times: FOREVER, to: 1 },
+        Op::Exit,
+    ];
+    let worker = vec![run, Op::Enlist { list }, Op::WakeParent, Op::Wait { sample: true }];
+    vec![(parent, 1), (for_ever(worker), 0)]
 }
 
 fn any_of(names: Vec<String>) -> impl Strategy<Value = String> {
