@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::InputError;
 use crate::report::json;
-use crate::report::table::empty_table;
+use crate::report::terminal::empty_table;
 use placewise_sim::{Scenario, simulate};
 
 const EXAMPLE: &str = "\

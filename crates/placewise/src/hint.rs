@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::input::InputError;
 use crate::report::foreign::visible;
 use crate::report::json;
-use crate::report::table::empty_table;
+use crate::report::terminal::empty_table;
 use targets::{Target, TargetChoice};
 
 const EXAMPLE: &str = "\

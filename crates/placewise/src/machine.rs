@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::report::foreign::visible;
 use crate::report::json;
-use crate::report::table::empty_bare_table;
+use crate::report::terminal::empty_bare_table;
 
 const EXAMPLE: &str = "\
 Examples:

@@ -10,7 +10,7 @@ use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures};
 use super::percent::percent;
 use crate::report::foreign::{in_markdown, visible};
-use crate::report::table::empty_bare_table;
+use crate::report::terminal::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
 
 /// Findings that are told; programs get all.

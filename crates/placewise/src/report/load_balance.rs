@@ -44,7 +44,7 @@ fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::table::empty_table;
+    use crate::report::terminal::empty_table;
 
     fn row(idle: &'static str, policy: &str, gained: f64, hot: f64) -> Row {
         Row {

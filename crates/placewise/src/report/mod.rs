@@ -9,8 +9,9 @@ mod lkml;
 mod load_balance;
 pub mod markdown;
 pub mod number;
-pub mod table;
+mod table;
 mod tables;
+pub mod terminal;
 
 use clap::ValueEnum;
 

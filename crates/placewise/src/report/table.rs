@@ -1,10 +1,10 @@
 //! For the terminal; changes are in colour where the terminal takes it.
 
-use comfy_table::{Attribute, Cell, Color, LineStyle, TableStyle, presets};
+use comfy_table::{Attribute, Cell, Color};
 
-use super::cells::Table;
 use super::foreign::visible;
 use super::tables::{MARKS, SIGN, runs, states, tables};
+use super::terminal::empty_table;
 use crate::comparison::{Comparison, Row};
 
 pub fn render(comparison: &Comparison) -> String {
@@ -20,24 +20,6 @@ pub fn render(comparison: &Comparison) -> String {
     }
     text += &format!("\nchange: {SIGN}\n{MARKS}\n");
     text
-}
-
-pub fn empty_table() -> Table {
-    of_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
-}
-
-/// Without lines.
-pub fn empty_bare_table() -> Table {
-    of_style(presets::NOTHING)
-}
-
-fn of_style(style: TableStyle) -> Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(style);
-    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-        table.force_no_tty();
-    }
-    Table::new(table, visible)
 }
 
 /// Better is green, worse is red, noise is dim.

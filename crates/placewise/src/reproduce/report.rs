@@ -13,7 +13,7 @@ use super::verdict::{Tally, Verdict};
 use crate::machine_readable::direction_name;
 use crate::report::csv::{HEADER, number as plain};
 use crate::report::foreign::{in_markdown, visible};
-use crate::report::{Table, csv, grouped, json, markdown, number, table};
+use crate::report::{Table, csv, grouped, json, markdown, number, terminal};
 
 /// What is appended to the columns of a study.
 const PREDICTED: [&str; 10] = [
@@ -31,7 +31,7 @@ const PREDICTED: [&str; 10] = [
 
 pub fn terminal(reproduction: &Reproduction) -> String {
     let mut text = String::new();
-    for (heading, of_study) in studies(&reproduction.rows, table::empty_table) {
+    for (heading, of_study) in studies(&reproduction.rows, terminal::empty_table) {
         text += &format!("{}\n{}\n\n", visible(&heading), of_study.trimmed());
     }
     text += &format!("runs: {}\n", reproduction.runs);
@@ -41,7 +41,7 @@ pub fn terminal(reproduction: &Reproduction) -> String {
     for reason in reasons(&reproduction.rows) {
         text += &format!("not simulated: {}\n", visible(&reason));
     }
-    for (heading, of_score) in tables::of(&reproduction.score, table::empty_table) {
+    for (heading, of_score) in tables::of(&reproduction.score, terminal::empty_table) {
         text += &format!("\n{heading}\n{}\n", of_score.trimmed());
     }
     text
