@@ -25,7 +25,7 @@ help:
 demo: compiler ## build, predict a published table, audit a trace of this machine
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
-	$(RUN) reproduce studies/wake-wide_x86_12_pgbench.csv --runs 2
+	$(RUN) reproduce studies/wake-wide_x86_12_pgbench.csv --runs 3
 	scripts/demo-audit.sh $(PROGRAM)
 
 .PHONY: test
