@@ -15,7 +15,8 @@ const SCORE: &str = "\
 A **decisive** row has a published change of 5 % or more that is beyond twice the noise of its
 publication: the two spreads that it states, or those usual for its workload and metric
 ([noise.toml](../studies/noise.toml)). It is right if the predicted change has the same sign. A
-prediction under 0.5 %, or with 0 in its 95 % interval, has no sign, and is wrong.
+prediction under 0.5 %, or with 0 in its 95 % interval, has no sign, and is wrong, too; three runs give
+wide intervals, so more of them may show a sign.
 
 A **null** is a published change under 2 %, and quiet if the predicted one is under 5 %. `hint:none`
 changes no decision, cannot be loud, and is no null.

@@ -19,8 +19,10 @@ const LARGEST_PCT: f64 = 500.0;
 const LINEAR_PCT: f64 = 5.0;
 const TICKS: [f64; 6] = [2.0, 5.0, 20.0, 50.0, 200.0, 500.0];
 /// Told apart by the colour-blind, too (Okabe and Ito).
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"];
+const COLOURS: [&str; 9] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999",
+    "#f0e442",
+];
 
 pub fn svg(rows: &[Scored]) -> String {
     let width = SIZE + LEGEND;
@@ -98,7 +100,7 @@ fn dot(one: &Scored, colour: &str) -> String {
     else {
         return String::new();
     };
-    let is_decisive = matches!(one.verdict, Some(Verdict::Right | Verdict::Wrong));
+    let is_decisive = one.verdict.is_some_and(Verdict::is_of_decisive);
     circle(
         x(published),
         y(predicted),

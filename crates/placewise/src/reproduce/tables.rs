@@ -16,7 +16,7 @@ pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 3
 }
 
 fn scores(score: &Score, mut table: Table) -> Table {
-    table.set_header(["", "decisive", "sign right", "nulls", "quiet"]);
+    table.set_header(["", "decisive", "sign right", "no sign", "nulls", "quiet"]);
     table.align_right_from(1);
     let row = |table: &mut Table, what: &str, tally: &Tally| {
         table.add_row([vec![what.to_owned()], counts(tally).to_vec()].concat());
@@ -37,7 +37,8 @@ fn scores(score: &Score, mut table: Table) -> Table {
             rate(score.experiments_out_of_sample_rate),
         ),
     ] {
-        table.add_row([what.to_owned(), experiments, right, String::new(), String::new()]);
+        let cells = [what.to_owned(), experiments, right];
+        table.add_row(cells.into_iter().chain([const { String::new() }; 3]));
     }
     row(&mut table, "all rows, by: no change", &score.no_change);
     let elsewhere = &score.nearest_case;
@@ -46,15 +47,17 @@ fn scores(score: &Score, mut table: Table) -> Table {
     let ceiling = score.ceiling;
     let part = part(ceiling.same_sign, Some(ceiling.same_sign as f64 / ceiling.rows as f64));
     let what = "ceiling: rows published twice, with the same sign".to_owned();
-    table.add_row([what, ceiling.rows.to_string(), part, String::new(), String::new()]);
+    let cells = [what, ceiling.rows.to_string(), part];
+    table.add_row(cells.into_iter().chain([const { String::new() }; 3]));
     table
 }
 
-/// Decisive rows, how many of them are right, nulls, how many of them are quiet.
-fn counts(tally: &Tally) -> [String; 4] {
+/// Decisive rows, how many of them are right and how many without a sign, nulls, how many of them are quiet.
+fn counts(tally: &Tally) -> [String; 5] {
     [
         tally.decisive.to_string(),
         part(tally.decisive_right, tally.decisive_rate),
+        tally.decisive_unsigned.to_string(),
         tally.null_real.to_string(),
         part(tally.null_real_quiet, tally.null_real_rate),
     ]
@@ -76,6 +79,7 @@ fn experiments(experiments: &[Experiment], mut table: Table) -> Table {
         "policy",
         "decisive",
         "sign right",
+        "no sign",
         "nulls",
         "quiet",
         "in sample",

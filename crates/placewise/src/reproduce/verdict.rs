@@ -24,16 +24,23 @@ pub enum Verdict {
     /// Of a decisive change.
     Right,
     Wrong,
+    /// No sign, which is wrong, too; more runs may show one.
+    Unsigned,
     /// Of a null.
     Quiet,
     Loud,
 }
 
 impl Verdict {
+    pub fn is_of_decisive(self) -> bool {
+        matches!(self, Self::Right | Self::Wrong | Self::Unsigned)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Right => "right",
             Self::Wrong => "wrong",
+            Self::Unsigned => "unsigned",
             Self::Quiet => "quiet",
             Self::Loud => "loud",
         }
@@ -62,9 +69,8 @@ impl Question {
         let has_sign = predicted_pct.abs() >= LEAST_SIGN_PCT
             && !interval.is_some_and(|interval| interval.contains(0.0));
         match self {
-            Self::Sign { change_pct } if has_sign && change_pct * predicted_pct > 0.0 => {
-                Verdict::Right
-            }
+            Self::Sign { .. } if !has_sign => Verdict::Unsigned,
+            Self::Sign { change_pct } if change_pct * predicted_pct > 0.0 => Verdict::Right,
             Self::Sign { .. } => Verdict::Wrong,
             Self::Quiet if publication::has_effect(predicted_pct) => Verdict::Loud,
             Self::Quiet => Verdict::Quiet,
@@ -77,6 +83,7 @@ impl Question {
 pub struct Tally {
     pub decisive: usize,
     pub decisive_right: usize,
+    pub decisive_unsigned: usize,
     #[serde(serialize_with = "nine_digits")]
     pub decisive_rate: Option<f64>,
     pub null_real: usize,
@@ -89,10 +96,11 @@ impl Tally {
     pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
         let mut tally = Self::default();
         for verdict in verdicts {
-            let is_decisive = matches!(verdict, Verdict::Right | Verdict::Wrong);
+            let is_decisive = verdict.is_of_decisive();
             tally.decisive += usize::from(is_decisive);
             tally.null_real += usize::from(!is_decisive);
             tally.decisive_right += usize::from(verdict == Verdict::Right);
+            tally.decisive_unsigned += usize::from(verdict == Verdict::Unsigned);
             tally.null_real_quiet += usize::from(verdict == Verdict::Quiet);
         }
         tally.decisive_rate = share(tally.decisive_right, tally.decisive);
@@ -141,9 +149,9 @@ mod tests {
             Question::Sign { change_pct: 20.0 }.judge(pct, interval)
         };
         assert_eq!(judge(0.5, None), Verdict::Right);
-        assert_eq!(judge(0.49, None), Verdict::Wrong);
+        assert_eq!(judge(0.49, None), Verdict::Unsigned);
         assert_eq!(judge(3.0, Some((0.1, 5.9))), Verdict::Right);
-        assert_eq!(judge(3.0, Some((-0.1, 6.1))), Verdict::Wrong);
+        assert_eq!(judge(3.0, Some((-0.1, 6.1))), Verdict::Unsigned);
         assert_eq!(judge(-3.0, None), Verdict::Wrong);
     }
 
@@ -155,8 +163,9 @@ mod tests {
 
     #[test]
     fn a_tally_counts_signs_and_nulls_apart() {
-        use Verdict::{Loud, Quiet, Right, Wrong};
-        let tally = Tally::of([Right, Wrong, Wrong, Right, Right, Quiet, Loud]);
+        use Verdict::{Loud, Quiet, Right, Unsigned, Wrong};
+        let tally = Tally::of([Right, Wrong, Unsigned, Right, Right, Quiet, Loud]);
+        assert_eq!(tally.decisive_unsigned, 1);
         assert_eq!((tally.decisive, tally.decisive_right), (5, 3));
         assert_eq!((tally.null_real, tally.null_real_quiet), (2, 1));
         assert_eq!((tally.decisive_rate, tally.null_real_rate), (Some(0.6), Some(0.5)));
