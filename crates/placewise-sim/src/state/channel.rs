@@ -1,7 +1,7 @@
 //! What carries messages: how much fits, and who is woken.
 //!
 //! A pipe has 16 pages; a message merges into the last page if it fits there
-//! whole. An AF_UNIX stream socket counts the true size of what is in flight:
+//! whole, unless its writer had to sleep: that one waits for a page of its own. An AF_UNIX stream socket counts the true size of what is in flight:
 //! its senders sleep at the send buffer's limit and are woken, all together,
 //! once three quarters of it have drained. A TCP connection is a stream of
 //! bytes, whose senders are woken once a third of the send buffer has drained;
@@ -77,6 +77,13 @@ struct Page {
     end: u32,
 }
 
+/// Which end of a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Writer,
+    Reader,
+}
+
 /// Whom a transfer wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -147,52 +154,56 @@ impl Channel {
         }
     }
 
-    /// Puts a message in, or refuses; says whom that wakes.
-    pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule) -> Option<Wake> {
-        let was_empty = self.is_empty();
-        if self.kind() != ChannelKind::Pipe && self.is_full() {
-            return None;
+    /// May a writer put a message in? One that `slept` merges into no page of a pipe.
+    pub fn has_room(&self, bytes: u32, slept: bool) -> bool {
+        match &self.content {
+            Content::Pipe { pages } if !slept && merges(pages, bytes) => true,
+            _ => !self.is_full(),
         }
+    }
+
+    /// Puts a message in, for which there is room; says whom that wakes.
+    pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
+        debug_assert!(self.has_room(bytes, slept));
+        let was_empty = self.is_empty();
         match &mut self.content {
             Content::Pipe { pages } => {
-                push(pages, bytes)?;
-                Some(match rule {
+                push(pages, bytes, slept);
+                match rule {
                     PIPE_WAKES_ALL => Wake::Everybody,
                     _ if was_empty => Wake::OneReader,
                     _ => Wake::Nobody,
-                })
+                }
             }
             Content::Socket { senders, in_flight } => {
                 senders.push_back(sender);
                 *in_flight += true_size(bytes);
-                Some(Wake::AllReaders)
+                Wake::AllReaders
             }
             Content::Tcp { bytes: content } => {
                 *content += u64::from(bytes);
-                Some(Wake::AllReaders)
+                Wake::AllReaders
             }
             Content::Udp { in_flight, .. } if *in_flight + true_size(bytes) > RECEIVE_BUFFER => {
-                Some(Wake::Nobody)
+                Wake::Nobody
             }
             Content::Udp { messages, in_flight } => {
                 *messages += 1;
                 *in_flight += true_size(bytes);
-                Some(Wake::AllReaders)
+                Wake::AllReaders
             }
             Content::Queue { senders, .. } => {
                 senders.push_back(sender);
-                Some(Wake::OneReader)
+                Wake::OneReader
             }
         }
     }
 
-    /// Takes a message out, or finds none; says whom that wakes.
-    pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
-        if self.lacks(bytes) {
-            return None;
-        }
+    /// Takes a message out, which is there; says whom that wakes.
+    pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
+        debug_assert!(!self.lacks(bytes));
         let was_full = self.is_full();
-        Some(match &mut self.content {
+        match &mut self.content {
             Content::Pipe { pages } => {
                 let freed = pop(pages, bytes);
                 match rule {
@@ -220,14 +231,22 @@ impl Channel {
                 senders.pop_front();
                 Wake::Nobody
             }
-        })
+        }
     }
 
     /// Less is there than a read of `bytes` wants.
-    fn lacks(&self, bytes: u32) -> bool {
+    pub fn lacks(&self, bytes: u32) -> bool {
         match &self.content {
             Content::Tcp { bytes: content } => *content < u64::from(bytes),
             _ => self.is_empty(),
+        }
+    }
+
+    /// A task sleeps at its end.
+    pub fn wait(&mut self, task: TaskId, side: Side) {
+        match side {
+            Side::Reader => self.readers.push_back(task),
+            Side::Writer => self.writers.push_back(task),
         }
     }
 
@@ -253,26 +272,30 @@ impl Channel {
         }
     }
 
-    /// Work left for another waiter of the same kind: the wakeup is passed on.
-    pub fn next_reader_has_work(&self) -> bool {
-        self.kind() == ChannelKind::Pipe && !self.is_empty() && !self.readers.is_empty()
-    }
-
-    pub fn next_writer_has_room(&self) -> bool {
-        self.kind() == ChannelKind::Pipe && !self.is_full() && !self.writers.is_empty()
+    /// Whom a call of this pipe that slept wakes when it is done: another of its kind, if there is
+    /// something left for that one.
+    pub fn passed_on(&self, side: Side) -> Wake {
+        match side {
+            Side::Reader if !self.is_empty() => Wake::OneReader,
+            Side::Writer if !self.is_full() => Wake::OneWriter,
+            _ => Wake::Nobody,
+        }
     }
 }
 
-fn push(pages: &mut VecDeque<Page>, bytes: u32) -> Option<()> {
-    if let Some(last) = pages.back_mut().filter(|last| last.end + bytes <= PAGE) {
-        last.left += bytes;
-        last.end += bytes;
-    } else if pages.len() < PIPE_PAGES {
-        pages.push_back(Page { left: bytes, end: bytes });
-    } else {
-        return None;
+/// Does a message fit into the last page?
+fn merges(pages: &VecDeque<Page>, bytes: u32) -> bool {
+    pages.back().is_some_and(|last| last.end + bytes <= PAGE)
+}
+
+fn push(pages: &mut VecDeque<Page>, bytes: u32, slept: bool) {
+    match pages.back_mut().filter(|last| !slept && last.end + bytes <= PAGE) {
+        Some(last) => {
+            last.left += bytes;
+            last.end += bytes;
+        }
+        None => pages.push_back(Page { left: bytes, end: bytes }),
     }
-    Some(())
 }
 
 /// True if a page became free.
@@ -293,9 +316,18 @@ mod tests {
     /// For channels that are no pipes.
     const RULE: PipeWakeRule = PIPE_WAKES_ON_FULL_READ;
 
+    /// The first step of a call.
+    fn send(channel: &mut Channel, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
+        channel.has_room(bytes, false).then(|| channel.send(bytes, 0, rule, false))
+    }
+
+    fn receive(channel: &mut Channel, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
+        (!channel.lacks(bytes)).then(|| channel.receive(bytes, rule))
+    }
+
     fn filled(kind: ChannelKind, rule: PipeWakeRule) -> (Channel, u32) {
         let mut channel = Channel::new(kind);
-        let sent = (0..).take_while(|_| channel.send(100, 0, rule).is_some()).count();
+        let sent = (0..).take_while(|_| send(&mut channel, 100, rule).is_some()).count();
         (channel, sent as u32)
     }
 
@@ -307,25 +339,35 @@ mod tests {
     #[test]
     fn a_reader_is_woken_only_from_empty() {
         let mut pipe = Channel::new(ChannelKind::Pipe);
-        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneReader));
-        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), Some(Wake::Nobody));
+        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneReader));
+        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::Nobody));
     }
 
     #[test]
     fn every_read_of_a_full_pipe_wakes_a_writer_that_may_find_it_full() {
         let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FULL_READ);
-        assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneWriter));
-        assert_eq!(pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ), None, "no page is free yet");
+        assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneWriter));
+        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), None, "no page is free yet");
+    }
+
+    #[test]
+    fn a_writer_that_slept_waits_for_a_page_of_its_own() {
+        let mut pipe = Channel::new(ChannelKind::Pipe);
+        for _ in 0..PIPE_PAGES {
+            pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ, true);
+        }
+        assert!(!pipe.has_room(100, true), "there are as many pages as messages");
+        assert!(pipe.has_room(100, false), "the last page has room for more");
     }
 
     #[test]
     fn since_6_18_only_a_freed_slot_wakes_a_writer() {
         let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FREED_SLOT);
         for _ in 0..39 {
-            assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::Nobody));
+            assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::Nobody));
         }
-        assert_eq!(pipe.receive(100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::OneWriter));
-        assert!(pipe.send(100, 0, PIPE_WAKES_ON_FREED_SLOT).is_some());
+        assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::OneWriter));
+        assert!(send(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT).is_some());
     }
 
     #[test]
@@ -333,7 +375,7 @@ mod tests {
         let (mut socket, sent) = filled(ChannelKind::UnixSocket, PIPE_WAKES_ON_FULL_READ);
         assert_eq!(sent, 278, "the message that reaches the limit still goes in");
         let mut left = sent;
-        while socket.receive(100, PIPE_WAKES_ON_FULL_READ) == Some(Wake::Nobody) {
+        while receive(&mut socket, 100, PIPE_WAKES_ON_FULL_READ) == Some(Wake::Nobody) {
             left -= 1;
         }
         assert_eq!(left - 1, 69);
@@ -342,19 +384,19 @@ mod tests {
     #[test]
     fn a_tcp_message_is_read_in_portions_and_only_when_all_of_a_portion_is_there() {
         let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
-        assert_eq!(tcp.send(100, 0, RULE), Some(Wake::AllReaders));
-        assert_eq!(tcp.receive(4, RULE), Some(Wake::AllWriters));
-        assert_eq!(tcp.receive(97, RULE), None);
-        assert!(tcp.receive(96, RULE).is_some());
-        assert!(tcp.receive(1, RULE).is_none(), "all has been read");
+        assert_eq!(send(&mut tcp, 100, RULE), Some(Wake::AllReaders));
+        assert_eq!(receive(&mut tcp, 4, RULE), Some(Wake::AllWriters));
+        assert_eq!(receive(&mut tcp, 97, RULE), None);
+        assert!(receive(&mut tcp, 96, RULE).is_some());
+        assert!(receive(&mut tcp, 1, RULE).is_none(), "all has been read");
     }
 
     #[test]
     fn a_tcp_sender_blocks_at_its_buffer_and_is_woken_at_two_thirds() {
         let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
-        while tcp.send(60_000, 0, RULE).is_some() {}
+        while send(&mut tcp, 60_000, RULE).is_some() {}
         let mut left = 44 * 60_000;
-        while tcp.receive(60_000, RULE) == Some(Wake::Nobody) {
+        while receive(&mut tcp, 60_000, RULE) == Some(Wake::Nobody) {
             left -= 60_000;
         }
         left -= 60_000;
@@ -364,21 +406,21 @@ mod tests {
     #[test]
     fn a_datagram_that_finds_no_room_is_lost_and_wakes_nobody() {
         let mut udp = Channel::new(ChannelKind::LoopbackUdp);
-        let kept = (0..).take_while(|_| udp.send(1, 0, RULE) == Some(Wake::AllReaders)).count();
+        let kept = (0..).take_while(|_| send(&mut udp, 1, RULE) == Some(Wake::AllReaders)).count();
         assert_eq!(kept as u64, RECEIVE_BUFFER / 768);
-        assert_eq!(udp.send(1, 0, RULE), Some(Wake::Nobody));
-        assert_eq!((0..).take_while(|_| udp.receive(1, RULE).is_some()).count(), kept);
+        assert_eq!(send(&mut udp, 1, RULE), Some(Wake::Nobody));
+        assert_eq!((0..).take_while(|_| receive(&mut udp, 1, RULE).is_some()).count(), kept);
     }
 
     #[test]
     fn a_queue_wakes_one_and_says_who_sent_what_is_read_next() {
         let mut queue = Channel::new(ChannelKind::KernelQueue);
-        assert_eq!(queue.send(1, 7, RULE), Some(Wake::OneReader));
-        assert_eq!(queue.send(1, 8, RULE), Some(Wake::OneReader));
+        assert_eq!(queue.send(1, 7, RULE, false), Wake::OneReader);
+        assert_eq!(queue.send(1, 8, RULE, false), Wake::OneReader);
         for sender in [7, 8] {
             assert_eq!(queue.next_sender(), Some(sender));
-            assert!(queue.receive(1, RULE).is_some());
+            assert!(receive(&mut queue, 1, RULE).is_some());
         }
-        assert_eq!(queue.receive(1, RULE), None);
+        assert_eq!(receive(&mut queue, 1, RULE), None);
     }
 }

@@ -8,8 +8,9 @@
 use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{FOREVER, Object, Op};
 
-use super::messages::Side;
+use super::messages::Transfer;
 use crate::engine::Engine;
+use crate::state::channel::Side;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 
@@ -33,6 +34,18 @@ impl Engine<'_> {
     /// What `object` means for the task whose message was read last.
     fn object_of_peer(&self, task: TaskId, object: Object) -> usize {
         object.index(self.tasks[task].peer)
+    }
+
+    fn transfer_of(&self, task: TaskId, op: Op) -> Transfer {
+        let (channel, side, bytes) = match op {
+            Op::Send { channel, bytes } => (self.object(task, channel), Side::Writer, bytes),
+            Op::Reply { channel, bytes } => {
+                (self.object_of_peer(task, channel), Side::Writer, bytes)
+            }
+            Op::Receive { channel, bytes } => (self.object(task, channel), Side::Reader, bytes),
+            _ => unreachable!("{op:?} transfers nothing"),
+        };
+        Transfer { channel, side, bytes }
     }
 
     /// The current task goes on where it is in its program.
@@ -101,17 +114,8 @@ impl Engine<'_> {
     fn operation_cost(&mut self, cpu: CpuId, task: TaskId, op: Op, begin: Time) -> Time {
         let figures = self.costs.figures;
         let figure = match op {
-            Op::Send { channel, bytes } => {
-                let channel = self.object(task, channel);
-                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
-            }
-            Op::Receive { channel, bytes } => {
-                let channel = self.object(task, channel);
-                return self.transfer_cost(cpu, channel, Side::Reader, bytes, begin);
-            }
-            Op::Reply { channel, bytes } => {
-                let channel = self.object_of_peer(task, channel);
-                return self.transfer_cost(cpu, channel, Side::Writer, bytes, begin);
+            Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
+                return self.transfer_cost(cpu, task, self.transfer_of(task, op), begin);
             }
             Op::Fork { .. } => figures.fork_ns,
             Op::Stream { bytes, .. } => {
@@ -160,14 +164,8 @@ impl Engine<'_> {
     /// What an operation does, but for those that only compute or count.
     fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
-            Op::Send { channel, bytes } => {
-                self.send(task, self.object(task, channel), bytes, effect)
-            }
-            Op::Receive { channel, bytes } => {
-                self.receive(task, self.object(task, channel), bytes, effect)
-            }
-            Op::Reply { channel, bytes } => {
-                self.send(task, self.object_of_peer(task, channel), bytes, effect)
+            Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
+                self.transfer(task, self.transfer_of(task, op), effect)
             }
             Op::GateWait { gate } => self.gate(task, gate).wait(task),
             Op::GateOpen { gate } => self.gate(task, gate).open(effect),
