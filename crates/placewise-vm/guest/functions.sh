@@ -167,3 +167,62 @@ real_time_hogs() {
 	done
 	wait
 }
+
+# Interventions: a load with some knobs of the scheduler turned.
+
+# knob_file NAME: the file in which this kernel has the setting NAME; fails where it has none.
+knob_file() {
+	for knob_candidate in "/sys/kernel/debug/sched/$1" "/proc/sys/kernel/sched_$1" \
+		"/proc/sys/kernel/$1" "/sys/devices/system/cpu/$1/control"; do
+		if [ -f "$knob_candidate" ]; then
+			echo "$knob_candidate"
+			return
+		fi
+	done
+	return 1
+}
+
+# turn_feature NAME VALUE: 1 or 0; fails where this kernel has no such feature.
+turn_feature() {
+	feature_file=$(ls /sys/kernel/debug/sched/features /sys/kernel/debug/sched_features 2>/dev/null)
+	feature_before=$(tr ' ' '\n' <"$feature_file" | grep -xE "(NO_)?$1") || return 1
+	echo "$feature_file $feature_before" >>/tmp/turned
+	if [ "$2" = 0 ]; then echo "NO_$1"; else echo "$1"; fi >"$feature_file"
+}
+
+# turn_knob NAME VALUE: features have names in capitals; cpus=LIST confines the load.
+turn_knob() {
+	case $1 in
+	cpus) intervene_cpus="--cpus $2" ;;
+	[A-Z]*) turn_feature "$1" "$2" ;;
+	*)
+		turned_file=$(knob_file "$1") || return 1
+		echo "$turned_file $(cat "$turned_file")" >>/tmp/turned
+		echo "$2" >"$turned_file"
+		;;
+	esac
+}
+
+# turn_back: all that was turned.
+turn_back() {
+	while read -r turned_file turned_before; do echo "$turned_before" >"$turned_file"; done </tmp/turned
+}
+
+# intervene RUN KNOBS SETTLE WORKLOAD CASE: reports the load's figures as RUN.NAME, with KNOBS
+# (NAME=VALUE, joined by `;`) turned for SETTLE s before and while it runs.
+intervene() {
+	: >/tmp/turned
+	intervene_cpus=
+	echo 1 >/proc/sys/kernel/sched_schedstats
+	for intervene_knob in $(echo "$2" | tr ';' ' '); do
+		turn_knob "${intervene_knob%%=*}" "${intervene_knob#*=}" || {
+			turn_back
+			figure "$1.unknown" "$intervene_knob"
+			return
+		}
+	done
+	sleep "$3"
+	# shellcheck disable=SC2086 # none or two words
+	figures "$1" vm-guest load "$4" --case "$5" $intervene_cpus
+	turn_back
+}

@@ -13,7 +13,7 @@ use regex::Regex;
 use crate::figures::Figures;
 use crate::host::{self, Host};
 use crate::initramfs::Initramfs;
-use crate::scenario::Case;
+use crate::machine::Machine;
 
 /// `max` has every feature that is emulated; the vendor decides how Linux reads the topology. The
 /// instructions for random numbers would make runs differ.
@@ -23,15 +23,62 @@ const CPU: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed";
 /// does, and has no BPF arenas without it.
 const CPU_BEFORE_LINUX_7: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed,-cx16";
 /// A nanosecond per instruction; idle time passes at once.
-const DETERMINISTIC: &[&str] =
-    &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", "42"];
+const BY_INSTRUCTIONS: &[&str] =
+    &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 /// Of the boot, warnings and worse go to the console. A panic ends QEMU, and a task that hangs for
 /// two minutes is one. On a busy host the kernel would think that its timer does not work.
 const KERNEL_ARGUMENTS: &str =
     "console=ttyS0 loglevel=5 panic=-1 nokaslr hung_task_panic=1 no_timer_check";
+/// Where CPUs have times of their own, which differ by less than matters.
+const TRUST_TSC: &str = "tsc=reliable";
 
 /// The exit status of timeout(1).
 const TIMED_OUT: i32 = 124;
+
+/// What is booted, and what it does then.
+pub struct Guest {
+    /// Series, such as 6.18.
+    pub kernel: String,
+    pub machine: Machine,
+    pub clock: Clock,
+    /// Programs that the script needs, besides those of busybox.
+    pub programs: Vec<String>,
+    pub script: String,
+    /// Of the host's time, from start to power off.
+    pub limit_seconds: u64,
+}
+
+/// Where the guest's time comes from. All but the host's make every run the same, and slower.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Clock {
+    Host,
+    /// The number of instructions, all CPUs' together.
+    Instructions,
+    /// Each CPU's own, so that CPUs run side by side: takes a QEMU of scripts/build-qemu.sh.
+    Parallel {
+        seed: u32,
+    },
+}
+
+impl Clock {
+    fn qemu_arguments(self) -> Vec<String> {
+        let seed = match self {
+            Self::Host => return Vec::new(),
+            Self::Instructions => 42,
+            Self::Parallel { seed } => seed,
+        };
+        let seed = ["-seed".to_owned(), seed.to_string()];
+        BY_INSTRUCTIONS.iter().map(|&word| word.to_owned()).chain(seed).collect()
+    }
+
+    /// The name of the emulator that it takes.
+    pub fn qemu(self) -> &'static str {
+        match self {
+            Self::Parallel { .. } => host::PARALLEL_QEMU,
+            Self::Host | Self::Instructions => host::QEMU,
+        }
+    }
+}
 
 /// What a boot left behind.
 pub struct Run {
@@ -50,16 +97,16 @@ pub struct Parts {
 
 impl Parts {
     /// The error says what is missing.
-    pub fn find(host: &Host, case: &Case) -> Result<Self, String> {
-        let kernel = host.kernel(&case.kernel)?;
+    pub fn find(host: &Host, guest: &Guest) -> Result<Self, String> {
+        let kernel = host.kernel(&guest.kernel)?;
         let mut files = vec![(kernel.join("config"), "config".to_owned())];
-        let own = case.scenario.programs.iter().map(String::as_str);
+        let own = guest.programs.iter().map(String::as_str);
         for name in host::USUAL.iter().copied().chain(own) {
             files.push((host.program(name)?, format!("bin/{name}")));
         }
         Ok(Self {
             kernel: kernel.join("vmlinuz"),
-            qemu: host.program(host::QEMU)?,
+            qemu: host.program(guest.clock.qemu())?,
             placewise: host.program(host::PLACEWISE)?,
             files,
         })
@@ -67,13 +114,13 @@ impl Parts {
 }
 
 /// Boots and collects; an error where the guest did not get to its end.
-pub fn run(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<Run> {
+pub fn run(guest: &Guest, parts: &Parts, directory: &Path) -> anyhow::Result<Run> {
     fs::create_dir_all(directory.join("out")).with_context(|| directory.display().to_string())?;
-    build_initramfs(case, parts, &directory.join("initramfs"))?;
-    let ended = boot(case, parts, directory)?;
+    build_initramfs(guest, parts, &directory.join("initramfs"))?;
+    let ended = boot(guest, parts, directory)?;
     let console = console(directory)?;
     fs::remove_file(directory.join("initramfs")).context("the initramfs")?;
-    let limit = case.scenario.limit_seconds;
+    let limit = guest.limit_seconds;
     ensure!(ended, "the guest was still running after {limit} s\n{}", tail(&console));
     unpack(directory).with_context(|| format!("nothing from the guest\n{}", tail(&console)))?;
     let mut figures = Figures::parse(&read(&directory.join("out/figures"))?)?;
@@ -81,8 +128,8 @@ pub fn run(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<Run> 
     Ok(Run { console, figures })
 }
 
-fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()> {
-    let mut initramfs = Initramfs::create(path, &case.script())?;
+fn build_initramfs(guest: &Guest, parts: &Parts, path: &Path) -> anyhow::Result<()> {
+    let mut initramfs = Initramfs::create(path, &guest.script)?;
     for (file, name) in &parts.files {
         initramfs.add_file(file, name)?;
         if name.starts_with("bin/") {
@@ -96,24 +143,27 @@ fn build_initramfs(case: &Case, parts: &Parts, path: &Path) -> anyhow::Result<()
 }
 
 fn cpu(kernel: &str) -> &'static str {
-    if kernel.starts_with("6.") { CPU_BEFORE_LINUX_7 } else { CPU }
+    let major = kernel.split('.').next().and_then(|major| major.parse().ok());
+    if major.is_some_and(|major: u32| major < 7) { CPU_BEFORE_LINUX_7 } else { CPU }
 }
 
 /// Whether the guest powered off in time.
-fn boot(case: &Case, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
+fn boot(guest: &Guest, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
     let console = File::create(directory.join("console")).context("the console")?;
+    let parallel = matches!(guest.clock, Clock::Parallel { .. });
+    let append = [KERNEL_ARGUMENTS, if parallel { TRUST_TSC } else { "" }].join(" ");
     // It ends the guest also where this program is no more.
     let mut qemu = Command::new("timeout");
     qemu.arg("--foreground")
-        .arg(case.scenario.limit_seconds.to_string())
+        .arg(guest.limit_seconds.to_string())
         .arg(&parts.qemu)
-        .args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu(&case.kernel)])
-        .args(case.machine.qemu_arguments())
-        .args(if case.scenario.deterministic { DETERMINISTIC } else { &[] })
+        .args(["-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu(&guest.kernel)])
+        .args(guest.machine.qemu_arguments())
+        .args(guest.clock.qemu_arguments())
         .args(["-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"])
         .args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"])
         .args(["-chardev", "file,id=out,path=out.tar"])
-        .args(["-initrd", "initramfs", "-append", KERNEL_ARGUMENTS, "-kernel"])
+        .args(["-initrd", "initramfs", "-append", &append, "-kernel"])
         .arg(&parts.kernel)
         .current_dir(directory)
         .stdin(Stdio::null())

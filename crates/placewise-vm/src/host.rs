@@ -1,4 +1,4 @@
-//! What a scenario takes from the host: programs of this project, of Debian, and kernels.
+//! What a guest takes from the host: programs of this project, of Debian, and kernels.
 //!
 //! Whatever is missing is told in one line, with how to get it.
 
@@ -9,10 +9,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::scenario::Case;
+use crate::boot::Guest;
 
-/// What every boot takes, besides what its scenario names.
+/// What every boot takes, besides what its guest names.
 pub const QEMU: &str = "qemu-system-x86_64";
+/// With CPUs that run side by side in virtual time.
+pub const PARALLEL_QEMU: &str = "qemu-parallel-time";
 pub const USUAL: &[&str] = &["busybox", "vm-guest"];
 pub const PLACEWISE: &str = "placewise";
 
@@ -33,15 +35,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks for all that these cases take, and installs and fetches what is not here yet.
-    pub fn prepare(cases: &[Case]) -> anyhow::Result<Self> {
+    /// Looks for all that these guests take, and installs and fetches what is not here yet.
+    pub fn prepare(guests: impl IntoIterator<Item = Guest>) -> anyhow::Result<Self> {
         let mut host = Self::default();
-        for case in cases {
-            if !host.kernels.contains_key(&case.kernel) {
-                host.kernels.insert(case.kernel.clone(), fetch_kernel(&case.kernel)?);
+        for guest in guests {
+            if !host.kernels.contains_key(&guest.kernel) {
+                host.kernels.insert(guest.kernel.clone(), fetch_kernel(&guest.kernel)?);
             }
-            let own = case.scenario.programs.iter().map(String::as_str);
-            for name in own.chain(USUAL.iter().copied()).chain([QEMU, PLACEWISE]) {
+            let own = guest.programs.iter().map(String::as_str);
+            for name in own.chain(USUAL.iter().copied()).chain([guest.clock.qemu(), PLACEWISE]) {
                 if !host.programs.contains_key(name) {
                     host.programs.insert(name.to_owned(), find_program(name)?);
                 }
@@ -70,9 +72,13 @@ fn found(all: &BTreeMap<String, Found>, name: &str) -> Found {
 }
 
 fn find_program(name: &str) -> anyhow::Result<Found> {
-    let test = env::current_exe().context("this program has no path")?;
-    let built = test.ancestors().nth(2).context("this program is not in target/")?.join(name);
-    if built.is_file() {
+    if name == PARALLEL_QEMU {
+        return Ok(script("build-qemu.sh", "")?.map(PathBuf::from));
+    }
+    // A test is in a directory beside the programs.
+    let program = env::current_exe().context("this program has no path")?;
+    let built = program.ancestors().skip(1).take(2).map(|directory| directory.join(name));
+    if let Some(built) = built.into_iter().find(|built| built.is_file()) {
         return Ok(Ok(built));
     }
     if let Some((_, how)) = BUILDS.iter().find(|(program, _)| name.starts_with(program)) {

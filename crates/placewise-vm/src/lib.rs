@@ -19,5 +19,7 @@ pub mod figures;
 pub mod host;
 pub mod initramfs;
 pub mod instruction_counts;
+pub mod intervention;
 pub mod machine;
+pub mod rows;
 pub mod scenario;

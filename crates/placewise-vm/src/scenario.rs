@@ -9,6 +9,7 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::boot::{Clock, Guest};
 use crate::figures::Figure;
 use crate::machine::Machine;
 
@@ -70,8 +71,19 @@ pub struct Case {
 }
 
 impl Case {
-    /// What the guest runs.
-    pub fn script(&self) -> String {
+    pub fn guest(&self) -> Guest {
+        let clock = if self.scenario.deterministic { Clock::Instructions } else { Clock::Host };
+        Guest {
+            kernel: self.kernel.clone(),
+            machine: self.machine.clone(),
+            clock,
+            programs: self.scenario.programs.clone(),
+            script: self.script(),
+            limit_seconds: self.scenario.limit_seconds,
+        }
+    }
+
+    fn script(&self) -> String {
         let variant = self.variant.as_ref().map(|variant| format!("variant={variant}\n"));
         variant.unwrap_or_default() + &self.scenario.script
     }
@@ -79,7 +91,7 @@ impl Case {
 
 /// All cases of the files in `directory`, in the order of their names.
 pub fn cases(directory: &Path) -> anyhow::Result<Vec<Case>> {
-    let machines: BTreeMap<String, Machine> = read(&directory.join("machines.toml"))?;
+    let machines = machines(directory)?;
     let mut cases = Vec::new();
     for path in scenario_files(directory)? {
         let scenario = Arc::new(read::<Scenario>(&path)?);
@@ -93,6 +105,11 @@ pub fn cases(directory: &Path) -> anyhow::Result<Vec<Case>> {
     }
     ensure!(!cases.is_empty(), "{}: no scenario", directory.display());
     Ok(cases)
+}
+
+/// The shapes by name.
+pub fn machines(directory: &Path) -> anyhow::Result<BTreeMap<String, Machine>> {
+    read(&directory.join("machines.toml"))
 }
 
 fn cases_on(
@@ -139,7 +156,7 @@ fn scenario_files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+pub fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| path.display().to_string())
 }

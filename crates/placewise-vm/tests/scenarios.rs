@@ -31,7 +31,11 @@ fn trials(arguments: &Arguments) -> anyhow::Result<Vec<Trial>> {
     let cases = scenario::cases(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     // Nothing is installed or fetched for those who do not mean to boot.
     let boots = (arguments.ignored || arguments.include_ignored) && !arguments.list;
-    let host = Arc::new(if boots { Host::prepare(&cases)? } else { Host::default() });
+    let host = Arc::new(if boots {
+        Host::prepare(cases.iter().map(Case::guest))?
+    } else {
+        Host::default()
+    });
     for missing in host.missing() {
         println!("left out what takes this: {missing}");
     }
@@ -40,7 +44,7 @@ fn trials(arguments: &Arguments) -> anyhow::Result<Vec<Trial>> {
 
 fn trial(case: Case, host: Arc<Host>) -> Trial {
     let kind = if case.scenario.quick { "quick" } else { "long" };
-    Trial::ignorable_test(case.name.clone(), move || match Parts::find(&host, &case) {
+    Trial::ignorable_test(case.name.clone(), move || match Parts::find(&host, &case.guest()) {
         Ok(parts) => passes(&case, &parts).map(|()| Completion::Completed),
         Err(missing) => Ok(Completion::ignored_with(missing)),
     })
@@ -51,7 +55,7 @@ fn trial(case: Case, host: Arc<Host>) -> Trial {
 fn passes(case: &Case, parts: &Parts) -> Result<(), Failed> {
     let directory = directory(case).map_err(|error| format!("{error:#}"))?;
     let kept = || format!("kept in {}", directory.display());
-    let run = boot::run(case, parts, &directory)
+    let run = boot::run(&case.guest(), parts, &directory)
         .map_err(|error| format!("{}: {error:#}\n{}", case.scenario.shows, kept()))?;
     let shortcomings = check::shortcomings(case, &run).map_err(|error| format!("{error:#}"))?;
     if shortcomings.is_empty() {

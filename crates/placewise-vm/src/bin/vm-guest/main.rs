@@ -4,6 +4,7 @@
 mod bpf_open;
 mod heartbeat;
 mod hog;
+mod load;
 mod stream;
 mod topology;
 mod wake;
@@ -16,11 +17,12 @@ use clap::{Parser, Subcommand};
 #[command(about = "Loads for scenarios, to be run in the guest")]
 struct Cli {
     #[command(subcommand)]
-    load: Load,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Load {
+enum Command {
+    Load(load::LoadArgs),
     Stream(stream::StreamArgs),
     Wake(wake::WakeArgs),
     Heartbeat(heartbeat::HeartbeatArgs),
@@ -30,13 +32,14 @@ enum Load {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().load {
-        Load::Stream(args) => stream::run(&args),
-        Load::Wake(args) => wake::run(&args),
-        Load::Heartbeat(args) => heartbeat::run(&args),
-        Load::BehindHog(args) => hog::run_behind(&args),
-        Load::BesideHog(args) => hog::run_beside(&args),
-        Load::BpfOpen(args) => bpf_open::run(&args),
+    let done = match Cli::parse().command {
+        Command::Load(args) => load::run(&args),
+        Command::Stream(args) => stream::run(&args),
+        Command::Wake(args) => wake::run(&args),
+        Command::Heartbeat(args) => heartbeat::run(&args),
+        Command::BehindHog(args) => hog::run_behind(&args),
+        Command::BesideHog(args) => hog::run_beside(&args),
+        Command::BpfOpen(args) => bpf_open::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

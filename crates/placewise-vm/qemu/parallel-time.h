@@ -1,0 +1,96 @@
+/*
+ * CPUs of an emulated machine that run side by side in virtual time, though one host thread executes
+ * them in turn. QEMU by itself has one count of instructions for all, so that a machine with n busy
+ * CPUs runs each at the n-th part of its speed, for as long as no timer is due.
+ *
+ * Here every CPU has a time of its own. The one that is furthest behind runs next, for a quantum; the
+ * virtual clock is its time while it does. Whoever wakes an idle CPU sets it to the waker's time. So
+ * no two busy CPUs are further apart than a quantum, timers fire when all have reached them, and runs
+ * stay deterministic.
+ *
+ * For -icount shift=0 without record and replay. The guest needs tsc=reliable: seen from another CPU,
+ * time may go back by a quantum.
+ */
+
+#include "qemu/seqlock.h"
+#include "softmmu/timers-state.h"
+
+/* Instructions, which are ns. A message through a pipe takes some thousands. */
+#define QUANTUM 1000
+/* What a spinning CPU's pause takes beyond its instruction: as on hardware, and it saves the host work. */
+#define PAUSE 100
+#define PARALLEL_CPUS 1024
+
+static struct {
+    int64_t now;
+    bool busy;
+} parallel_cpus[PARALLEL_CPUS];
+
+/* Whether somebody else wants to run, too. */
+static bool parallel_contended;
+
+static void parallel_set_clock(int64_t icount)
+{
+    seqlock_write_lock(&timers_state.vm_clock_seqlock, &timers_state.vm_clock_lock);
+    qatomic_set_i64(&timers_state.qemu_icount, icount);
+    seqlock_write_unlock(&timers_state.vm_clock_seqlock, &timers_state.vm_clock_lock);
+}
+
+/* As cpu_has_work() says, without its look-up of the class for each idle CPU. */
+static bool parallel_halted(CPUState *cpu)
+{
+    return cpu->halted && (!cpu->interrupt_request || !cpu->cc->has_work(cpu));
+}
+
+/* The CPU that is furthest behind, with the clock set to its time; NULL if all idle. */
+static CPUState *parallel_next(void)
+{
+    int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
+    CPUState *cpu, *next = NULL;
+    int busy = 0;
+
+    CPU_FOREACH(cpu) {
+        int i = cpu->cpu_index;
+
+        if (!cpu_work_list_empty(cpu) || cpu->stop) {
+            return cpu;
+        }
+        if (!cpu_can_run(cpu) || parallel_halted(cpu)) {
+            parallel_cpus[i].busy = false;
+            continue;
+        }
+        if (!parallel_cpus[i].busy) {
+            parallel_cpus[i].busy = true;
+            parallel_cpus[i].now = MAX(parallel_cpus[i].now, clock);
+        }
+        busy++;
+        if (!next || parallel_cpus[i].now < parallel_cpus[next->cpu_index].now) {
+            next = cpu;
+        }
+    }
+    parallel_contended = busy > 1;
+    if (next) {
+        parallel_set_clock(parallel_cpus[next->cpu_index].now);
+    }
+    return next;
+}
+
+/* How many instructions a CPU may execute before the next one is asked. */
+static int64_t parallel_budget(void)
+{
+    return parallel_contended ? QUANTUM : INT32_MAX;
+}
+
+/* Whether a CPU that has just run paused, or kicked another one, before its budget was used up. */
+static bool parallel_given_up(CPUState *cpu, int reason)
+{
+    return reason == EXCP_INTERRUPT && cpu_neg(cpu)->icount_decr.u16.low + cpu->icount_extra > 0;
+}
+
+/* After a CPU has run, with its instructions accounted for. */
+static void parallel_ran(CPUState *cpu, bool given_up)
+{
+    int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
+
+    parallel_cpus[cpu->cpu_index].now = clock + (given_up ? PAUSE : 0);
+}
