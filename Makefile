@@ -40,6 +40,13 @@ test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[
 	else echo "left out: scx_placewise, for want of that"; $(CARGO) build --package placewise; fi
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
+# Rows that a file has are not recorded again.
+.PHONY: interventions
+interventions: compiler ## turn knobs of real kernels in QEMU, record what loads do: BATCH=knobs ONLY='--kernel 6.18'
+	$(CARGO) build --release --package placewise --package placewise-vm --bins
+	nice -n 19 $(TARGET)/release/interventions record crates/placewise-vm/interventions/$(or $(BATCH),knobs).toml \
+	    --output studies/interventions/$(or $(BATCH),knobs).csv $(ONLY)
+
 # Also those with a fault, for the tests of what becomes of it. All of the workspace, with which
 # dependencies have the features that `make test` has built them with.
 .PHONY: scheduler

@@ -53,11 +53,12 @@ cp ../parallel-time.h accel/tcg/
 
 # change FILE FROM TO: FROM is there once.
 change() {
-	[ "$(grep -cF -- "$2" "$1")" = 1 ] || fail "$1 is not as in QEMU 7.2: $2"
-	python3 - "$@" <<-'END'
+	python3 - "$@" <<-'END' || fail "$1 is not as in QEMU 7.2: $2"
 		import sys
 		path, old, new = sys.argv[1:]
 		text = open(path).read()
+		if text.count(old) != 1:
+		    sys.exit(1)
 		open(path, "w").write(text.replace(old, new))
 	END
 }

@@ -1,12 +1,18 @@
 #!/bin/bash
-# Prints the directory of Debian's newest kernel of a series with sched_ext, such as 6.18 or 7:
-# `vmlinuz` and `config`. What is not in the cache comes from trixie-backports, through an apt
-# configuration of its own: the machine's is read for its mirror, and never changed.
+# Prints the directory of Debian's newest kernel of a series, such as 6.18 or 7: `vmlinuz` and `config`.
+# What is not in the cache comes from the release of that series, or else trixie-backports, whose have
+# sched_ext; through an apt configuration of its own: the machine's is read for its mirror, and never
+# changed.
 # What is in the cache is taken as it is; remove it to look for a newer one.
 set -euo pipefail
 
-suite=trixie-backports
 series=$1
+case $series in
+5.10) suite=bullseye ;;
+6.1) suite=bookworm ;;
+6.12) suite=trixie ;;
+*) suite=trixie-backports ;;
+esac
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/placewise/kernels
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -48,7 +54,7 @@ apt-get -qq "${private[@]}" -o APT::Update::Error-Mode=any update >"$work/log" 2
 # all in linux-image.
 offered=$(apt-cache "${private[@]}" pkgnames linux-)
 release=$(sed -nE 's/^linux-image-([0-9].*-cloud-amd64)$/\1/p' <<<"$offered" | newest) ||
-	fail "$suite offers none: build one with sched_ext, and put its vmlinuz and config into $cache/$series.N"
+	fail "$suite offers none: build one, and put its vmlinuz and config into $cache/$series.N"
 packages=$(grep -xF -e "linux-binary-$release" -e "linux-base-$release" <<<"$offered") ||
 	packages=linux-image-$release
 

@@ -2,6 +2,7 @@
 //!
 //! Whatever is missing is told in one line, with how to get it.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -36,9 +37,10 @@ pub struct Host {
 
 impl Host {
     /// Looks for all that these guests take, and installs and fetches what is not here yet.
-    pub fn prepare(guests: impl IntoIterator<Item = Guest>) -> anyhow::Result<Self> {
+    pub fn prepare(guests: impl IntoIterator<Item = impl Borrow<Guest>>) -> anyhow::Result<Self> {
         let mut host = Self::default();
         for guest in guests {
+            let guest = guest.borrow();
             if !host.kernels.contains_key(&guest.kernel) {
                 host.kernels.insert(guest.kernel.clone(), fetch_kernel(&guest.kernel)?);
             }

@@ -23,3 +23,4 @@ pub mod intervention;
 pub mod machine;
 pub mod rows;
 pub mod scenario;
+pub mod summary;

@@ -1,23 +1,46 @@
-//! Boots what a batch of interventions asks for and records a row per run.
+//! Boots what a batch of interventions asks for and records a row per run; and sums up such rows.
 //!
 //! `make interventions` builds what it takes. What a boot left is in `target/tmp/interventions` until
 //! its rows are recorded.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use clap::Parser;
-use placewise_vm::boot::{self, Parts};
+use clap::{Parser, Subcommand};
+use placewise_vm::boot::{self, Clock, Guest, Parts};
 use placewise_vm::host::Host;
 use placewise_vm::intervention::{Batch, Boot};
+use placewise_vm::machine::Machine;
 use placewise_vm::rows::{self, Recorded};
-use placewise_vm::scenario;
+use placewise_vm::{scenario, summary};
 
 /// Turn knobs of real kernels on emulated machines and record what loads do then
 #[derive(Parser)]
 struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Boot, and add a row per run
+    Record(RecordArgs),
+    /// Print, as CSV, what the knobs of a file of rows change
+    Summary { rows: PathBuf },
+    /// Boot, and print what the kernel's primitives take: ns, which are instructions
+    Costs {
+        #[arg(long)]
+        machine: String,
+        #[arg(long)]
+        kernel: String,
+    },
+}
+
+#[derive(clap::Args)]
+struct RecordArgs {
     /// The batch: machines, kernels, loads and knobs
     batch: PathBuf,
     /// Where to add the rows; runs that it has are not repeated
@@ -41,7 +64,12 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let done = match Cli::parse().command {
+        Command::Record(args) => record(&args),
+        Command::Summary { rows } => summary::write(&rows, io::stdout().lock()),
+        Command::Costs { machine, kernel } => costs(&machine, kernel),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("interventions: {error:#}");
@@ -50,52 +78,74 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> anyhow::Result<()> {
-    let batch = selected(cli)?;
+fn record(args: &RecordArgs) -> anyhow::Result<()> {
+    let batch = selected(args)?;
     println!("{}", batch.asks);
     for boot in boots(&batch)? {
-        let recorded = Recorded::read(&cli.output)?;
+        let recorded = Recorded::read(&args.output)?;
         if boot.runs.iter().any(|run| !recorded.has(&boot, run)) {
-            record(&boot, &recorded, &cli.output)?;
+            record_boot(&boot, &recorded, &args.output)?;
         }
     }
     Ok(())
 }
 
 /// The batch, and of it what was asked for.
-fn selected(cli: &Cli) -> anyhow::Result<Batch> {
-    let mut batch = Batch::read(&cli.batch)?;
+fn selected(args: &RecordArgs) -> anyhow::Result<Batch> {
+    let mut batch = Batch::read(&args.batch)?;
     let wanted = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|it| it == name);
-    batch.machines.retain(|machine| wanted(&cli.machine, machine));
-    batch.kernels.retain(|kernel| wanted(&cli.kernel, kernel));
-    batch.loads.retain(|load| wanted(&cli.workload, &load.workload));
-    batch.knobs.retain(|knob| wanted(&cli.knob, knob));
-    batch.replicates = cli.replicates.unwrap_or(batch.replicates);
+    batch.machines.retain(|machine| wanted(&args.machine, machine));
+    batch.kernels.retain(|kernel| wanted(&args.kernel, kernel));
+    batch.loads.retain(|load| wanted(&args.workload, &load.workload));
+    batch.knobs.retain(|knob| wanted(&args.knob, knob));
+    batch.replicates = args.replicates.unwrap_or(batch.replicates);
     let nothing = batch.machines.is_empty() || batch.kernels.is_empty() || batch.loads.is_empty();
-    ensure!(!nothing, "{}: has nothing of that", cli.batch.display());
+    ensure!(!nothing, "{}: has nothing of that", args.batch.display());
     Ok(batch)
 }
 
 /// All machines and kernels once before any of them again.
 fn boots(batch: &Batch) -> anyhow::Result<Vec<Boot>> {
-    let machines = scenario::machines(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     let mut boots = Vec::new();
     for replicate in 1..=batch.replicates {
         for name in &batch.machines {
-            let machine =
-                machines.get(name).with_context(|| format!("no machine is called {name}"))?;
+            let machine = machine(name)?;
             for kernel in &batch.kernels {
-                boots.push(batch.boot((name, machine), kernel, replicate));
+                boots.push(batch.boot((name, &machine), kernel, replicate));
             }
         }
     }
     Ok(boots)
 }
 
+fn machine(name: &str) -> anyhow::Result<Machine> {
+    let mut machines = scenario::machines(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    machines.remove(name).with_context(|| format!("no machine is called {name}"))
+}
+
+fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
+    let guest = Guest {
+        kernel,
+        machine: machine(machine_name)?,
+        clock: Clock::Parallel { seed: 1 },
+        programs: Vec::new(),
+        script: "figures costs vm-guest costs\n".to_owned(),
+        limit_seconds: 900,
+    };
+    let host = Host::prepare([&guest])?;
+    let parts = Parts::find(&host, &guest).map_err(anyhow::Error::msg)?;
+    let directory = directory(&format!("costs-{machine_name}-{}", guest.kernel))?;
+    let left = boot::run(&guest, &parts, &directory)?;
+    for (name, ns) in left.figures.numbers_of("costs") {
+        println!("{name} {ns}");
+    }
+    fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())
+}
+
 /// Where a kernel is missing the boot is left out.
-fn record(boot: &Boot, recorded: &Recorded, output: &Path) -> anyhow::Result<()> {
+fn record_boot(boot: &Boot, recorded: &Recorded, output: &Path) -> anyhow::Result<()> {
     let guest = boot.guest();
-    let host = Host::prepare([boot.guest()])?;
+    let host = Host::prepare([&guest])?;
     let parts = match Parts::find(&host, &guest) {
         Ok(parts) => parts,
         Err(missing) => {
@@ -103,27 +153,21 @@ fn record(boot: &Boot, recorded: &Recorded, output: &Path) -> anyhow::Result<()>
             return Ok(());
         }
     };
-    let directory = directory(boot)?;
+    let directory = directory(&boot.name())?;
     let left = boot::run(&guest, &parts, &directory)
         .with_context(|| format!("{}, kept in {}", boot.name(), directory.display()))?;
-    let (rows, unknown) = rows::append(output, boot, recorded, &left)
+    let rows = rows::append(output, boot, recorded, &left)
         .with_context(|| format!("{}\n{}", boot.name(), boot::tail(&left.console)))?;
     fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
-    let unknown: Vec<String> = unknown.into_iter().collect();
-    let without = if unknown.is_empty() {
-        String::new()
-    } else {
-        format!("; it has no {}", unknown.join(", "))
-    };
-    println!("{}: {rows} rows{without}", boot.name());
+    println!("{}: {rows} rows", boot.name());
     Ok(())
 }
 
 /// Empty, in the directory of the programs.
-fn directory(boot: &Boot) -> anyhow::Result<PathBuf> {
+fn directory(name: &str) -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("this program has no path")?;
     let target = program.ancestors().nth(2).context("this program is not in target/")?;
-    let path = target.join("tmp/interventions").join(boot.name());
+    let path = target.join("tmp/interventions").join(name);
     if path.exists() {
         fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
     }

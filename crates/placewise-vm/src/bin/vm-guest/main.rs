@@ -2,6 +2,7 @@
 //! of its tasks. Runs in the guest; prints lines `NAME VALUE`.
 
 mod bpf_open;
+mod costs;
 mod heartbeat;
 mod hog;
 mod load;
@@ -23,6 +24,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Load(load::LoadArgs),
+    Costs(costs::CostsArgs),
     Stream(stream::StreamArgs),
     Wake(wake::WakeArgs),
     Heartbeat(heartbeat::HeartbeatArgs),
@@ -34,6 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Load(args) => load::run(&args),
+        Command::Costs(args) => costs::run(&args),
         Command::Stream(args) => stream::run(&args),
         Command::Wake(args) => wake::run(&args),
         Command::Heartbeat(args) => heartbeat::run(&args),

@@ -68,7 +68,9 @@ pub struct Distances(BTreeMap<usize, [(Distance, CpuSet); 3]>);
 impl Distances {
     pub fn of_guest() -> anyhow::Result<Self> {
         let nodes = nodes()?;
-        let all = Topology::of_guest()?;
+        // Also those on which this program may not run.
+        let online = "/sys/devices/system/cpu/online";
+        let online = cpu_list(&fs::read_to_string(online).context(online)?)?;
         let of_cpu = |cpu: usize| {
             let sysfs = format!("/sys/devices/system/cpu/cpu{cpu}");
             let list = |file: &str| -> anyhow::Result<CpuSet> {
@@ -83,7 +85,24 @@ impl Distances {
             ];
             Ok((cpu, sets))
         };
-        Ok(Self(all.0.keys().map(|&cpu| of_cpu(cpu)).collect::<anyhow::Result<_>>()?))
+        let all = (0..CpuSet::MAX_CPU).filter(|&cpu| online.is_set(cpu));
+        Ok(Self(all.map(of_cpu).collect::<anyhow::Result<_>>()?))
+    }
+
+    /// The first CPU at each distance from `cpu` at which there is one.
+    pub fn nearest(&self, cpu: usize) -> Vec<(Distance, usize)> {
+        let Some(sets) = self.0.get(&cpu) else { return Vec::new() };
+        let distance = |other: usize| {
+            let set = sets.iter().find(|(_, set)| set.is_set(other));
+            set.map_or(Distance::OtherNode, |(distance, _)| *distance)
+        };
+        let mut found: Vec<(Distance, usize)> = Vec::new();
+        for &other in self.0.keys().filter(|&&other| other != cpu) {
+            if found.iter().all(|(known, _)| *known != distance(other)) {
+                found.push((distance(other), other));
+            }
+        }
+        found
     }
 
     #[cfg(test)]

@@ -41,15 +41,20 @@ pub struct Usage {
     sleeps: u64,
     preemptions: u64,
     migrations: u64,
+    /// Of the sleeps and preemptions, those of tasks that count messages.
+    receiver_sleeps: u64,
+    receiver_preemptions: u64,
 }
 
 impl Usage {
-    pub fn figures(&self) -> [(&'static str, u64); 4] {
+    pub fn figures(&self) -> [(&'static str, u64); 6] {
         [
             ("tasks", self.tasks),
             ("sleeps", self.sleeps),
             ("preemptions", self.preemptions),
             ("migrations", self.migrations),
+            ("receiver_sleeps", self.receiver_sleeps),
+            ("receiver_preemptions", self.receiver_preemptions),
         ]
     }
 }
@@ -61,6 +66,8 @@ struct Tally {
     sleeps: AtomicU64,
     preemptions: AtomicU64,
     migrations: AtomicU64,
+    receiver_sleeps: AtomicU64,
+    receiver_preemptions: AtomicU64,
     /// When the last one was done, in ns since `start`.
     end: AtomicU64,
     failures: AtomicU64,
@@ -107,6 +114,8 @@ pub fn run(kind: Kind, bodies: Vec<Body>, meanwhile: impl FnOnce()) -> anyhow::R
             sleeps: get(&tally.sleeps),
             preemptions: get(&tally.preemptions),
             migrations: get(&tally.migrations),
+            receiver_sleeps: get(&tally.receiver_sleeps),
+            receiver_preemptions: get(&tally.receiver_preemptions),
         },
         machine,
         latencies: Vec::new(),
@@ -134,14 +143,19 @@ impl Team {
         let migrations = migrations()?;
         rustix::io::write(&self.ready.1, &[0])?;
         poll(&mut [PollFd::new(&self.gate.0, PollFlags::IN)], None)?;
-        let (sleeps, preemptions) = switches()?;
+        let before = switches()?;
         let messages = body()?;
         self.tally.end.fetch_max(self.now(), Ordering::Relaxed);
         let after = switches()?;
+        let (sleeps, preemptions) = (after.0 - before.0, after.1 - before.1);
         let add = |counter: &AtomicU64, number| counter.fetch_add(number, Ordering::Relaxed);
         add(&self.tally.messages, messages);
-        add(&self.tally.sleeps, after.0 - sleeps);
-        add(&self.tally.preemptions, after.1 - preemptions);
+        add(&self.tally.sleeps, sleeps);
+        add(&self.tally.preemptions, preemptions);
+        if messages > 0 {
+            add(&self.tally.receiver_sleeps, sleeps);
+            add(&self.tally.receiver_preemptions, preemptions);
+        }
         add(&self.tally.migrations, self::migrations()? - migrations);
         Ok(())
     }
