@@ -23,4 +23,5 @@ pub mod intervention;
 pub mod machine;
 pub mod rows;
 pub mod scenario;
+pub mod study;
 pub mod summary;

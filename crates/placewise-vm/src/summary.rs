@@ -12,8 +12,6 @@ use anyhow::Context;
 /// What is compared: a figure, per another one.
 const FIGURES: &[(&str, &[&str], &str)] = &[
     ("ns_per_message", &["ns"], "messages"),
-    ("cpu_ns_per_message", &["run_ns"], "messages"),
-    ("wait_ns_per_message", &["run_delay_ns"], "messages"),
     ("sleeps_per_message", &["sleeps"], "messages"),
     ("preemptions_per_message", &["preemptions"], "messages"),
     ("migrations_per_message", &["migrations"], "messages"),
@@ -29,19 +27,19 @@ const FIGURES: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Machine, kernel, workload and case.
-type Load = [String; 4];
+pub type Load = [String; 4];
 /// Values of a figure, by knob.
 type Values = BTreeMap<String, Vec<f64>>;
 
 /// Of some replicates.
-struct Spread {
-    median: f64,
+pub struct Spread {
+    pub median: f64,
     min: f64,
     max: f64,
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);

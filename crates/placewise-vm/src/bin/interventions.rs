@@ -3,6 +3,7 @@
 //! `make interventions` builds what it takes. What a boot left is in `target/tmp/interventions` until
 //! its rows are recorded.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use placewise_vm::host::Host;
 use placewise_vm::intervention::{Batch, Boot};
 use placewise_vm::machine::Machine;
 use placewise_vm::rows::{self, Recorded};
-use placewise_vm::{scenario, summary};
+use placewise_vm::{scenario, study, summary};
 
 /// Turn knobs of real kernels on emulated machines and record what loads do then
 #[derive(Parser)]
@@ -30,6 +31,13 @@ enum Command {
     Record(RecordArgs),
     /// Print, as CSV, what the knobs of a file of rows change
     Summary { rows: PathBuf },
+    /// Print the loads of a file of rows without any knob as a study, for `placewise reproduce`
+    Study {
+        rows: PathBuf,
+        /// Where the machines' files are
+        #[arg(long, default_value = "studies/interventions/machines")]
+        machines: PathBuf,
+    },
     /// Boot, and print what the kernel's primitives take: ns, which are instructions
     Costs {
         #[arg(long)]
@@ -67,6 +75,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Record(args) => record(&args),
         Command::Summary { rows } => summary::write(&rows, io::stdout().lock()),
+        Command::Study { rows, machines: directory } => machines()
+            .and_then(|machines| study::write(&rows, &directory, &machines, io::stdout().lock())),
         Command::Costs { machine, kernel } => costs(&machine, kernel),
     };
     match done {
@@ -118,9 +128,12 @@ fn boots(batch: &Batch) -> anyhow::Result<Vec<Boot>> {
     Ok(boots)
 }
 
+fn machines() -> anyhow::Result<BTreeMap<String, Machine>> {
+    scenario::machines(Path::new(env!("CARGO_MANIFEST_DIR")))
+}
+
 fn machine(name: &str) -> anyhow::Result<Machine> {
-    let mut machines = scenario::machines(Path::new(env!("CARGO_MANIFEST_DIR")))?;
-    machines.remove(name).with_context(|| format!("no machine is called {name}"))
+    machines()?.remove(name).with_context(|| format!("no machine is called {name}"))
 }
 
 fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
