@@ -16,7 +16,7 @@ fail() {
 }
 
 key=$(cat "$header" "$0" | sha256sum | cut -c 1-12)
-built=$cache/$key/qemu-parallel-time
+built=$cache/$key/bin/qemu-parallel-time
 if [ -x "$built" ]; then
 	echo "$built"
 	exit
@@ -88,6 +88,8 @@ jobs=${JOBS:-$(nproc)}
 		--prefix=/usr --firmwarepath=/usr/share/qemu:/usr/share/seabios &&
 		ninja -j "$jobs" qemu-system-x86_64
 } >"$work/log" 2>&1 || fail "it does not build: $(grep -m1 -iE 'error' "$work/log")"
-mkdir -p "$cache/$key"
+# It looks for the firmware of /usr from where it is itself.
+mkdir -p "$cache/$key/bin"
+ln -sfn /usr/share "$cache/$key/share"
 mv qemu-system-x86_64 "$built"
 echo "$built"
