@@ -68,9 +68,10 @@ change $tcg-rr.c '#include "tcg-accel-ops-icount.h"' '#include "tcg-accel-ops-ic
 change $tcg-rr.c 'if (!cpu) {' 'cpu = parallel_next(); if (!cpu) {'
 change $tcg-rr.c 'cpu = CPU_NEXT(cpu);
         } /*' 'cpu = parallel_next(); } /*'
-change $tcg-rr.c 'icount_prepare_for_run(cpu);' 'icount_prepare_for_run(cpu, parallel_budget());'
-change $tcg-rr.c 'icount_process_data(cpu);' 'bool given_up = parallel_given_up(cpu, r);
-                    icount_process_data(cpu); parallel_ran(cpu, given_up);'
+change $tcg-rr.c 'icount_prepare_for_run(cpu);' 'icount_prepare_for_run(cpu, parallel_budget(cpu));'
+change $tcg-rr.c 'icount_process_data(cpu);' 'icount_process_data(cpu); parallel_ran(cpu);'
+change target/i386/tcg/misc_helper.c 'cs->exception_index = EXCP_INTERRUPT;' \
+	'extern bool parallel_paused; parallel_paused = true; cs->exception_index = EXCP_INTERRUPT;'
 for file in $tcg-icount.c $tcg-icount.h; do
 	change $file 'icount_prepare_for_run(CPUState *cpu)' 'icount_prepare_for_run(CPUState *cpu, int64_t most)'
 done

@@ -3,10 +3,11 @@
  * them in turn. QEMU by itself has one count of instructions for all, so that a machine with n busy
  * CPUs runs each at the n-th part of its speed, for as long as no timer is due.
  *
- * Here every CPU has a time of its own. The one that is furthest behind runs next, for a quantum; the
- * virtual clock is its time while it does. Whoever wakes an idle CPU sets it to the waker's time. So
- * no two busy CPUs are further apart than a quantum, timers fire when all have reached them, and runs
- * stay deterministic.
+ * Here every CPU has a time of its own. Time passes in quanta, through each of which the busy CPUs go
+ * one after the other; the virtual clock is the time of the one that runs. Whoever wakes an idle CPU
+ * sets it to the waker's time. So no two busy CPUs are further apart than a quantum, and timers fire when
+ * all have reached them. A CPU that the host interrupts goes on where it was. Devices answer when the host
+ * gets to it: with some, runs differ.
  *
  * For -icount shift=0 without record and replay. The guest needs tsc=reliable: seen from another CPU,
  * time may go back by a quantum.
@@ -26,6 +27,9 @@ static struct {
     bool busy;
 } parallel_cpus[PARALLEL_CPUS];
 
+/* Whether the CPU that runs has paused. */
+bool parallel_paused;
+
 /* Whether somebody else wants to run, too. */
 static bool parallel_contended;
 
@@ -42,7 +46,13 @@ static bool parallel_halted(CPUState *cpu)
     return cpu->halted && (!cpu->interrupt_request || !cpu->cc->has_work(cpu));
 }
 
-/* The CPU that is furthest behind, with the clock set to its time; NULL if all idle. */
+static int64_t parallel_quantum(CPUState *cpu)
+{
+    return parallel_cpus[cpu->cpu_index].now / QUANTUM;
+}
+
+/* The first CPU that has not reached the end of the quantum, with the clock set to its time; NULL if all
+ * idle. */
 static CPUState *parallel_next(void)
 {
     int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
@@ -64,7 +74,7 @@ static CPUState *parallel_next(void)
             parallel_cpus[i].now = MAX(parallel_cpus[i].now, clock);
         }
         busy++;
-        if (!next || parallel_cpus[i].now < parallel_cpus[next->cpu_index].now) {
+        if (!next || parallel_quantum(cpu) < parallel_quantum(next)) {
             next = cpu;
         }
     }
@@ -76,21 +86,16 @@ static CPUState *parallel_next(void)
 }
 
 /* How many instructions a CPU may execute before the next one is asked. */
-static int64_t parallel_budget(void)
+static int64_t parallel_budget(CPUState *cpu)
 {
-    return parallel_contended ? QUANTUM : INT32_MAX;
-}
-
-/* Whether a CPU that has just run paused, or kicked another one, before its budget was used up. */
-static bool parallel_given_up(CPUState *cpu, int reason)
-{
-    return reason == EXCP_INTERRUPT && cpu_neg(cpu)->icount_decr.u16.low + cpu->icount_extra > 0;
+    return parallel_contended ? QUANTUM - parallel_cpus[cpu->cpu_index].now % QUANTUM : INT32_MAX;
 }
 
 /* After a CPU has run, with its instructions accounted for. */
-static void parallel_ran(CPUState *cpu, bool given_up)
+static void parallel_ran(CPUState *cpu)
 {
     int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
 
-    parallel_cpus[cpu->cpu_index].now = clock + (given_up ? PAUSE : 0);
+    parallel_cpus[cpu->cpu_index].now = clock + (parallel_paused ? PAUSE : 0);
+    parallel_paused = false;
 }

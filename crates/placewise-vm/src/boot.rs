@@ -50,11 +50,11 @@ pub struct Guest {
     pub limit_seconds: u64,
 }
 
-/// Where the guest's time comes from. All but the host's make every run the same, and slower.
+/// Where the guest's time comes from: all but the host's make runs slower.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Clock {
     Host,
-    /// The number of instructions, all CPUs' together.
+    /// The number of instructions, all CPUs' together: every run is the same.
     Instructions,
     /// Each CPU's own, so that CPUs run side by side: takes a QEMU of scripts/build-qemu.sh.
     Parallel {
