@@ -150,7 +150,7 @@ impl Reader {
 
     fn note_reexports(&mut self) {
         for mention in self.mentions.iter().filter(|mention| mention.reexports) {
-            let Some(path) = self.from_root(mention) else { continue };
+            let Some(path) = self.absolute(mention) else { continue };
             let Some(name) = path.last() else { continue };
             let module = self.modules.get_mut(&mention.module).expect("it mentions");
             module.reexports.insert(name.clone(), path);
@@ -160,7 +160,7 @@ impl Reader {
     fn imports(&self) -> Imports {
         let mut imports = Imports::new();
         for mention in &self.mentions {
-            let Some(path) = self.from_root(mention) else { continue };
+            let Some(path) = self.absolute(mention) else { continue };
             let to = &self.owner(&path).file;
             let from = &self.modules[&mention.module].file;
             let of_below = mention.reexports && path.starts_with(&mention.module);
@@ -172,7 +172,7 @@ impl Reader {
     }
 
     /// The path from the crate's root; none if it leads into another crate.
-    fn from_root(&self, mention: &Mention) -> Option<ModulePath> {
+    fn absolute(&self, mention: &Mention) -> Option<ModulePath> {
         let first = mention.path.first()?;
         let ups = mention.path.iter().take_while(|name| *name == "super").count();
         let base = match first.as_str() {

@@ -23,8 +23,8 @@
 #define PARALLEL_CPUS 1024
 
 static struct {
-    int64_t now;
-    bool busy;
+	int64_t now;
+	bool busy;
 } parallel_cpus[PARALLEL_CPUS];
 
 /* Whether the CPU that runs has paused. */
@@ -35,67 +35,74 @@ static bool parallel_contended;
 
 static void parallel_set_clock(int64_t icount)
 {
-    seqlock_write_lock(&timers_state.vm_clock_seqlock, &timers_state.vm_clock_lock);
-    qatomic_set_i64(&timers_state.qemu_icount, icount);
-    seqlock_write_unlock(&timers_state.vm_clock_seqlock, &timers_state.vm_clock_lock);
+	seqlock_write_lock(&timers_state.vm_clock_seqlock,
+			   &timers_state.vm_clock_lock);
+	qatomic_set_i64(&timers_state.qemu_icount, icount);
+	seqlock_write_unlock(&timers_state.vm_clock_seqlock,
+			     &timers_state.vm_clock_lock);
 }
 
 /* As cpu_has_work() says, without its look-up of the class for each idle CPU. */
 static bool parallel_halted(CPUState *cpu)
 {
-    return cpu->halted && (!cpu->interrupt_request || !cpu->cc->has_work(cpu));
+	return cpu->halted &&
+	       (!cpu->interrupt_request || !cpu->cc->has_work(cpu));
 }
 
 static int64_t parallel_quantum(CPUState *cpu)
 {
-    return parallel_cpus[cpu->cpu_index].now / QUANTUM;
+	return parallel_cpus[cpu->cpu_index].now / QUANTUM;
 }
 
 /* The first CPU that has not reached the end of the quantum, with the clock set to its time; NULL if all
  * idle. */
 static CPUState *parallel_next(void)
 {
-    int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
-    CPUState *cpu, *next = NULL;
-    int busy = 0;
+	int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
+	CPUState *cpu, *next = NULL;
+	int busy = 0;
 
-    CPU_FOREACH(cpu) {
-        int i = cpu->cpu_index;
+	CPU_FOREACH(cpu)
+	{
+		int i = cpu->cpu_index;
 
-        if (!cpu_work_list_empty(cpu) || cpu->stop) {
-            return cpu;
-        }
-        if (!cpu_can_run(cpu) || parallel_halted(cpu)) {
-            parallel_cpus[i].busy = false;
-            continue;
-        }
-        if (!parallel_cpus[i].busy) {
-            parallel_cpus[i].busy = true;
-            parallel_cpus[i].now = MAX(parallel_cpus[i].now, clock);
-        }
-        busy++;
-        if (!next || parallel_quantum(cpu) < parallel_quantum(next)) {
-            next = cpu;
-        }
-    }
-    parallel_contended = busy > 1;
-    if (next) {
-        parallel_set_clock(parallel_cpus[next->cpu_index].now);
-    }
-    return next;
+		if (!cpu_work_list_empty(cpu) || cpu->stop) {
+			return cpu;
+		}
+		if (!cpu_can_run(cpu) || parallel_halted(cpu)) {
+			parallel_cpus[i].busy = false;
+			continue;
+		}
+		if (!parallel_cpus[i].busy) {
+			parallel_cpus[i].busy = true;
+			parallel_cpus[i].now = MAX(parallel_cpus[i].now, clock);
+		}
+		busy++;
+		if (!next || parallel_quantum(cpu) < parallel_quantum(next)) {
+			next = cpu;
+		}
+	}
+	parallel_contended = busy > 1;
+	if (next) {
+		parallel_set_clock(parallel_cpus[next->cpu_index].now);
+	}
+	return next;
 }
 
 /* How many instructions a CPU may execute before the next one is asked. */
 static int64_t parallel_budget(CPUState *cpu)
 {
-    return parallel_contended ? QUANTUM - parallel_cpus[cpu->cpu_index].now % QUANTUM : INT32_MAX;
+	return parallel_contended
+		       ? QUANTUM - parallel_cpus[cpu->cpu_index].now % QUANTUM
+		       : INT32_MAX;
 }
 
 /* After a CPU has run, with its instructions accounted for. */
 static void parallel_ran(CPUState *cpu)
 {
-    int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
+	int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
 
-    parallel_cpus[cpu->cpu_index].now = clock + (parallel_paused ? PAUSE : 0);
-    parallel_paused = false;
+	parallel_cpus[cpu->cpu_index].now =
+		clock + (parallel_paused ? PAUSE : 0);
+	parallel_paused = false;
 }

@@ -12,9 +12,9 @@ use anyhow::{Context, ensure};
 use regex::Regex;
 
 use crate::figures::Figures;
+use crate::guest::{Clock, Guest};
 use crate::host::{self, Host};
 use crate::initramfs::Initramfs;
-use crate::machine::Machine;
 
 /// `max` has every feature that is emulated; the vendor decides how Linux reads the topology. The
 /// instructions for random numbers would make runs differ.
@@ -23,9 +23,6 @@ const CPU: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed";
 /// fault. Before Linux 7 the kernel executes it with every allocation, where it is offered; Linux 7 seldom
 /// does, and has no BPF arenas without it.
 const CPU_BEFORE_LINUX_7: &str = "max,vendor=GenuineIntel,-rdrand,-rdseed,-cx16";
-/// A nanosecond per instruction; idle time passes at once.
-const BY_INSTRUCTIONS: &[&str] =
-    &["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 /// Of the boot, warnings and worse go to the console. A panic ends QEMU, and a task that hangs for
 /// two minutes is one. On a busy host the kernel would think that its timer does not work.
 const KERNEL_ARGUMENTS: &str =
@@ -36,51 +33,6 @@ const PARALLEL_KERNEL_ARGUMENTS: &str = "tsc=reliable mitigations=off";
 
 /// The exit status of timeout(1).
 const TIMED_OUT: i32 = 124;
-
-/// What is booted, and what it does then.
-pub struct Guest {
-    /// Series, such as 6.18.
-    pub kernel: String,
-    pub machine: Machine,
-    pub clock: Clock,
-    /// Programs that the script needs, besides those of busybox.
-    pub programs: Vec<String>,
-    pub script: String,
-    /// Of the host's time, from start to power off.
-    pub limit_seconds: u64,
-}
-
-/// Where the guest's time comes from: all but the host's make runs slower.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Clock {
-    Host,
-    /// The number of instructions, all CPUs' together: every run is the same.
-    Instructions,
-    /// Each CPU's own, so that CPUs run side by side: takes a QEMU of scripts/build-qemu.sh.
-    Parallel {
-        seed: u32,
-    },
-}
-
-impl Clock {
-    fn qemu_arguments(self) -> Vec<String> {
-        let seed = match self {
-            Self::Host => return Vec::new(),
-            Self::Instructions => 42,
-            Self::Parallel { seed } => seed,
-        };
-        let seed = ["-seed".to_owned(), seed.to_string()];
-        BY_INSTRUCTIONS.iter().map(|&word| word.to_owned()).chain(seed).collect()
-    }
-
-    /// The name of the emulator that it takes.
-    pub fn qemu(self) -> &'static str {
-        match self {
-            Self::Parallel { .. } => host::PARALLEL_QEMU,
-            Self::Host | Self::Instructions => host::QEMU,
-        }
-    }
-}
 
 /// What a boot left behind.
 pub struct Run {

@@ -10,12 +10,9 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::boot::Guest;
+use crate::guest::{Guest, PARALLEL_QEMU};
 
-/// What every boot takes, besides what its guest names.
-pub const QEMU: &str = "qemu-system-x86_64";
-/// With CPUs that run side by side in virtual time.
-pub const PARALLEL_QEMU: &str = "qemu-parallel-time";
+/// What every boot takes, besides the emulator and what its guest names.
 pub const USUAL: &[&str] = &["busybox", "vm-guest"];
 pub const PLACEWISE: &str = "placewise";
 

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::Deserialize;
 
-use crate::boot::{Clock, Guest};
+use crate::guest::{Clock, Guest};
 use crate::machine::Machine;
 use crate::scenario;
 

@@ -16,6 +16,7 @@
 pub mod boot;
 pub mod check;
 pub mod figures;
+pub mod guest;
 pub mod host;
 pub mod initramfs;
 pub mod instruction_counts;

@@ -9,8 +9,8 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::boot::{Clock, Guest};
 use crate::figures::Figure;
+use crate::guest::{Clock, Guest};
 use crate::machine::Machine;
 
 #[derive(Debug, Deserialize)]

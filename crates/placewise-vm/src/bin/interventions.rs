@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::{Parser, Subcommand};
-use placewise_vm::boot::{self, Clock, Guest, Parts};
+use placewise_vm::boot::{self, Parts};
+use placewise_vm::guest::{Clock, Guest};
 use placewise_vm::host::Host;
 use placewise_vm::intervention::{Batch, Boot};
 use placewise_vm::machine::Machine;
