@@ -333,11 +333,17 @@ pub fn row(series: &str, machine: &str, workload: &str, case: &str, policy: &str
 /// Those of all studies, for tests.
 #[cfg(test)]
 pub fn all() -> Vec<Published> {
+    files().iter().flat_map(|study| read(study).unwrap()).collect()
+}
+
+#[cfg(test)]
+fn files() -> Vec<std::path::PathBuf> {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
-    let mut studies: Vec<_> = files.filter(|file| file.extension().unwrap() == "csv").collect();
-    studies.sort();
-    studies.iter().flat_map(|study| read(study).unwrap()).collect()
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|file| file.extension().is_some_and(|of_file| of_file == "csv")).collect();
+    files.sort();
+    files
 }
 
 #[cfg(test)]
@@ -423,13 +429,8 @@ mod tests {
 
     /// A study with some of its text overwritten.
     fn mutated_study() -> impl Strategy<Value = String> {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-        let mut files: Vec<_> =
-            std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
-        files.retain(|file| file.extension().unwrap() == "csv");
-        files.sort();
         let read = |path| std::fs::read_to_string(path).unwrap();
-        let studies: Vec<String> = files.iter().map(read).collect();
+        let studies: Vec<String> = files().iter().map(read).collect();
         let new = prop_oneof![
             any::<f64>().prop_map(|number| number.to_string()),
             "[,\"\r\n;=_(#.0-9a-z-]{0,3}",
