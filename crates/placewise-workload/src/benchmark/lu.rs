@@ -22,6 +22,7 @@
 //! never on the one where lu started. So the shell is busy for long enough (assumed) that the
 //! balancer parts the three; with both burners on lu's own node fewer threads crowd.
 
+use super::libgomp;
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
@@ -51,14 +52,7 @@ const PARAMETERS: [Parameter; 7] = [
         "us",
         "CPU time of a thread of 76 on its part of a plane, alone on a core",
     ),
-    Parameter::integer(
-        "spin_count",
-        300_000,
-        1,
-        1_000_000_000,
-        "",
-        "rounds that a thread spins at a barrier before it sleeps (GOMP_SPINCOUNT)",
-    ),
+    libgomp::SPIN_COUNT,
     Parameter::warmup_ms(0),
     Parameter::window_ms(600_000),
 ];
@@ -76,8 +70,6 @@ const USUAL_THREADS: u64 = 76;
 const REST_PLANES: u64 = (SWEEPS * PLANES) as u64 * 2 / 3;
 /// Right-hand side in three directions, and the update (assumed).
 const REST_PIECES: u64 = 4;
-/// A round of spinning is a load, a compare and a pause (assumed: some 60 cycles).
-const SPIN_ROUND_NS: Nanos = 17;
 /// The shell is busy for this long between the burners and lu (assumed).
 const GETTING_READY_NS: Nanos = 1_000_000_000;
 
@@ -186,8 +178,7 @@ fn thread(settings: &Settings, neighbours: Neighbours) -> Vec<Op> {
 /// All iterations.
 fn solve(ops: &mut Vec<Op>, settings: &Settings, neighbours: Neighbours) {
     let work = settings.integer("plane_us") * 1_000 * USUAL_THREADS / settings.integer("threads");
-    let meet =
-        Op::Barrier { barrier: TEAM, spin_ns: settings.integer("spin_count") * SPIN_ROUND_NS };
+    let meet = Op::Barrier { barrier: TEAM, spin_ns: libgomp::spin_ns(settings) };
     let begin = ops.len() as u32;
     let plane = begin + 1;
     ops.push(meet);

@@ -1,8 +1,10 @@
-//! The benchmarks there are models of: each is one module that ends in one [`Model`].
+//! The benchmarks there are models of: each is one module that ends in one [`Model`];
+//! [`libgomp`] is what those with OpenMP share.
 
 mod context_switch1;
 mod dbench;
 mod hackbench;
+mod libgomp;
 mod lu;
 mod netperf;
 mod pgbench;

@@ -18,6 +18,7 @@
 //! rates as long as caches hold none of it, but it sets how long a run lasts, and so how much
 //! balancing can repair. In the published trace not every new thread wakes main; here each one does.
 
+use super::libgomp;
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
@@ -42,20 +43,10 @@ const PARAMETERS: [Parameter; 6] = [
         "",
         "elements of 8 bytes in each of the three arrays [assumed]",
     ),
-    Parameter::integer(
-        "spin_count",
-        300_000,
-        1,
-        1_000_000_000,
-        "",
-        "rounds that a thread spins at a barrier before it sleeps (GOMP_SPINCOUNT)",
-    ),
+    libgomp::SPIN_COUNT,
     Parameter::warmup_ms(0),
     Parameter::window_ms(600_000),
 ];
-
-/// A round of spinning is a load, a compare and a pause (assumed: some 60 cycles).
-const SPIN_ROUND_NS: Nanos = 17;
 
 /// A thread's stack and its part of libgomp's state; its arrays do not stay in caches (assumed).
 const FOOTPRINT_KIB: u32 = 16;
@@ -83,7 +74,7 @@ const END: Object = Object::shared(1);
 fn build(settings: &Settings) -> Workload {
     let threads = settings.count("threads");
     let bytes = |per_element: u64| settings.integer("elements") * per_element;
-    let team = Team { threads, spin_ns: settings.integer("spin_count") * SPIN_ROUND_NS };
+    let team = Team { threads, spin_ns: libgomp::spin_ns(settings) };
     let part = |per_element| bytes(per_element) / u64::from(threads);
     let programs = vec![
         Program::new("stream", main(&team, settings, part)).with_footprint(FOOTPRINT_KIB),
