@@ -8,6 +8,7 @@ mod changes;
 mod common;
 mod conservation;
 mod decisions;
+mod messages;
 mod mix;
 mod output;
 mod placement;
