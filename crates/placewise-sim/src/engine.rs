@@ -28,7 +28,7 @@ use crate::state::cpu::{Activity, Cpu};
 use crate::state::event_queue::Time;
 use crate::state::events::{Events, Slot};
 use crate::state::hardware::Hardware;
-use crate::state::measure::Measurement;
+use crate::state::measure::{Measurement, Milestone};
 use crate::state::objects::Objects;
 use crate::state::task::{Task, TaskState};
 use crate::state::tracer::Tracer;
@@ -116,12 +116,13 @@ impl<'a> Engine<'a> {
         let mut begin = self.snapshot();
         while let Some((time, slot)) = self.events.pop() {
             self.look_at_occupancy(time);
-            if self.measurement.is_over(time) {
+            let milestone = self.measurement.milestone(time);
+            if let Some(Milestone::End) = milestone {
                 self.now = self.measurement.end();
                 break;
             }
             self.now = time;
-            if self.measurement.window_begins(time) {
+            if let Some(Milestone::Begin) = milestone {
                 begin = self.snapshot();
                 self.measurement.occupancy.start(time);
             }

@@ -68,7 +68,7 @@ impl Parameter {
             0,
             LONGEST_MS,
             "ms",
-            "simulated time after the start that is not measured",
+            "simulated time after the start that is not measured; where not set, longer until steady",
         )
     }
 
@@ -188,15 +188,18 @@ impl<'a> Settings<'a> {
         self.case.get(name).unwrap_or(default)
     }
 
-    /// The window that `warmup_ms` and `window_ms` set.
+    /// The window that `warmup_ms` and `window_ms` set. A warm-up that is asked for is as long as
+    /// that, whether the workload has settled or not.
     pub(crate) fn window(&self) -> Window {
         self.window_or(0)
     }
 
     /// As [`Settings::window`], for a `window_ms` whose default depends on other parameters.
     pub(crate) fn window_or(&self, window_ms: u64) -> Window {
+        let warm_up = self.integer("warmup_ms") * 1_000_000;
         Window {
-            warm_up: self.integer("warmup_ms") * 1_000_000,
+            warm_up,
+            until_steady: warm_up > 0 && self.case.get("warmup_ms").is_none(),
             measure: self.integer_or("window_ms", window_ms) * 1_000_000,
         }
     }

@@ -295,11 +295,13 @@ pub enum ChannelKind {
 }
 
 /// When measuring begins and ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Simulated time after [`Op::Start`] (or after time 0) that is not measured; where there are
     /// parts, after the last of them has started.
     pub warm_up: Nanos,
+    /// The warm-up goes on while the workload has not settled, up to eight times as long.
+    pub until_steady: bool,
     /// Simulated time measured; the run also ends when task 0 has exited.
     pub measure: Nanos,
 }

@@ -10,7 +10,7 @@ use clap::builder::RangedU64ValueParser;
 use crate::input::InputError;
 
 /// Fewer say nothing about a mean.
-const LEAST_TO_TELL: u32 = 3;
+pub const LEAST_TO_TELL: u32 = 3;
 
 #[derive(clap::Args)]
 pub struct Effort {

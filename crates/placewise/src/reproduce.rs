@@ -62,6 +62,10 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     effort: Effort,
 
+    /// With --precision, no more than three runs of what has taken N million simulated events
+    #[arg(long, value_name = "N", requires = "precision", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    events: Option<u64>,
+
     /// Leave out rows without a published value, which ask for a prediction only
     #[arg(long)]
     only_published: bool,
@@ -102,7 +106,13 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let mut rows = studies.concat();
     rows.retain(|row| row.value.is_some() || !args.only_published);
     let page = args.page.as_deref().map(Page::create).transpose()?;
-    let runs = Runs { runs: args.runs, effort: &args.effort, seed: args.seed, jobs: args.jobs };
+    let runs = Runs {
+        runs: args.runs,
+        effort: &args.effort,
+        events: args.events.map(|millions| millions * 1_000_000),
+        seed: args.seed,
+        jobs: args.jobs,
+    };
     let rows = score::judge(predict::predict(rows, &runs)?);
     let (score, runs) = (Score::of(&rows), told_runs(args));
     let reproduction = Reproduction { rows, score, runs };

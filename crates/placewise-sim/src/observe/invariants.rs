@@ -400,7 +400,7 @@ mod tests {
         ];
         let programs =
             vec![Program::new("main", vec![fork, Op::Join, Op::Exit]), Program::new("hog", hog)];
-        let window = Window { warm_up: 0, measure: 20_000_000 };
+        let window = Window { measure: 20_000_000, ..Window::default() };
         let workload = Workload::new("hogs", programs, window);
         let machine = placewise_machine::load("pack:1 l3:1 core:2 pu:1").expect("a machine");
         let policy = Policy::parse("v6.0", "baseline").expect("a policy");

@@ -41,12 +41,14 @@ impl Engine<'_> {
             };
             figures.push(Figure { metric: name.clone(), value, unit, better: None });
         }
-        let shares = [
+        let beside = [
             ("wait_run_ratio", if run > 0.0 { wait / run } else { 0.0 }, "ratio"),
             ("idle_share", percent(idle, all_time), "%"),
             ("rq_lock_share", lock_share, "%"),
+            ("warm_up", self.measurement.warm_up() as f64 / 1e9, "s"),
+            ("settled", f64::from(u8::from(self.measurement.has_settled())), "ratio"),
         ];
-        figures.extend(shares.map(|(metric, value, unit)| Figure {
+        figures.extend(beside.map(|(metric, value, unit)| Figure {
             metric: metric.into(),
             value,
             unit,

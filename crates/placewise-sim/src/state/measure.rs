@@ -3,23 +3,36 @@
 use hdrhistogram::Histogram;
 use placewise_machine::Machine;
 use placewise_policy::TaskId;
-use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Workload};
+use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Window, Workload};
 
 use crate::state::event_queue::Time;
 use crate::state::occupancy::Occupancy;
+use crate::state::transient::Transient;
 
 /// Significant digits of latencies.
 const DIGITS: u8 = 3;
 /// Longer latencies count as this one: a minute.
 const LONGEST: Time = 60_000_000_000;
 
+/// An event is the first that is not before it.
+pub enum Milestone {
+    /// The window begins; what was counted before is left out.
+    Begin,
+    /// The window is over, and stays.
+    End,
+}
+
 pub struct Measurement {
-    warm_up: Time,
-    measure: Time,
-    /// When the window begins: known once all parts have started.
+    window: Window,
+    /// When the warm-up begins: once all parts have started.
+    started: Time,
+    /// When the window begins; later, should the workload turn out not to have settled by then.
     begin: Time,
     /// Counters are compared with what they were when the window began.
     window_begun: bool,
+    transient: Transient,
+    /// When a window or a batch of the transient begins or ends next.
+    next_look: Time,
     /// What is in no part comes first, then each part.
     parts: Vec<Part>,
     pub events: u64,
@@ -67,10 +80,12 @@ impl Measurement {
         let of_parts = workload.parts.iter().zip(0..).map(|(part, id)| (Some(id), &part.metrics));
         let parts = std::iter::once((None, &workload.metrics)).chain(of_parts);
         let mut measurement = Measurement {
-            warm_up: workload.window.warm_up,
-            measure: workload.window.measure,
+            window: workload.window,
+            started: Time::MAX,
             begin: Time::MAX,
             window_begun: false,
+            transient: Transient::new(workload.window, workload.parts.len() + 1),
+            next_look: Time::MAX,
             parts: parts.map(|(id, metrics)| Part::new(workload, id, metrics)).collect(),
             events: 0,
             wakeups: 0,
@@ -106,24 +121,53 @@ impl Measurement {
     fn plan_window(&mut self) {
         let started: Option<Vec<Time>> = self.parts.iter().map(|part| part.started).collect();
         let last = started.and_then(|started| started.into_iter().max());
-        self.begin = last.map_or(Time::MAX, |last| last + self.warm_up);
+        let Some(last) = last else { return };
+        self.started = last;
+        self.begin = last + self.window.warm_up;
+        self.next_look = self.transient.next_batch(last).min(self.begin);
     }
 
     pub fn end(&self) -> Time {
-        self.begin.saturating_add(self.measure)
+        self.begin.saturating_add(self.window.measure)
     }
 
-    /// True once: at the first event inside the window.
+    /// What an event at `time` is the first one of.
     #[inline]
-    pub fn window_begins(&mut self, time: Time) -> bool {
-        if self.window_begun || time < self.begin {
-            return false;
+    pub fn milestone(&mut self, time: Time) -> Option<Milestone> {
+        if time < self.next_look { None } else { self.look(time) }
+    }
+
+    #[cold]
+    fn look(&mut self, time: Time) -> Option<Milestone> {
+        let units = self.parts.iter().map(|part| part.units);
+        self.transient.end_batches(time.min(self.end()) - self.started, units);
+        if self.window_begun && time >= self.end() {
+            if !self.transient.goes_on(self.begin - self.started) {
+                return Some(Milestone::End);
+            }
+            self.begin += self.begin - self.started;
+            self.window_begun = false;
         }
-        self.window_begun = true;
-        true
+        let begins = !self.window_begun && time >= self.begin;
+        if begins {
+            self.window_begun = true;
+            self.parts.iter_mut().for_each(Part::forget_samples);
+        }
+        let next = if self.window_begun { self.end() } else { self.begin };
+        self.next_look = self.transient.next_batch(self.started).min(next);
+        begins.then_some(Milestone::Begin)
     }
 
-    #[inline]
+    pub fn warm_up(&self) -> Time {
+        self.begin - self.started
+    }
+
+    /// False where it had not by the end of the longest warm-up.
+    pub fn has_settled(&self) -> bool {
+        self.transient.is_over()
+    }
+
+    /// The window is over, or will not be.
     pub fn is_over(&self, time: Time) -> bool {
         self.window_begun && time >= self.end()
     }
@@ -191,6 +235,12 @@ impl Part {
             sections: [Section::default(); SECTIONS],
             units: 0,
         }
+    }
+
+    /// Those of a window that turned out to be too early.
+    fn forget_samples(&mut self) {
+        self.latencies.reset();
+        self.sections.iter_mut().for_each(|section| section.shortest = None);
     }
 
     /// When its first task has exited, or `now`.

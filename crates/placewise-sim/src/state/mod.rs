@@ -19,4 +19,5 @@ pub mod occupancy;
 pub mod sync;
 pub mod task;
 pub mod tracer;
+pub mod transient;
 pub mod waker;

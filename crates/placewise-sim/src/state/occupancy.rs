@@ -52,8 +52,10 @@ impl Occupancy {
         }
     }
 
-    /// The window begins.
+    /// The window begins; one before it was too early.
     pub fn start(&mut self, now: Time) {
+        self.found.iter_mut().for_each(|on_llc| on_llc.fill(0));
+        self.looks = 0;
         self.next = now;
     }
 

@@ -240,7 +240,7 @@ fn counters_leave_out_what_is_offline() {
     let tasks = (0..8).map(|_| worker("hog", 20)).collect();
     let changes = vec![change(5, Setting::Offline { cpu: 1 })];
     let workload = Workload {
-        window: Window { warm_up: 0, measure: 30 * MS },
+        window: Window { measure: 30 * MS, ..Window::default() },
         ..with_changes(tasks, 0, changes)
     };
     let setup = Setup::new("pack:1 l3:1 core:2 pu:2", "v6.0", "baseline", workload);

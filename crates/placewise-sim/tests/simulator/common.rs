@@ -88,7 +88,7 @@ pub fn benchmark_of(name: &str, case: &str) -> Workload {
 
 /// A workload of programs, measured from the start on for `ms`.
 pub fn programs(programs: Vec<Program>, ms: u64) -> Workload {
-    Workload::new("test", programs, Window { warm_up: 0, measure: ms * MS })
+    Workload::new("test", programs, Window { measure: ms * MS, ..Window::default() })
 }
 
 /// Main that forks one task of each of the `count` programs that follow it, and waits for them.

@@ -18,3 +18,4 @@ mod streaming;
 mod trace;
 mod unlike;
 mod wakers;
+mod windows;

@@ -15,7 +15,7 @@
 //! **Weak points.** The system has two stable regimes, in one of which wakeups hop between
 //! momentarily idle CPUs while in the other pairs share a CPU; near the change from one to the
 //! other a run may sit in either for most of a second. The default window is right inside a
-//! regime; near a transition use `warmup_ms=1000;window_ms=1000` and several seeds.
+//! regime; near a transition use `window_ms=1000` and several seeds.
 
 use crate::case::Case;
 use crate::model::Model;

@@ -23,8 +23,8 @@
 //!
 //! Simulating all loops would cost billions of events, so a short window after a short warm-up is
 //! measured and the time follows from its rate: the finishing tail, when few tasks are left, is
-//! not in it. NUMA nodes are evened out only some 250 ms after the start, and a run tends to stay in the state it
-//! fell into: figures for publication want `warmup_ms=1000;window_ms=500` and several seeds.
+//! not in it. NUMA nodes are evened out only some 250 ms after the start, and a run may stay for seconds
+//! in the state it fell into: figures for publication want several seeds.
 
 use crate::case::Case;
 use crate::model::Model;
@@ -73,7 +73,7 @@ const PARAMETERS: [Parameter; 9] = [
         "CPU time of a new task before it reports ready: page faults of its stack and heap [assumed]",
     ),
     Parameter::warmup_ms(400),
-    Parameter::window_ms(100),
+    Parameter::window_ms(200),
 ];
 
 const MESSAGE_BYTES: u32 = 100;

@@ -45,8 +45,8 @@ const PARAMETERS: [Parameter; 4] = [
         "ns",
         "user-space CPU time per request of either side, beside the system calls [assumed]",
     ),
-    Parameter::warmup_ms(300),
-    Parameter::window_ms(100),
+    Parameter::warmup_ms(400),
+    Parameter::window_ms(200),
 ];
 
 /// Buffers of 70 KB on either side, half of which is used on average, and the load (assumed).

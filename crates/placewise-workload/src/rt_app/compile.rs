@@ -45,7 +45,7 @@ pub(super) fn compile(
     programs[0].ops = main(tasks, &objects);
 
     let longest = LONGEST_SECONDS as Nanos * 1_000_000_000;
-    let window = Window { warm_up: 0, measure: global.duration.unwrap_or(longest) };
+    let window = Window { measure: global.duration.unwrap_or(longest), ..Window::default() };
     let instances = tasks.iter().map(|task| task.instances).sum();
     Ok(Workload {
         mutexes: objects.mutexes.len() as u32,

@@ -175,9 +175,8 @@ fn whole_runs(metric: &str, workload: &Workload, figures: &[Figure]) -> f64 {
     match figure(figures, "time") {
         Some(time) if metric.starts_with("schedstat_") => {
             let seconds = |ns: u64| ns as f64 / 1e9;
-            let window = &workload.window;
-            let measured = time.value - seconds(window.warm_up);
-            time.value / measured.min(seconds(window.measure))
+            let warm_up = figure(figures, "warm_up").map_or(0.0, |warm_up| warm_up.value);
+            time.value / (time.value - warm_up).min(seconds(workload.window.measure))
         }
         _ => 1.0,
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use placewise_machine::Machine;
 use placewise_policy::Policy;
-use placewise_sim::{Scenario, SimError, simulate};
+use placewise_sim::{Figure, Scenario, SimError, simulate};
 use placewise_workload as workload;
 use placewise_workload::program::Workload;
 
@@ -15,6 +15,9 @@ use crate::parallel;
 
 /// Everything about a scenario but the seed, by name.
 type Key = [String; 5];
+
+/// The figure that says what a run took.
+pub const EVENTS: &str = "events";
 
 /// The scenarios there are, each once.
 #[derive(Default)]
@@ -71,7 +74,10 @@ impl Plan {
             let Prepared { machine, policy, workload } = &self.scenarios[*scenario];
             let machine = self.machines[machine].as_ref().expect("it is loaded");
             let outcome = simulate(&Scenario { machine, policy, workload, seed: *seed }, None)?;
-            Ok([outcome.figures, outcome.statistics.figures].concat())
+            let events = outcome.statistics.events as f64;
+            let events =
+                Figure { metric: EVENTS.into(), value: events, unit: "count", better: None };
+            Ok([outcome.figures, outcome.statistics.figures, vec![events]].concat())
         };
         let figures = parallel::map(&cells, jobs, simulate_cell)?;
         Ok(cells.iter().map(|(scenario, _)| *scenario).zip(figures).collect())

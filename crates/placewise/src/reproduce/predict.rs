@@ -10,11 +10,11 @@ use placewise_sim::SimError;
 use serde::Serialize;
 
 use super::measured::{self, Figures, Samples};
-use super::plan::Plan;
+use super::plan::{EVENTS, Plan};
 use super::study::{self, Published};
 use super::verdict::Question;
 use crate::change::Change;
-use crate::effort::Effort;
+use crate::effort::{Effort, LEAST_TO_TELL};
 use crate::machine_readable::nine_digits;
 use crate::noise::{Interval, std_pct};
 use crate::states::States;
@@ -50,6 +50,9 @@ pub struct Row {
 pub struct Runs<'a> {
     pub runs: u32,
     pub effort: &'a Effort,
+    /// No runs beyond those that it takes to tell a change are added to a scenario that has taken so
+    /// many events.
+    pub events: Option<u64>,
     pub seed: u64,
     pub jobs: Option<usize>,
 }
@@ -93,14 +96,20 @@ impl Predictions {
             for (scenario, outcome) in self.plan.simulate(&wanted, runs.seed, runs.jobs)? {
                 figures[scenario].push(outcome);
             }
-            open = runs.effort.precision.map(|pct| self.unknown(&figures, pct)).unwrap_or_default();
+            open = runs
+                .effort
+                .precision
+                .map(|pct| self.unknown(&figures, pct, runs.events))
+                .unwrap_or_default();
             next = runs.effort.more(more.end);
         }
         Ok(figures)
     }
 
-    /// The scenarios of changes that are judged and whose prediction is not known yet.
-    fn unknown(&self, figures: &OfScenarios, precision: f64) -> BTreeSet<usize> {
+    /// The scenarios of changes that are judged and whose prediction is not known yet, unless they
+    /// have taken `most` events.
+    fn unknown(&self, figures: &OfScenarios, precision: f64, most: Option<u64>) -> BTreeSet<usize> {
+        let may_go_on = |scenario: &usize| may_go_on(&figures[*scenario], most);
         let scenarios = |row: usize| {
             let baseline = self.baselines[row]?;
             Question::of(&self.published[row], Some(&self.published[baseline]))?;
@@ -108,7 +117,7 @@ impl Predictions {
             let is_known = change.is_none_or(|change| change.is_known(precision));
             let both =
                 || Some([self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?]);
-            if is_known { None } else { both() }
+            both().filter(|both| !is_known && both.iter().all(may_go_on))
         };
         (0..self.published.len()).filter_map(scenarios).flatten().collect()
     }
@@ -145,6 +154,13 @@ impl Predictions {
     }
 }
 
+/// Whether `runs` are too few to tell a change, or have taken less than `most` events.
+fn may_go_on(runs: &[Result<Figures, SimError>], most: Option<u64>) -> bool {
+    let figures = runs.iter().flatten().flatten();
+    let events = figures.filter(|figure| figure.metric == EVENTS).map(|figure| figure.value as u64);
+    runs.len() < LEAST_TO_TELL as usize || most.is_none_or(|most| events.sum::<u64>() < most)
+}
+
 impl Row {
     pub fn unpredicted(published: Published) -> Self {
         Self {
@@ -179,6 +195,8 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use placewise_sim::Figure;
+
     use super::*;
     use crate::reproduce::study::row;
 
@@ -188,7 +206,7 @@ mod tests {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let judged = Published { change_pct, ..of("short-task") };
         let effort = Effort::until(1e-9, budget);
-        let runs = Runs { runs: 1, effort: &effort, seed: 1, jobs: Some(1) };
+        let runs = Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1) };
         let alone =
             row("s", "uma-8", "hackbench", "groups=2;fds=2;warmup_ms=1;window_ms=2", "baseline");
         let rows = predict(vec![of("baseline"), judged, of("hint:none"), alone], &runs).unwrap();
@@ -205,5 +223,17 @@ mod tests {
         let until_known = runs_of(Some(6.0), 24);
         assert!(until_known[0] >= 3 && until_known[0] == until_known[1], "{until_known:?}");
         assert_eq!(until_known[2..], [1, 1]);
+    }
+
+    #[test]
+    fn what_has_taken_its_events_gets_no_more_runs_than_a_change_takes() {
+        let run =
+            || Ok(vec![Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None }]);
+        let may_go_on = |runs, most| {
+            may_go_on(&std::iter::repeat_with(run).take(runs).collect::<Vec<_>>(), most)
+        };
+        assert!(may_go_on(2, Some(1)));
+        assert!(may_go_on(3, Some(16)) && !may_go_on(3, Some(15)));
+        assert!(may_go_on(3, None));
     }
 }

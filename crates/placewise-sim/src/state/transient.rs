@@ -1,0 +1,158 @@
+//! Whether a workload had settled before it was measured, by MSER-5: of all places to cut the series of
+//! what it got done, the best leaves the smallest standard error of the mean of the rest. Limits: what
+//! takes longer than the run to show (a state left once in seconds) is not seen, nor what changes while
+//! as much gets done.
+
+use placewise_workload::program::Window;
+
+use crate::state::event_queue::Time;
+
+/// In the shortest warm-up.
+const BATCHES: Time = 100;
+/// How many times the shortest one a warm-up may last.
+const LONGEST: Time = 8;
+/// How many batches are one of the series: fewer are noise.
+const MSER: usize = 5;
+/// A cut that changes the mean by less is no reason to measure again.
+const BIAS: f64 = 0.01;
+
+pub struct Transient {
+    /// 0: how long it takes is known.
+    batch: Time,
+    /// Of each part of the workload: the units of each batch, and of all.
+    parts: Vec<(Vec<f64>, u64)>,
+    ended: Time,
+    is_over: bool,
+}
+
+impl Transient {
+    pub fn new(window: Window, parts: usize) -> Self {
+        let batch = if window.until_steady { window.warm_up / BATCHES } else { 0 };
+        Self { batch, parts: vec![Default::default(); parts], ended: 0, is_over: true }
+    }
+
+    /// When the next batch ends of a run that began at `started`.
+    pub fn next_batch(&self, started: Time) -> Time {
+        if self.batch == 0 { Time::MAX } else { started + (self.ended + 1) * self.batch }
+    }
+
+    /// `units` is what each part has done until `elapsed`. Batches that end together shared what was
+    /// done: nothing happened at their ends.
+    pub fn end_batches(&mut self, elapsed: Time, units: impl Iterator<Item = u64>) {
+        let Some(ended) = elapsed.checked_div(self.batch) else { return };
+        let new = (ended - self.ended) as usize;
+        if new == 0 {
+            return;
+        }
+        for ((batches, before), units) in self.parts.iter_mut().zip(units) {
+            batches.extend(std::iter::repeat_n((units - *before) as f64 / new as f64, new));
+            *before = units;
+        }
+        self.ended = ended;
+    }
+
+    /// The window after `warm_up` does not tell what a longer run would be like, and one may last longer.
+    pub fn goes_on(&mut self, warm_up: Time) -> bool {
+        let Some(begin) = warm_up.checked_div(self.batch) else { return false };
+        let is_over = |(batches, _): &(Vec<f64>, u64)| is_over(batches, begin as usize / MSER);
+        self.is_over = self.parts.iter().all(is_over);
+        !self.is_over && begin < LONGEST * BATCHES
+    }
+
+    /// False where the run had to end before.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// What was measured from `begin` on is like what follows the best cut.
+fn is_over(batches: &[f64], begin: usize) -> bool {
+    let series: Vec<f64> = batches.chunks_exact(MSER).map(mean).collect();
+    let cut = cut(&series);
+    let rest = mean(&series[cut..]);
+    cut <= begin || (mean(&series[begin..]) - rest).abs() <= BIAS * rest.abs()
+}
+
+/// Where the rest has the smallest standard error of its mean. The last few are never a rest: they
+/// may be alike by chance.
+fn cut(series: &[f64]) -> usize {
+    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    let mut best = (f64::INFINITY, 0);
+    for (at, value) in series.iter().enumerate().rev() {
+        count += 1.0;
+        let deviation = value - mean;
+        mean += deviation / count;
+        squares += deviation * (value - mean);
+        let error = squares / (count * count);
+        if count >= MSER as f64 && error <= best.0 {
+            best = (error, at);
+        }
+    }
+    best.1
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise that is the same each time.
+    fn noise(at: usize) -> f64 {
+        (at * 7 % 11) as f64 - 5.0
+    }
+
+    /// Is it over in the second half of a hundred batches?
+    fn is_over_by_half(level: impl Fn(usize) -> f64) -> bool {
+        let batches: Vec<f64> = (0..100).map(|at| level(at) + noise(at)).collect();
+        is_over(&batches, 10)
+    }
+
+    #[test]
+    fn a_transient_before_the_window_is_over_and_one_in_it_is_not() {
+        assert!(is_over_by_half(|_| 1000.0));
+        assert!(is_over_by_half(|at| if at < 30 { 500.0 } else { 1000.0 }));
+        assert!(!is_over_by_half(|at| if at < 70 { 500.0 } else { 1000.0 }));
+        assert!(!is_over_by_half(|at| 500.0 + 5.0 * at as f64), "it still rises");
+    }
+
+    #[test]
+    fn a_transient_that_hardly_moves_the_mean_is_none() {
+        let steps_by =
+            |height| is_over_by_half(move |at| if at < 70 { 1000.0 - height } else { 1000.0 });
+        assert!(steps_by(15.0));
+        assert!(!steps_by(40.0));
+    }
+
+    #[test]
+    fn where_nothing_is_counted_nothing_is_waited_for() {
+        assert!(is_over(&[0.0; 100], 10));
+    }
+
+    #[test]
+    fn each_part_has_to_settle_and_there_is_an_end_to_waiting() {
+        let window = Window { warm_up: 400, until_steady: true, measure: 400 };
+        let mut transient = Transient::new(window, 2);
+        assert_eq!(transient.next_batch(1000), 1004);
+        let mut goes_on = |warm_up: Time| {
+            for elapsed in (transient.ended * 4..=warm_up + 400).step_by(4) {
+                let [settled, growing] = [elapsed, elapsed * elapsed];
+                transient.end_batches(elapsed, [settled, growing].into_iter());
+            }
+            transient.goes_on(warm_up)
+        };
+        assert_eq!([400, 800, 1600, 3200].map(&mut goes_on), [true, true, true, false]);
+        assert!(!transient.is_over());
+    }
+
+    #[test]
+    fn a_warm_up_that_is_asked_for_is_not_judged() {
+        let window = Window { warm_up: 400, until_steady: false, measure: 400 };
+        let mut transient = Transient::new(window, 1);
+        transient.end_batches(400, [0].into_iter());
+        assert_eq!(transient.next_batch(1000), Time::MAX);
+        assert!(!transient.goes_on(400) && transient.is_over());
+    }
+}

@@ -1,0 +1,64 @@
+//! When a run is measured: not before what it does at first is over.
+
+use placewise_sim::Outcome;
+use placewise_workload::program::{FOREVER, Metric, Op, Program, Window, Workload};
+
+use crate::common::{MS, Setup, counter, figure};
+
+const WARM_UP: u64 = 200 * MS;
+
+/// One task that does units one after another: `(us of a unit, ms in which they take that)`, and the
+/// last for ever.
+fn run_of(stages: &[(u32, u32)], until_steady: bool) -> Outcome {
+    let stage = |(at, &(us, ms)): (usize, &(u32, u32))| {
+        let times = if at + 1 == stages.len() { FOREVER } else { ms * 1_000 / us };
+        let again = Op::Repeat { counter: 0, times, to: 3 * at as u32 };
+        [Op::Run { ns: u64::from(us) * 1_000 }, Op::Count, again]
+    };
+    let ops = stages.iter().enumerate().flat_map(stage).chain([Op::Exit]).collect();
+    let window = Window { warm_up: WARM_UP, until_steady, measure: WARM_UP };
+    let metrics = vec![Metric::Throughput { unit: "units/s", scale: 1.0 }];
+    let workload = Workload::new("test", vec![Program::new("main", ops)], window);
+    Setup::new("uma-8", "v6.0", "baseline", Workload { metrics, ..workload }).run()
+}
+
+const FAST: (u32, u32) = (10, 0);
+/// For longer than the shortest warm-up lasts.
+const SLOW: (u32, u32) = (20, 300);
+
+fn warm_ups(outcome: &Outcome) -> f64 {
+    counter(outcome, "warm_up") * 1e9 / WARM_UP as f64
+}
+
+fn throughput(outcome: &Outcome) -> f64 {
+    figure(outcome, "throughput")
+}
+
+/// Fails if a window is kept that began before the workload had settled, or if anything counted in one
+/// that was given up stays.
+#[test]
+fn a_window_that_began_too_early_is_given_up() {
+    let (at_once, late) = (run_of(&[FAST], true), run_of(&[SLOW, FAST], true));
+    assert_eq!((warm_ups(&at_once), warm_ups(&late)), (1.0, 2.0));
+    assert!((throughput(&late) / throughput(&at_once) - 1.0).abs() < 0.001);
+    assert_eq!(counter(&late, "settled"), 1.0);
+    assert_eq!(counter(&late, "main_on_node_0"), counter(&at_once, "main_on_node_0"));
+}
+
+/// Fails if a warm-up that is asked for is made longer.
+#[test]
+fn a_warm_up_that_is_set_stays_what_it_is() {
+    let fixed = run_of(&[SLOW, FAST], false);
+    assert_eq!(warm_ups(&fixed), 1.0);
+    assert!(throughput(&fixed) < 0.8 * throughput(&run_of(&[FAST], true)));
+}
+
+/// Fails if a run goes on for ever, or is said to have settled when it had not.
+#[test]
+fn a_workload_that_does_not_settle_is_measured_in_the_end_and_told() {
+    // One change in each of the windows.
+    let ever_faster: Vec<_> = (0..12).map(|stage| (2_048 >> stage, 170)).collect();
+    let outcome = run_of(&ever_faster, true);
+    assert_eq!(warm_ups(&outcome), 8.0);
+    assert_eq!(counter(&outcome, "settled"), 0.0);
+}
