@@ -70,7 +70,7 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
 # All rows and many runs with FULL=1; else what is published, with few.
-EFFORT = $(if $(FULL),--runs 3 --budget 24,--only-published --budget 12 --events 60)
+EFFORT = $(if $(FULL),--runs 3 --budget 24,--only-published --budget 6 --events 40)
 
 .PHONY: accuracy
 accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 20 minutes on 2 CPUs, hours with FULL=1

@@ -64,13 +64,13 @@ const BENCHES: [Bench; 2] = [
         machine: "epyc-9654-2s",
         workload: "context_switch1",
         // Pairs that wake each other all the time: 768 tasks.
-        case: "instances=384",
+        case: "instances=384;warmup_ms=100",
     },
     Bench {
         name: "hackbench-16-zen3",
         machine: "zen3-2s-nps1",
         workload: "hackbench",
-        case: "groups=16",
+        case: "groups=16;warmup_ms=400;window_ms=100",
     },
 ];
 
