@@ -37,6 +37,8 @@ pub struct OutputFile {
     failure: Option<ErrorKind>,
     /// None for a file without a name.
     hidden: Option<Hidden>,
+    /// Where the file that is replaced goes.
+    old: Option<PathBuf>,
 }
 
 struct Hidden {
@@ -69,14 +71,33 @@ impl OutputFile {
         if let Some(old) = &old {
             inherit(&file, old).map_err(|error| cannot_write(path, error))?;
         }
-        Ok(Self { path: path.to_owned(), writer: BufWriter::new(file), failure: None, hidden })
+        Ok(Self { path: path.to_owned(), writer: BufWriter::new(file), failure: None, hidden, old: None })
     }
 
-    pub fn finish(mut self) -> anyhow::Result<()> {
+    /// A file that is replaced then goes to its name with `.old` behind, as those of perf do, unless
+    /// it is empty.
+    pub fn keeping_old(mut self) -> anyhow::Result<Self> {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".old");
+        let old = PathBuf::from(name);
+        if let Ok(older) = old.symlink_metadata() {
+            check_replaceable(&older, directory(&old))
+                .map_err(|why| InputError(format!("{}: {why}", old.display())))?;
+        }
+        self.old = Some(old);
+        Ok(self)
+    }
+
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.replace().map(drop)
+    }
+
+    /// Finishes, and says where the file went that was replaced, if it was kept.
+    pub fn replace(mut self) -> anyhow::Result<Option<PathBuf>> {
         self.appear().map_err(|error| cannot_write(&self.path, error))
     }
 
-    fn appear(&mut self) -> io::Result<()> {
+    fn appear(&mut self) -> io::Result<Option<PathBuf>> {
         if let Some(kind) = self.failure {
             return Err(kind.into());
         }
@@ -84,10 +105,16 @@ impl OutputFile {
         let file = self.writer.get_ref();
         // Some file systems find out only now that they are full.
         file.sync_all()?;
-        match self.hidden.take() {
-            Some(hidden) => Ok(hidden.name.persist(&self.path)?),
-            None => link(file, &self.path),
+        let has_content = |path: &Path| path.symlink_metadata().is_ok_and(|file| file.len() > 0);
+        let old = self.old.take().filter(|_| has_content(&self.path));
+        if let Some(old) = &old {
+            std::fs::rename(&self.path, old)?;
         }
+        match self.hidden.take() {
+            Some(hidden) => hidden.name.persist(&self.path)?,
+            None => link(file, &self.path)?,
+        }
+        Ok(old)
     }
 }
 
@@ -193,6 +220,34 @@ mod tests {
     fn names(directory: &Path) -> Vec<String> {
         let entries = directory.read_dir().unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_replaced_is_kept_unless_it_is_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, old] = ["trace.txt", "trace.txt.old"].map(|name| directory.path().join(name));
+        let write = |text: &str| {
+            let mut file = OutputFile::create(&path, FOR_ALL).unwrap().keeping_old().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.replace().unwrap()
+        };
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        File::create(&path).unwrap();
+        assert_eq!(write("first"), None);
+        assert_eq!(write("second"), Some(old.clone()));
+        assert_eq!((read(&path), read(&old)), ("second".into(), "first".into()));
+        assert_eq!(write("third"), Some(old.clone()));
+        assert_eq!((read(&path), read(&old)), ("third".into(), "second".into()));
+    }
+
+    /// Before any work is done for the file.
+    #[test]
+    fn a_name_for_the_old_file_that_is_taken_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace.txt");
+        std::fs::create_dir(directory.path().join("trace.txt.old")).unwrap();
+        let refused = OutputFile::create(&path, FOR_ALL).unwrap().keeping_old();
+        assert!(refused.err().unwrap().to_string().contains("trace.txt.old: is not a regular"));
     }
 
     /// As on a file system that has only files with a name.

@@ -36,11 +36,12 @@ use instance::{Statistics, TraceInstance};
 
 const EXAMPLE: &str = "\
 Examples:
-  placewise record -- hackbench -g 4
-  sudo placewise record --user \"$USER\" -- make test
-  placewise record --duration 10s -o web.txt.zst
+  placewise record hackbench -g 4
+  sudo placewise record --user \"$USER\" make test
+  placewise record --duration 10 -o web.txt.zst
 
-Needs root and tracefs. The trace can be given to `placewise audit`.
+Needs root and tracefs. The trace can be given to `placewise audit`. One that was there under its
+name before is kept as FILE.old.
 Exit status: that of COMMAND if it ends by itself, 128 + N if signal N kills it; the trace is kept,
 and if COMMAND failed a line says so. Otherwise 0 on success, 2 when the input is at fault, 1 when
 something else went wrong, such as missing rights; then there is no trace.";
@@ -60,7 +61,7 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "FILE", default_value = "placewise-trace.txt.zst")]
     output: PathBuf,
 
-    /// Stop after a time such as 10s or 2min [default: when COMMAND ends, else at Ctrl-C]
+    /// Stop after seconds, or a time such as 2min [default: when COMMAND ends, else at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
@@ -74,15 +75,17 @@ pub struct RecordArgs {
     user: Option<User>,
 
     /// Program to start once recording is on, with its arguments
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
+/// A number alone is of seconds, as `perf` and `timeout` have it.
 fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
+    let seconds = text.parse().map(Duration::from_secs);
+    match seconds.or_else(|_| humantime::parse_duration(text)) {
         Ok(Duration::ZERO) => Err("expected more than nothing".into()),
         Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; expected a time such as 10s or 2min")),
+        Err(error) => Err(format!("{error}; expected seconds, or a time such as 500ms or 2min")),
     }
 }
 
@@ -93,7 +96,7 @@ fn user(name: &str) -> Result<User, String> {
 
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     // As open as tracefs is: there are all users' tasks in it.
-    let output = OutputFile::create(&args.output, output_file::FOR_OWNER)?;
+    let output = OutputFile::create(&args.output, output_file::FOR_OWNER)?.keeping_old()?;
     let stop = stop_at_signals().context("cannot handle signals")?;
     let mut recording = Recording::prepare(args, output)?;
     let command = recording.run(args, &stop)?;
@@ -183,13 +186,15 @@ impl Recording {
         let nr_lost = lost.values().sum();
         let footer = Header { overrun: Some(nr_lost), lost, ..Header::default() };
         write!(self.out, "{footer}").with_context(|| writing(args))?;
-        self.out.finish().with_context(|| writing(args))?.finish()?;
+        let kept = self.out.finish().with_context(|| writing(args))?.replace()?;
 
         let file = args.output.display().to_string();
         let seconds = self.duration.as_secs_f64();
         let remedy = if nr_lost > 0 { " (a larger --buffer-size loses fewer)" } else { "" };
+        let kept = kept.map(|old| format!(" (the last one is {})", old.display()));
+        let kept = kept.unwrap_or_default();
         Ok(format!(
-            "recorded {events} events in {seconds:.1} s, {nr_lost} lost{remedy}: {file}; \
+            "recorded {events} events in {seconds:.1} s, {nr_lost} lost{remedy}: {file}{kept}; \
              next: placewise audit {}",
             shell_words::quote(&file)
         ))
@@ -240,10 +245,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_times_with_a_unit() {
+    fn durations_are_seconds_or_times_with_a_unit() {
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
-        for wrong in ["10", "0s", "soon", "-1s"] {
+        for wrong in ["0", "0s", "soon", "-1s", "-1"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

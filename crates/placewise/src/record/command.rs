@@ -4,7 +4,7 @@
 //! Limit: what it has started itself is not ended with it.
 
 use std::ffi::{CString, OsString};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -53,7 +53,7 @@ impl RunningCommand {
         command.args(arguments);
         let changed = user.map_or(Ok(()), |user| change_user(&mut command, user));
         let child = changed.and_then(|()| command.spawn()).map_err(|error| {
-            InputError(format!("command `{name}`: cannot be started: {}", error.kind()))
+            InputError(format!("command `{name}`: cannot be started: {}", why(&error, &name)))
         })?;
         let pid = Pid::from_child(&child);
         let end = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -95,6 +95,19 @@ impl Drop for RunningCommand {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+    }
+}
+
+/// Why a program of this name did not start.
+fn why(error: &io::Error, name: &str) -> String {
+    match error.kind() {
+        ErrorKind::NotFound if name.contains('/') => {
+            "there is no such file, or its interpreter is missing".to_owned()
+        }
+        ErrorKind::NotFound => {
+            "there is no such program in PATH; install it, or name it with its path".to_owned()
+        }
+        kind => kind.to_string(),
     }
 }
 

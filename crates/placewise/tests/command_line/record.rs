@@ -159,7 +159,7 @@ fn without_rights_one_line_says_what_is_needed() {
 #[test]
 fn wrong_arguments_are_the_inputs_fault() {
     for (args, expected) in [
-        (&["--duration", "10"][..], "expected a time such as 10s or 2min"),
+        (&["--duration", "soon"][..], "expected seconds, or a time such as 500ms or 2min"),
         (&["--duration", "0s"], "expected more than nothing"),
         (&["--buffer-size", "0"], "0 is not in 4.."),
         (&["--output", "/nonexistent/trace.zst"], "no such directory"),
@@ -242,11 +242,42 @@ fn a_command_runs_as_the_user_that_is_named() {
 fn a_command_that_cannot_be_started_leaves_nothing() {
     needs_tracefs!();
     let directory = tempfile::tempdir().unwrap();
-    let Ended { pid, code, stderr, .. } = run(record(&directory, &["--", "./nothing"]));
-    assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("command `./nothing`: cannot be started"), "{stderr}");
-    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
-    assert!(!has_instance(pid));
+    for (name, why) in [
+        ("./nothing", "there is no such file, or its interpreter is missing"),
+        ("no-such-program", "there is no such program in PATH"),
+    ] {
+        let Ended { pid, code, stderr, .. } = run(record(&directory, &["--", name]));
+        assert_eq!(code, Some(2), "{stderr}");
+        let line = format!("placewise: command `{name}`: cannot be started: {why}");
+        assert!(stderr.starts_with(&line), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+        assert!(!has_instance(pid));
+    }
+}
+
+/// As after `perf record`: the options behind the program are its own.
+#[test]
+fn a_command_needs_no_dashes_before_it() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let Ended { code, stdout, stderr, .. } =
+        run(record(&directory, &["sh", "-c", "echo $0 $1", "--user", "--duration"]));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout, "--user --duration\n");
+}
+
+#[test]
+fn the_last_trace_is_kept() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let first = run(record(&directory, &["--", "echo", "first"]));
+    assert!(!first.stderr.contains("old"), "{}", first.stderr);
+    let second = run(record(&directory, &["--duration", "1", "--", "echo", "second"]));
+    assert!(second.stderr.contains("(the last one is trace.zst.old)"), "{}", second.stderr);
+    assert_eq!(Trace::read(&directory).header.command.as_deref(), Some("echo second"));
+    fs::rename(directory.path().join("trace.zst.old"), directory.path().join("trace.zst")).unwrap();
+    assert_eq!(Trace::read(&directory).header.command.as_deref(), Some("echo first"));
 }
 
 #[test]
