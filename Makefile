@@ -76,6 +76,28 @@ EFFORT = $(if $(FULL),--runs 3 --budget 24,--only-published --budget 6 --events 
 accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 20 minutes on 2 CPUs, hours with FULL=1
 	$(RUN) reproduce studies/*.csv --precision 1 $(EFFORT) --page docs >/dev/null
 
+# As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+.PHONY: install
+install: dist ## placewise with manual pages, completions and studies; PREFIX=/usr/local, DESTDIR
+	install -D -m 755 $(TARGET)/dist/placewise $(DESTDIR)$(PREFIX)/bin/placewise
+	install -d $(SHARE)/placewise
+	cp -r $(TARGET)/dist/share/. $(SHARE)
+	cp -r examples studies $(SHARE)/placewise
+
+.PHONY: package
+package: dist ## a Debian package of the same, by cargo-deb: target/debian/*.deb
+	$(CARGO) deb --no-build --profile dist --package placewise
+
+# The program as fast as it gets, and what it writes for `share` directories.
+.PHONY: dist
+dist: compiler
+	$(CARGO) build --profile dist --package placewise
+	rm -rf $(TARGET)/dist/share
+	$(TARGET)/dist/placewise share $(TARGET)/dist/share
+
 .PHONY: bench
 bench: compiler ## events per second of the simulator, and of the audit beside perf; ns per wakeup in BPF
 	$(CARGO) build --profile dist --package placewise

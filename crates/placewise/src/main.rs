@@ -24,13 +24,14 @@ mod parallel;
 mod record;
 mod report;
 mod reproduce;
+mod share;
 mod standard_output;
 mod states;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
 Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
@@ -38,7 +39,7 @@ Exit status: 0 on success, 2 when the input is at fault (argument, file, name, v
 
 /// Simulate Linux task placement: compare policies on machines you do not own
 #[derive(Parser)]
-#[command(version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(version = env!("PLACEWISE_VERSION"), propagate_version = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -54,6 +55,7 @@ enum Verb {
     Audit(audit::args::AuditArgs),
     Record(record::RecordArgs),
     Hint(hint::HintArgs),
+    Share(share::ShareArgs),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Hint(args) => hint::run(&args),
+        Verb::Share(args) => share::run(&args, Cli::command()),
     };
     ended(done, ExitCode::SUCCESS)
 }

@@ -10,4 +10,5 @@ mod foreign;
 mod hint;
 mod record;
 mod reproduce;
+mod share;
 mod standard_output;
