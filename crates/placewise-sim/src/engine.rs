@@ -153,7 +153,7 @@ impl<'a> Engine<'a> {
                 self.set_quota(group, cgroup.quota);
             }
         }
-        let task = self.new_task(0, 0, cpu);
+        let task = self.new_task(0, 0, 0, cpu);
         self.tasks[task].parent = task;
         self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
         self.join_cgroup(task);

@@ -4,7 +4,7 @@
 //! and how much of that does a cgroup's weight take away?
 //!
 //! **Method.** A shell starts the parts one after the other and waits for them. Each part is a
-//! workload as it is: its programs, messages, barriers and figures are those that it has alone. A
+//! workload or rt-app file as it is: its programs, messages, barriers and figures are those that it has alone. A
 //! part that names a cgroup is in there with all its tasks; cgroups that a part makes itself (lu)
 //! are inside. The window is the same for all parts: it begins `warmup_ms` after the last of them
 //! has started its measured phase, so that all figures are of the same time. A part ends with its
@@ -12,7 +12,8 @@
 //! CPUs from then on.
 //!
 //! **Left out.** What parts share beside CPUs, memory bandwidth and caches: no part waits for
-//! another. The start-up of the tools. Alone, a workload's main task starts on the first CPU; here
+//! another. The start-up of the tools. The `duration` of an rt-app file, whose endless tasks go on as
+//! long as the mix. Alone, a workload's main task starts on the first CPU; here
 //! it is forked by the shell and placed.
 //!
 //! **Weak points.** One warm-up has to do for all: a part that settles late (lu, hackbench on
@@ -20,6 +21,7 @@
 //! on. dbench's kworkers are in the part's cgroup; the kernel's are in the root.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::benchmark::BENCHMARKS;
@@ -27,7 +29,8 @@ use crate::case::Case;
 use crate::error::{WorkloadError, quoted};
 use crate::model::{Model, find};
 use crate::parameter::{Parameter, Settings, Value};
-use crate::program::{Cgroup, CgroupId, Object, Op, Part, Program, Workload};
+use crate::program::{Cgroup, CgroupId, Object, Op, Part, PartId, Program, Workload};
+use crate::rt_app::from_rt_app;
 
 pub(crate) const MODEL: Model = Model {
     name: "mix",
@@ -51,7 +54,8 @@ const PARAMETERS: [Parameter; 3] = [
     Parameter::window_ms(2_000),
 ];
 
-const FORM: &str = "WORKLOAD[:KEY=VALUE,...][@CGROUP[:WEIGHT]] joined by `+`";
+const FORM: &str = "WORKLOAD[:KEY=VALUE,...][@CGROUP[:WEIGHT]] joined by `+`; WORKLOAD may be an \
+                    rt-app FILE.json";
 
 /// cpu.weight.
 const DEFAULT_WEIGHT: u32 = 100;
@@ -74,9 +78,17 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
 struct Parts(Vec<PartSpec>);
 
 struct PartSpec {
-    model: &'static Model,
-    case: Case,
+    what: What,
     cgroup: Option<CgroupSpec>,
+}
+
+enum What {
+    Benchmark {
+        model: &'static Model,
+        case: Case,
+    },
+    /// Its path, which has a `/` or a `.`.
+    RtApp(String),
 }
 
 struct CgroupSpec {
@@ -131,8 +143,8 @@ impl Parts {
     /// other parts have the same.
     fn name(&self, number: usize) -> String {
         let name = |part: &PartSpec| match &part.cgroup {
-            Some(cgroup) => format!("{}@{}", part.model.name, cgroup.name),
-            None => part.model.name.to_owned(),
+            Some(cgroup) => format!("{}@{}", part.what.name(), cgroup.name),
+            None => part.what.name(),
         };
         let own = name(&self.0[number]);
         let same = |parts: &[PartSpec]| parts.iter().filter(|part| name(part) == own).count();
@@ -152,8 +164,25 @@ impl FromStr for PartSpec {
             Some((what, cgroup)) => (what.trim(), Some(cgroup.parse::<CgroupSpec>()?)),
             None => (text, None),
         };
-        let (name, settings) = what.split_once(':').unwrap_or((what, ""));
+        if what.is_empty() {
+            return Err(WorkloadError::new(quoted(text), format!("expected {FORM}")));
+        }
+        Ok(PartSpec { what: what.parse()?, cgroup })
+    }
+}
+
+impl FromStr for What {
+    type Err = WorkloadError;
+
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
+        if name.contains(['/', '.']) {
+            return match settings {
+                "" => Ok(Self::RtApp(name.to_owned())),
+                _ => Err(WorkloadError::new(quoted(text), "an rt-app file has no settings")),
+            };
+        }
         if name.is_empty() {
             return Err(WorkloadError::new(quoted(text), format!("expected {FORM}")));
         }
@@ -167,7 +196,27 @@ impl FromStr for PartSpec {
             let problem = "all parts have the window of the mix; set it beside `parts`";
             return Err(WorkloadError::new(quoted(key), problem));
         }
-        Ok(PartSpec { model, case, cgroup })
+        Ok(Self::Benchmark { model, case })
+    }
+}
+
+impl What {
+    /// Of a file, without directory and extension.
+    fn name(&self) -> String {
+        match self {
+            Self::Benchmark { model, .. } => model.name.to_owned(),
+            Self::RtApp(path) => {
+                let stem = Path::new(path).file_stem().unwrap_or_default();
+                stem.to_string_lossy().into_owned()
+            }
+        }
+    }
+
+    fn build(&self) -> Result<Workload, WorkloadError> {
+        match self {
+            Self::Benchmark { model, case } => model.build(case),
+            Self::RtApp(path) => from_rt_app(Path::new(path)),
+        }
     }
 }
 
@@ -212,12 +261,24 @@ impl fmt::Display for Parts {
 
 impl fmt::Display for PartSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.model.name)?;
-        for (number, (key, value)) in self.case.iter().enumerate() {
-            let separator = if number == 0 { ":" } else { "," };
-            write!(out, "{separator}{key}={value}")?;
-        }
+        write!(out, "{}", self.what)?;
         self.cgroup.iter().try_for_each(|cgroup| write!(out, "{cgroup}"))
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RtApp(path) => out.write_str(path),
+            Self::Benchmark { model, case } => {
+                out.write_str(model.name)?;
+                for (number, (key, value)) in case.iter().enumerate() {
+                    let separator = if number == 0 { ":" } else { "," };
+                    write!(out, "{separator}{key}={value}")?;
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -228,13 +289,13 @@ impl fmt::Display for CgroupSpec {
     }
 }
 
-fn build(settings: &Settings) -> Workload {
+fn build(settings: &Settings) -> Result<Workload, WorkloadError> {
     let parts: Parts = settings.text("parts").parse().expect("the parts are checked");
     let shell = Program::new("sh", Vec::new());
     let mut mix = Workload::new(MODEL.name, vec![shell], settings.window());
     let mut start = Vec::new();
     for (number, spec) in parts.0.iter().enumerate() {
-        let part = spec.model.build(&spec.case).expect("the parts are checked");
+        let part = spec.what.build().map_err(|error| error.within(&place(number)))?;
         let cgroup = spec.cgroup.as_ref().map(|cgroup| {
             let weight = parts.weight_named(&cgroup.name).unwrap_or(DEFAULT_WEIGHT);
             cgroup_of(&mut mix, Cgroup::new(&cgroup.name, None, Cgroup::shares_of(weight)))
@@ -245,7 +306,7 @@ fn build(settings: &Settings) -> Workload {
     }
     start.extend([Op::Join, Op::Exit]);
     mix.programs[0].ops = start;
-    mix
+    Ok(mix)
 }
 
 /// A cgroup is what its path says: parts that name the same one share it.
@@ -267,15 +328,24 @@ fn add(mix: &mut Workload, name: String, part: Workload, cgroup: Option<CgroupId
         let parent = inner.parent.map_or(cgroup, |parent| Some(cgroups[parent as usize]));
         cgroups.push(cgroup_of(mix, Cgroup { parent, ..inner }));
     }
-    let id = mix.parts.len() as u32;
-    mix.parts.push(Part { name, metrics: part.metrics });
+    let id = mix.parts.len() as PartId;
+    // Parts of it stand behind it.
+    let moved = |inner: Option<PartId>| inner.map_or(id, |inner| id + 1 + inner);
+    let inner = part.parts.into_iter().map(|inner| Part {
+        name: format!("{name}/{}", inner.name),
+        within: Some(moved(inner.within)),
+        ..inner
+    });
+    let inner: Vec<Part> = inner.collect();
+    mix.parts.push(Part { name, metrics: part.metrics, within: None });
+    mix.parts.extend(inner);
     for (number, program) in part.programs.into_iter().enumerate() {
         // What main forks is in its cgroup, unless it names another.
         let outer = cgroup.filter(|_| number == 0);
         mix.programs.push(Program {
             ops: program.ops.iter().map(|op| offsets.moved(*op)).collect(),
             cgroup: program.cgroup.map_or(outer, |inner| Some(cgroups[inner as usize])),
-            part: Some(id),
+            part: Some(moved(program.part)),
             ..program
         });
     }

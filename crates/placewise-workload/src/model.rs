@@ -12,7 +12,7 @@ pub(crate) struct Model {
     pub summary: &'static str,
     /// In the order published tables name them.
     pub parameters: &'static [Parameter],
-    pub build: fn(&Settings) -> Workload,
+    pub build: fn(&Settings) -> Result<Workload, WorkloadError>,
     /// The usual ladder of cases for a machine with this many CPUs.
     pub default_cases: fn(nr_cpus: usize) -> Vec<Case>,
 }
@@ -23,7 +23,8 @@ impl Model {
     }
 
     pub(crate) fn build(&self, case: &Case) -> Result<Workload, WorkloadError> {
-        let workload = (self.build)(&self.settings(case)?);
+        let settings = self.settings(case)?;
+        let workload = (self.build)(&settings).map_err(|error| error.within(self.name))?;
         debug_assert_eq!(workload.check(), Ok(()));
         Ok(workload)
     }

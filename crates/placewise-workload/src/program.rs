@@ -205,6 +205,8 @@ pub struct Program {
     pub cgroup: Option<CgroupId>,
     /// The part of the workload that its units, latencies and sections count for.
     pub part: Option<PartId>,
+    /// The `i`th task of one fork counts for the part that is `i * part_step` behind that.
+    pub part_step: u32,
 }
 
 /// Index into [`Workload::parts`].
@@ -215,6 +217,9 @@ pub type PartId = u32;
 pub struct Part {
     pub name: String,
     pub metrics: Vec<Metric>,
+    /// The part that its latencies count for as well, which stands before it; where none is named,
+    /// the workload itself.
+    pub within: Option<PartId>,
 }
 
 /// Index into [`Workload::cgroups`].
@@ -318,6 +323,8 @@ pub enum Metric {
     BestRate { name: &'static str, section: u8, bytes: u64 },
     /// Quantile of the recorded wakeup latencies: 0.5, 0.99, 0.999.
     WakeupLatency { quantile: f64 },
+    /// The same of wakeups by other tasks: from the wakeup until the task runs.
+    WokenLatency { quantile: f64 },
     /// Share of the machine's non-idle CPU time spent waiting for run-queue locks, in percent.
     RunQueueLockShare,
 }
@@ -360,6 +367,7 @@ impl Program {
             footprint_kib: 0,
             cgroup: None,
             part: None,
+            part_step: 0,
         }
     }
 
@@ -403,6 +411,9 @@ impl Metric {
             Self::WakeupLatency { quantile: 0.5 } => "p50_wakeup_latency",
             Self::WakeupLatency { quantile: 0.99 } => "p99_wakeup_latency",
             Self::WakeupLatency { .. } => "p999_wakeup_latency",
+            Self::WokenLatency { quantile: 0.5 } => "p50_woken_latency",
+            Self::WokenLatency { quantile: 0.99 } => "p99_woken_latency",
+            Self::WokenLatency { .. } => "p999_woken_latency",
             Self::RunQueueLockShare => "rq_lock_share",
         };
         if part.is_empty() { name.to_owned() } else { format!("{part}: {name}") }
@@ -414,7 +425,7 @@ impl Metric {
             Self::Time { .. } => "s",
             Self::Throughput { unit, .. } => unit,
             Self::BestRate { .. } => "MB/s",
-            Self::WakeupLatency { .. } => "us",
+            Self::WakeupLatency { .. } | Self::WokenLatency { .. } => "us",
             Self::RunQueueLockShare => "%",
         }
     }

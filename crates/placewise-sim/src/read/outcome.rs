@@ -1,5 +1,6 @@
 //! What a run reports: the workload's figures, and what the counters have come to in the window.
 
+use hdrhistogram::Histogram;
 use placewise_workload::program::Metric;
 
 use super::counters::Snapshot;
@@ -123,9 +124,9 @@ impl PartWindow<'_> {
             Metric::Throughput { scale, .. } if seconds > 0.0 => {
                 Some((done / seconds * scale, Better::Higher))
             }
-            Metric::WakeupLatency { quantile } if !part.latencies.is_empty() => {
-                let latency = part.latencies.value_at_quantile(quantile);
-                Some((latency as f64 / 1e3, Better::Lower))
+            Metric::WakeupLatency { quantile } => latency(&part.latencies, quantile),
+            Metric::WokenLatency { quantile } => {
+                latency(part.woken_latencies.as_ref()?, quantile)
             }
             Metric::BestRate { section, bytes, .. } => {
                 let shortest = part.shortest_section(section)?;
@@ -135,6 +136,12 @@ impl PartWindow<'_> {
             _ => None,
         }
     }
+}
+
+/// In us; none of no sample.
+fn latency(latencies: &Histogram<u64>, quantile: f64) -> Option<(f64, Better)> {
+    let latency = || latencies.value_at_quantile(quantile) as f64 / 1e3;
+    (!latencies.is_empty()).then(|| (latency(), Better::Lower))
 }
 
 fn percent(part: f64, whole: f64) -> f64 {

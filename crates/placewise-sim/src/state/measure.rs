@@ -50,7 +50,11 @@ pub struct Part {
     ended: Option<Time>,
     /// No wait is sampled, but a latency is asked for: that of timers and sleeps.
     samples_timers: bool,
+    /// The part whose latencies these are as well: what is in no part has none.
+    within: Option<u32>,
     pub latencies: Histogram<u64>,
+    /// Of wakeups by other tasks, if they are asked for.
+    pub woken_latencies: Option<Histogram<u64>>,
     sections: [Section; SECTIONS],
     pub units: u64,
 }
@@ -77,8 +81,11 @@ struct Section {
 
 impl Measurement {
     pub fn new(machine: &Machine, workload: &Workload) -> Self {
-        let of_parts = workload.parts.iter().zip(0..).map(|(part, id)| (Some(id), &part.metrics));
-        let parts = std::iter::once((None, &workload.metrics)).chain(of_parts);
+        let of_parts = workload.parts.iter().zip(0..).map(|(part, id)| Part {
+            within: Some(part.within.map_or(0, |outer| outer + 1)),
+            ..Part::new(workload, Some(id), &part.metrics)
+        });
+        let parts = std::iter::once(Part::new(workload, None, &workload.metrics)).chain(of_parts);
         let mut measurement = Measurement {
             window: workload.window,
             started: Time::MAX,
@@ -86,7 +93,7 @@ impl Measurement {
             window_begun: false,
             transient: Transient::new(workload.window, workload.parts.len() + 1),
             next_look: Time::MAX,
-            parts: parts.map(|(id, metrics)| Part::new(workload, id, metrics)).collect(),
+            parts: parts.collect(),
             events: 0,
             wakeups: 0,
             switches: 0,
@@ -97,9 +104,10 @@ impl Measurement {
         measurement
     }
 
-    /// The part that a program counts for, as the number that the other functions take.
-    pub fn part_of(program: &Program) -> u32 {
-        program.part.map_or(0, |part| part + 1)
+    /// The part that the `number`th task of a fork of a program counts for, as the number that the
+    /// other functions take.
+    pub fn part_of(program: &Program, number: u32) -> u32 {
+        program.part.map_or(0, |part| part + 1 + number * program.part_step)
     }
 
     /// What is in no part, then each part, with its name and metrics.
@@ -202,8 +210,26 @@ impl Measurement {
 
     /// A wait that is sampled is over. Latencies of zero are dropped, as schbench does.
     pub fn sample_latency(&mut self, part: u32, now: Time, stamp: Time) {
-        if self.window_begun && now > stamp {
-            self.parts[part as usize].latencies.saturating_record(now - stamp);
+        self.sample(part, now, stamp, |part| Some(&mut part.latencies));
+    }
+
+    /// Of the part and of all that it is within.
+    fn sample(
+        &mut self,
+        part: u32,
+        now: Time,
+        stamp: Time,
+        histogram: fn(&mut Part) -> Option<&mut Histogram<u64>>,
+    ) {
+        if !self.window_begun || now <= stamp {
+            return;
+        }
+        let mut at = Some(part);
+        while let Some(part) = at.map(|part| &mut self.parts[part as usize]) {
+            if let Some(histogram) = histogram(part) {
+                histogram.saturating_record(now - stamp);
+            }
+            at = part.within;
         }
     }
 
@@ -212,6 +238,15 @@ impl Measurement {
         if self.parts[part as usize].samples_timers {
             self.sample_latency(part, now, expiry);
         }
+    }
+
+    pub fn samples_woken(&self, part: u32) -> bool {
+        self.parts[part as usize].woken_latencies.is_some()
+    }
+
+    /// A task runs that another has woken.
+    pub fn sample_woken(&mut self, part: u32, now: Time, woken: Time) {
+        self.sample(part, now, woken, |part| part.woken_latencies.as_mut());
     }
 }
 
@@ -223,15 +258,20 @@ impl Part {
         };
         let has_start = ops().any(|op| *op == Op::Start);
         let samples_waits = ops().any(|op| *op == Op::Wait { sample: true });
-        let wants_latency =
-            metrics.iter().any(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        let asks = |wanted: fn(&Metric) -> bool| metrics.iter().any(wanted);
+        let wants_latency = asks(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        let wants_woken = asks(|metric| matches!(metric, Metric::WokenLatency { .. }));
+        let histogram = || {
+            Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("the bounds are valid")
+        };
         Part {
             started: if has_start { None } else { Some(0) },
             first_task: None,
             ended: None,
             samples_timers: wants_latency && !samples_waits,
-            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("the bounds are valid"),
+            within: None,
+            latencies: histogram(),
+            woken_latencies: wants_woken.then(histogram),
             sections: [Section::default(); SECTIONS],
             units: 0,
         }

@@ -68,6 +68,8 @@ pub struct Task {
     pub footprint_kib: u32,
     /// The timer it sleeps on.
     pub timer_expiry: Option<Time>,
+    /// When another task woke it, if that is sampled.
+    pub woken_at: Option<Time>,
     /// Where the interrupt of the device that it waits for will arrive.
     pub interrupt_cpu: Option<CpuId>,
 

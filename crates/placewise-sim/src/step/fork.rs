@@ -21,8 +21,8 @@ use crate::state::waker::WakerContext;
 const FIRST_PID: u32 = 1000;
 
 impl Engine<'_> {
-    /// A task that runs `program` from its beginning, not yet placed.
-    pub(crate) fn new_task(&mut self, program: u32, base: u32, cpu: CpuId) -> TaskId {
+    /// A task that runs `program` from its beginning, not yet placed: the `nth` of one fork.
+    pub(crate) fn new_task(&mut self, program: u32, nth: u32, base: u32, cpu: CpuId) -> TaskId {
         let number = self.tasks.push(Task::default());
         self.events.add_task();
         let attributes = &self.workload.programs[program as usize];
@@ -31,7 +31,7 @@ impl Engine<'_> {
         let task = &mut self.tasks[number];
         task.state = TaskState::Runnable;
         task.program = program;
-        task.part = Measurement::part_of(attributes);
+        task.part = Measurement::part_of(attributes, nth);
         self.measurement.task_created(task.part, number);
         task.base = base;
         task.pid = FIRST_PID + u32::from(number) - FIRST_TASK;
@@ -79,7 +79,7 @@ impl Engine<'_> {
         state.stage += 1;
         state.children += 1;
         let child_base = state.base + base + at * step;
-        let child = self.new_task(program, child_base, cpu);
+        let child = self.new_task(program, at, child_base, cpu);
         self.tasks[child].parent = task;
         self.trace_fork(cpu, task, child);
         self.scheduler.policy.copy_task(child.into(), task.into(), cpu.into());

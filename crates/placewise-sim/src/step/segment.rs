@@ -125,6 +125,9 @@ impl Engine<'_> {
         if let Some(expiry) = state.timer_expiry.take() {
             self.measurement.sample_timer(state.part, self.now, expiry);
         }
+        if let Some(woken) = state.woken_at.take() {
+            self.measurement.sample_woken(state.part, self.now, woken);
+        }
         state.work_left += refill;
         state.last_cpu = cpu;
     }

@@ -86,6 +86,9 @@ impl Engine<'_> {
             return false;
         }
         self.claim(wakee);
+        if context == WakerContext::Task && self.measurement.samples_woken(self.part(wakee)) {
+            self.tasks[wakee].woken_at = Some(self.now);
+        }
         let target = self.scheduler.cpu_of(wakee);
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking {
             comm,

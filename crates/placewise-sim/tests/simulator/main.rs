@@ -13,6 +13,7 @@ mod mix;
 mod output;
 mod placement;
 mod properties;
+mod rt_app;
 mod scheduling;
 mod streaming;
 mod trace;

@@ -26,7 +26,7 @@ pub(crate) const MODEL: Model = Model {
     name: "context_switch1",
     summary: "pairs of tasks alternate through pipes; iterations per second (will-it-scale)",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

@@ -28,7 +28,7 @@ pub(crate) const MODEL: Model = Model {
     name: "dbench",
     summary: "file operations with locks, kworkers and device interrupts; MB/s",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

@@ -35,7 +35,7 @@ pub(crate) const MODEL: Model = Model {
     name: "hackbench",
     summary: "groups of senders and receivers exchange 100-byte messages; time (perf bench sched messaging)",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

@@ -32,7 +32,7 @@ pub(crate) const MODEL: Model = Model {
     name: "lu",
     summary: "threads sweep in a pipeline, waiting busily, beside burners (NAS LU.C, OpenMP)",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

@@ -26,7 +26,7 @@ pub(crate) const MODEL: Model = Model {
     name: "netperf",
     summary: "pairs of processes alternate over loopback TCP or UDP; transactions per second",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

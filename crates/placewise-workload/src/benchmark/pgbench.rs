@@ -33,7 +33,7 @@ pub(crate) const MODEL: Model = Model {
     name: "pgbench",
     summary: "one client process drives many backends over unix sockets; transactions per second",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

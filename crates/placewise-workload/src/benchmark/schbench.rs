@@ -34,7 +34,7 @@ pub(crate) const MODEL: Model = Model {
     name: "schbench",
     summary: "messengers wake workers by futex; wakeup latency",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

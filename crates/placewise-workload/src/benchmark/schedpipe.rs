@@ -22,7 +22,7 @@ pub(crate) const MODEL: Model = Model {
     name: "schedpipe",
     summary: "two tasks alternate through two pipes; round trips per second (perf bench sched pipe)",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

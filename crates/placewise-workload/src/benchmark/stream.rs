@@ -28,7 +28,7 @@ pub(crate) const MODEL: Model = Model {
     name: "stream",
     summary: "OpenMP threads stream through memory; bandwidth (STREAM)",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

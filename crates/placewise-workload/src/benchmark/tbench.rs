@@ -31,7 +31,7 @@ pub(crate) const MODEL: Model = Model {
     name: "tbench",
     summary: "clients and their servers exchange requests over loopback TCP; MB/s",
     parameters: &PARAMETERS,
-    build,
+    build: |settings| Ok(build(settings)),
     default_cases,
 };
 

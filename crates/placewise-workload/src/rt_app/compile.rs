@@ -10,9 +10,10 @@ use super::event::{Action, Event};
 use super::global::{Global, LONGEST_SECONDS};
 use super::json::Place;
 use super::objects::{Names, Objects, events, suspended_name, timers, unique_timers};
+use super::parts;
 use super::task::{Phase, Task};
 use crate::error::{WorkloadError, quoted, suggestion};
-use crate::program::{FOREVER, Metric, Nanos, Object, Op, Program, ProgramId, Window, Workload};
+use crate::program::{FOREVER, Nanos, Object, Op, Program, ProgramId, Window, Workload};
 
 /// rt-app's load loop touches next to no memory (assumed).
 const FOOTPRINT_KIB: u32 = 16;
@@ -36,11 +37,16 @@ pub(super) fn compile(
         objects.add(task, forked.contains_key(task.name.as_str()))?;
     }
     let mut programs = vec![Program::new("rt-app", Vec::new())];
-    for task in tasks {
-        programs.push(Compiler::new(&objects, &forked, task).program(true)?);
+    let (parts, of_tasks) = parts::of(tasks);
+    for (task, of_task) in tasks.iter().zip(&of_tasks) {
+        let program = Compiler::new(&objects, &forked, task).program(true)?;
+        programs.push(of_task.for_instances(program));
     }
-    for task in tasks.iter().filter(|task| forked.contains_key(task.name.as_str())) {
-        programs.push(Compiler::new(&objects, &forked, task).program(false)?);
+    for (task, of_task) in tasks.iter().zip(&of_tasks) {
+        if forked.contains_key(task.name.as_str()) {
+            let program = Compiler::new(&objects, &forked, task).program(false)?;
+            programs.push(Program { part: of_task.whole, ..program });
+        }
     }
     programs[0].ops = main(tasks, &objects);
 
@@ -52,7 +58,8 @@ pub(super) fn compile(
         conditions: objects.conditions.len() as u32,
         barriers: std::iter::once(instances).chain(objects.barrier_parties()).collect(),
         timers: objects.all_timers,
-        metrics: [0.5, 0.99, 0.999].map(|quantile| Metric::WakeupLatency { quantile }).to_vec(),
+        metrics: parts::METRICS.to_vec(),
+        parts,
         ..Workload::new(name, programs, window)
     })
 }

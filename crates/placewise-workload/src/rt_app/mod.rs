@@ -11,6 +11,7 @@ mod event;
 mod global;
 mod json;
 mod objects;
+mod parts;
 mod task;
 
 use std::path::Path;

@@ -204,3 +204,39 @@ fn nearly_right() -> impl Strategy<Value = String> {
     ];
     proptest::collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat())
 }
+
+fn herd() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rt-app/02-herd.json")
+}
+
+/// Its tasks are parts of its part, behind those of the parts before it.
+#[test]
+fn an_rt_app_file_is_a_part() {
+    let file = herd();
+    let alone = placewise_workload::from_rt_app(std::path::Path::new(file)).unwrap();
+    let all = mix(&format!("schbench:workers=2+{file}@web"));
+    assert_eq!(all.check(), Ok(()));
+    let names: Vec<&str> = all.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names[..2], ["schbench", "02-herd@web"]);
+    for (part, inner) in alone.parts.iter().zip(&all.parts[2..]) {
+        assert_eq!(inner.name, format!("02-herd@web/{}", part.name));
+        assert_eq!(inner.within, Some(part.within.map_or(1, |outer| outer + 2)));
+    }
+    let first = all.programs.len() - alone.programs.len();
+    for (program, moved) in alone.programs.iter().zip(&all.programs[first..]) {
+        assert_eq!(moved.part, Some(program.part.map_or(1, |part| part + 2)));
+        assert_eq!(moved.part_step, program.part_step);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_rt_app_part_is_told() {
+    let wrong = |parts: &str| {
+        let case = Case::default().with("parts", parts);
+        build("mix", &case).unwrap_err().to_string()
+    };
+    let missing = wrong("schbench+./no-such.json");
+    assert!(missing.starts_with("mix: part 2: ./no-such.json: cannot be read"), "{missing}");
+    let settings = wrong(&format!("{}:groups=1", herd()));
+    assert!(settings.contains("an rt-app file has no settings"), "{settings}");
+}

@@ -293,3 +293,29 @@ fn real_time_tasks_have_a_priority() {
     assert_eq!(policy("b"), SchedPolicy::RoundRobin(10), "rt-app's default");
     assert_eq!(policy("c"), SchedPolicy::Other);
 }
+
+fn part_names(workload: &Workload) -> Vec<&str> {
+    workload.parts.iter().map(|part| part.name.as_str()).collect()
+}
+
+#[test]
+fn tasks_and_their_instances_are_parts() {
+    let workload = read(
+        r#""a": { "instance": 2, "sleep": 1, "fork": "b" }, "b": { "instance": 0, "loop": 1, "run": 1 }"#,
+    );
+    assert_eq!(part_names(&workload), ["a", "a#1", "a#2", "b"]);
+    assert_eq!(workload.parts[1].within, Some(0));
+    assert_eq!((workload.parts[0].within, workload.parts[3].within), (None, None));
+    let parts = workload.programs.iter().map(|program| (program.part, program.part_step));
+    // Main, the instances of either, and those of `b` that are forked.
+    assert_eq!(parts.collect::<Vec<_>>(), [(None, 0), (Some(1), 1), (Some(3), 0), (Some(3), 0)]);
+}
+
+#[test]
+fn parts_are_no_more_than_one_can_read() {
+    let names = |tasks: &str| part_names(&read(tasks)).len();
+    assert_eq!(names(r#""a": { "instance": 63, "sleep": 1 }"#), 64);
+    assert_eq!(names(r#""a": { "instance": 64, "sleep": 1 }"#), 1);
+    let tasks: Vec<String> = (0..65).map(|n| format!("\"t{n}\": {{ \"sleep\": 1 }}")).collect();
+    assert_eq!(names(&tasks.join(",")), 0);
+}
