@@ -178,9 +178,11 @@ impl FromStr for What {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
         if name.contains(['/', '.']) {
+            let wrong = |problem: &str| Err(WorkloadError::new(quoted(text), problem));
             return match settings {
+                "" if name.contains(char::is_control) => wrong("expected the path of a file"),
                 "" => Ok(Self::RtApp(name.to_owned())),
-                _ => Err(WorkloadError::new(quoted(text), "an rt-app file has no settings")),
+                _ => wrong("an rt-app file has no settings"),
             };
         }
         if name.is_empty() {

@@ -1,14 +1,16 @@
-//! `placewise list`: the names that `placewise compare` takes.
+//! `placewise list`: the names that `placewise compare` takes, and what a case may set.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use placewise_workload::{Parameter, Value};
 use serde::Serialize;
 
 use crate::report::json;
 
 const EXAMPLE: &str = "\
-Example:
+Examples:
+  placewise list workloads
   placewise list --format json
 
 `placewise machine show NAME` tells more about a machine.";
@@ -17,9 +19,25 @@ Example:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ListArgs {
+    /// What to list [default: all]
+    #[arg(value_enum, value_name = "WHAT")]
+    what: Option<What>,
+
     /// How to print the list
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum What {
+    /// What --kernel takes
+    Kernels,
+    /// What --policy takes
+    Policies,
+    /// What --workload takes, with the keys of --case
+    Workloads,
+    /// What --machine takes
+    Machines,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,12 +48,17 @@ enum Format {
     Json,
 }
 
+/// What is not asked for is left out.
 #[derive(Serialize)]
 struct Names {
-    kernels: Vec<Named>,
-    policies: Vec<Named>,
-    workloads: Vec<Workload>,
-    machines: Vec<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernels: Option<Vec<Named>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policies: Option<Vec<Named>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workloads: Option<Vec<Workload>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machines: Option<Vec<Named>>,
 }
 
 #[derive(Serialize)]
@@ -49,11 +72,26 @@ struct Workload {
     name: String,
     about: String,
     /// Keys of a case.
-    parameters: Vec<Named>,
+    parameters: Vec<Setting>,
+}
+
+/// A key of a case, and what it may be set to.
+#[derive(Serialize)]
+struct Setting {
+    name: String,
+    about: String,
+    /// As it is written in a case; `None`: it depends on others, as `about` says.
+    default: Option<String>,
+    /// A whole number from `min` to `max`, one of `choices`, or what `form` describes.
+    min: Option<u64>,
+    max: Option<u64>,
+    unit: Option<&'static str>,
+    choices: Option<&'static [&'static str]>,
+    form: Option<&'static str>,
 }
 
 pub fn run(args: &ListArgs) -> anyhow::Result<()> {
-    let names = names()?;
+    let names = names(args.what)?;
     let text = match args.format {
         Format::Table => table(&names),
         Format::Json => json::render(&names)?,
@@ -62,20 +100,33 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn names() -> anyhow::Result<Names> {
+fn names(what: Option<What>) -> anyhow::Result<Names> {
+    let is_wanted = |one: What| what.is_none_or(|what| what == one);
+    let workloads = || placewise_workload::names().map(workload).collect::<anyhow::Result<_>>();
+    Ok(Names {
+        kernels: is_wanted(What::Kernels).then(kernels),
+        policies: is_wanted(What::Policies).then(policies),
+        workloads: is_wanted(What::Workloads).then(workloads).transpose()?,
+        machines: is_wanted(What::Machines).then(machines),
+    })
+}
+
+fn kernels() -> Vec<Named> {
+    placewise_policy::kernel_names().iter().map(|name| named(name, "")).collect()
+}
+
+fn policies() -> Vec<Named> {
     let baseline = named("baseline", "the kernel as it is");
     let patches = placewise_policy::patch_names();
-    let machines = placewise_machine::presets();
-    Ok(Names {
-        kernels: placewise_policy::kernel_names().iter().map(|name| named(name, "")).collect(),
-        policies: std::iter::once(baseline)
-            .chain(patches.iter().map(|(name, about)| named(name, about)))
-            .collect(),
-        workloads: placewise_workload::names().map(workload).collect::<anyhow::Result<_>>()?,
-        machines: std::iter::once(named("host", "the machine this runs on"))
-            .chain(machines.iter().map(|preset| named(preset.name, &preset.description)))
-            .collect(),
-    })
+    let patches = patches.iter().map(|(name, about)| named(name, about));
+    std::iter::once(baseline).chain(patches).collect()
+}
+
+fn machines() -> Vec<Named> {
+    let host = named("host", "the machine this runs on");
+    let presets = placewise_machine::presets();
+    let presets = presets.iter().map(|preset| named(preset.name, &preset.description));
+    std::iter::once(host).chain(presets).collect()
 }
 
 fn named(name: &str, about: &str) -> Named {
@@ -83,35 +134,97 @@ fn named(name: &str, about: &str) -> Named {
 }
 
 fn workload(name: &'static str) -> anyhow::Result<Workload> {
-    let parameters = placewise_workload::parameters(name)?.iter();
     Ok(Workload {
         name: name.to_owned(),
         about: placewise_workload::summary(name)?.to_owned(),
-        parameters: parameters.map(|parameter| named(parameter.name, parameter.meaning)).collect(),
+        parameters: placewise_workload::parameters(name)?.iter().map(Setting::of).collect(),
     })
 }
 
-fn table(names: &Names) -> String {
-    let mut text = section("kernels (--kernel)", &names.kernels);
-    text += &section("policies (--policy; join patches by `,` and hints by `+`)", &names.policies);
-    text += "workloads (--workload, or the path of an rt-app JSON file), with the keys of --case\n";
-    for workload in &names.workloads {
-        text += &line(2, &workload.name, &workload.about);
-        for parameter in &workload.parameters {
-            text += &line(4, &parameter.name, &parameter.about);
+impl Setting {
+    fn of(parameter: &Parameter) -> Self {
+        let mut setting = Setting {
+            name: parameter.name.to_owned(),
+            about: parameter.meaning.to_owned(),
+            default: None,
+            min: None,
+            max: None,
+            unit: None,
+            choices: None,
+            form: None,
+        };
+        match parameter.value {
+            Value::Integer { default, min, max, unit } => {
+                setting.default = default.map(|number| number.to_string());
+                (setting.min, setting.max) = (Some(min), Some(max));
+                setting.unit = Some(unit).filter(|unit| !unit.is_empty());
+            }
+            Value::Choice { words } => {
+                setting.default = words.first().map(|word| word.to_string());
+                setting.choices = Some(words);
+            }
+            Value::Text { default, form, .. } => {
+                setting.default = Some(default.to_owned());
+                setting.form = Some(form);
+            }
         }
+        setting
     }
-    text += "\n";
-    text += &section("machines (--machine, or the path of a .toml or .xml file)", &names.machines);
-    text.trim_end().to_owned() + "\n"
+
+    /// `groups of tasks: 1 to 4096 [default: 1]`
+    fn told(&self) -> String {
+        let unit = self.unit.map(|unit| format!(" {unit}")).unwrap_or_default();
+        let range = match (self.min, self.max, self.choices, self.form) {
+            (Some(min), Some(max), ..) => format!("{min} to {max}{unit}"),
+            (_, _, Some(words), _) => words.join(" or "),
+            (_, _, _, form) => form.unwrap_or_default().to_owned(),
+        };
+        let default = self.default.iter().map(|text| format!(" [default: {text}]"));
+        format!("{}: {range}{}", self.about, default.collect::<String>())
+    }
+}
+
+fn table(names: &Names) -> String {
+    let policies = "policies (--policy; join patches by `,` and hints by `+`)";
+    let machines = "machines (--machine, or the path of a .toml or .xml file)";
+    let sections = [
+        names.kernels.as_ref().map(|kernels| section("kernels (--kernel)", kernels)),
+        names.policies.as_ref().map(|all| section(policies, all)),
+        names.workloads.as_ref().map(|all| section_of_workloads(all)),
+        names.machines.as_ref().map(|all| section(machines, all)),
+    ];
+    sections.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 fn section(title: &str, names: &[Named]) -> String {
-    let lines: String = names.iter().map(|n| line(2, &n.name, &n.about)).collect();
-    format!("{title}\n{lines}\n")
+    let lines: String = names.iter().map(|one| entry(2, &one.name, &one.about)).collect();
+    format!("{title}\n{lines}")
 }
 
-fn line(indent: usize, name: &str, about: &str) -> String {
-    let width = 26 - indent;
-    format!("{:indent$}{name:<width$}{about}", "").trim_end().to_owned() + "\n"
+fn section_of_workloads(workloads: &[Workload]) -> String {
+    let title = "workloads (--workload, or the path of an rt-app JSON file), with the keys of --case";
+    let of = |workload: &Workload| {
+        let settings = workload.parameters.iter();
+        let settings: String =
+            settings.map(|setting| entry(4, &setting.name, &setting.told())).collect();
+        entry(2, &workload.name, &workload.about) + &settings
+    };
+    format!("{title}\n{}", workloads.iter().map(of).collect::<String>())
+}
+
+/// A name with what it is about behind it, on lines of at most 100 columns.
+fn entry(indent: usize, name: &str, about: &str) -> String {
+    const COLUMNS: usize = 100;
+    const ABOUT: usize = 26;
+    let width = ABOUT - indent;
+    let first = format!("{:indent$}{name:<width$}", "");
+    let below = " ".repeat(ABOUT);
+    let options = textwrap::Options::new(COLUMNS)
+        .initial_indent(&first)
+        .subsequent_indent(&below)
+        .break_words(false);
+    match about.is_empty() {
+        true => first.trim_end().to_owned() + "\n",
+        false => textwrap::fill(about, options) + "\n",
+    }
 }

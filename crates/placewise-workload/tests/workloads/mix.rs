@@ -179,11 +179,13 @@ proptest! {
         text in prop_oneof![any::<String>(), "[a-z@:+=,0-9]{0,40}", nearly_right()],
     ) {
         let case = Case::default().with("parts", &text);
-        match canonical("mix", &case) {
-            Ok(case) => {
-                prop_assert_eq!(canonical("mix", &case).unwrap(), case.clone());
-                prop_assert_eq!(build("mix", &case).unwrap().check(), Ok(()));
-            }
+        let canonical_case = canonical("mix", &case);
+        if let Ok(case) = &canonical_case {
+            prop_assert_eq!(&canonical("mix", case).unwrap(), case);
+        }
+        // Of files only what they are called has been looked at yet.
+        match canonical_case.and_then(|case| build("mix", &case)) {
+            Ok(workload) => prop_assert_eq!(workload.check(), Ok(())),
             Err(error) => {
                 let error = error.to_string();
                 prop_assert!(!error.contains('\n') && error.starts_with("mix: "), "{}", error);

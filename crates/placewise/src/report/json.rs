@@ -7,6 +7,19 @@ use serde::Serialize;
 
 use super::foreign::in_json;
 
+/// Of what is printed: keys are added under the same number; it grows when one is renamed or goes, or
+/// means something else. `schemas/` has what they are.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Versioned<'a, T: ?Sized> {
+    schema: u32,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
+/// The `value` has to be an object.
 pub fn render(value: &(impl Serialize + ?Sized)) -> anyhow::Result<String> {
-    Ok(in_json(&serde_json::to_string_pretty(value)?) + "\n")
+    let value = Versioned { schema: SCHEMA, value };
+    Ok(in_json(&serde_json::to_string_pretty(&value)?) + "\n")
 }
