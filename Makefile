@@ -89,7 +89,7 @@ install: dist ## placewise with manual pages, completions and studies; PREFIX=/u
 
 .PHONY: package
 package: dist ## a Debian package of the same, by cargo-deb: target/debian/*.deb
-	$(CARGO) deb --no-build --profile dist --package placewise
+	$(CARGO) deb --no-build --strip --profile dist --package placewise
 
 # The program as fast as it gets, and what it writes for `share` directories.
 .PHONY: dist

@@ -8,6 +8,7 @@ mod compare;
 mod environment;
 mod foreign;
 mod hint;
+mod list;
 mod record;
 mod reproduce;
 mod share;
