@@ -1,13 +1,14 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
 //! A study is a file of published figures (`study`) in units that can be converted (`unit`). Its rows
-//! ask for scenarios (`plan`), whose runs give predicted figures (`measured`, `predict`). They are
+//! ask for scenarios (`plan`), whose runs, `kept` or not, give predicted figures (`measured`, `predict`). They are
 //! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
 //! say (`trivial`) and by what was in view when the model was made (`provenance`), and summed up
 //! (`summary`, `score`, `baselines`). `report` prints all of it and
 //! `page` writes the page of accuracy with a `plot`, both with the same `tables`.
 
 mod baselines;
+mod kept;
 mod measured;
 mod page;
 mod plan;
@@ -78,6 +79,11 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
 
+    /// Keep runs in this file as they finish, and take those that are there from it: after a stop, the
+    /// same command goes on
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -112,6 +118,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         events: args.events.map(|millions| millions * 1_000_000),
         seed: args.seed,
         jobs: args.jobs,
+        resume: args.resume.as_deref(),
     };
     let rows = score::judge(predict::predict(rows, &runs)?);
     let (score, runs) = (Score::of(&rows), told_runs(args));

@@ -253,7 +253,7 @@ mod tests {
             row("s", "uma-8", "hackbench", "groups=1;fds=2;warmup_ms=10;window_ms=20", "baseline");
         let mut plan = Plan::default();
         plan.add(&row).unwrap();
-        let figures = plan.simulate(&[(0, 0..1)], 1, Some(1)).unwrap();
+        let figures = plan.simulate(&[(0, 0..1)], 1, Some(1), None).unwrap();
         let (workload, figures) = (&plan.scenarios[0].workload, figures[0].1.as_ref().unwrap());
         let time = figure(figures, "time").unwrap().value;
         let factor = whole_runs("schedstat_schedule_called", workload, figures);

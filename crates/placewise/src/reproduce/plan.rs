@@ -9,6 +9,7 @@ use placewise_sim::{Figure, Scenario, SimError, simulate};
 use placewise_workload as workload;
 use placewise_workload::program::Workload;
 
+use super::kept::Kept;
 use super::measured::Figures;
 use super::study::Published;
 use crate::parallel;
@@ -59,12 +60,13 @@ impl Plan {
     }
 
     /// The figures of each run wanted: a scenario with the range of its runs, run i having seed
-    /// `seed + i`.
+    /// `seed + i`. Those that are `kept` are not simulated again.
     pub fn simulate(
         &self,
         wanted: &[(usize, Range<u32>)],
         seed: u64,
         jobs: Option<usize>,
+        kept: Option<&Kept>,
     ) -> anyhow::Result<Vec<(usize, Result<Figures, SimError>)>> {
         let cells: Vec<(usize, u64)> = wanted
             .iter()
@@ -73,15 +75,32 @@ impl Plan {
         let simulate_cell = |(scenario, seed): &(usize, u64)| {
             let Prepared { machine, policy, workload } = &self.scenarios[*scenario];
             let machine = self.machines[machine].as_ref().expect("it is loaded");
-            let outcome = simulate(&Scenario { machine, policy, workload, seed: *seed }, None)?;
-            let events = outcome.statistics.events as f64;
-            let events =
-                Figure { metric: EVENTS.into(), value: events, unit: "count", better: None };
-            Ok([outcome.figures, outcome.statistics.figures, vec![events]].concat())
+            let scenario = Scenario { machine, policy, workload, seed: *seed };
+            kept.map_or_else(|| Ok(figures(&scenario)), |kept| figures_kept(&scenario, kept))
         };
-        let figures = parallel::map(&cells, jobs, simulate_cell)?;
-        Ok(cells.iter().map(|(scenario, _)| *scenario).zip(figures).collect())
+        let outcomes = parallel::map(&cells, jobs, simulate_cell)?;
+        let outcomes = cells.iter().map(|(scenario, _)| *scenario).zip(outcomes);
+        outcomes.map(|(scenario, outcome)| Ok((scenario, outcome?))).collect()
     }
+}
+
+fn figures(scenario: &Scenario) -> Result<Figures, SimError> {
+    let outcome = simulate(scenario, None)?;
+    let events = outcome.statistics.events as f64;
+    let events = Figure { metric: EVENTS.into(), value: events, unit: "count", better: None };
+    Ok([outcome.figures, outcome.statistics.figures, vec![events]].concat())
+}
+
+fn figures_kept(scenario: &Scenario, kept: &Kept) -> anyhow::Result<Result<Figures, SimError>> {
+    let key = kept.key(scenario);
+    if let Some(figures) = kept.figures(&key) {
+        return Ok(Ok(figures));
+    }
+    let figures = figures(scenario);
+    if let Ok(figures) = &figures {
+        kept.add(key, scenario, figures)?;
+    }
+    Ok(figures)
 }
 
 fn text(error: impl std::error::Error) -> String {

@@ -5,10 +5,12 @@
 //! predicted one is known, if asked for. What cannot be simulated is left out with the reason, never guessed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use placewise_sim::SimError;
 use serde::Serialize;
 
+use super::kept::Kept;
 use super::measured::{self, Figures, Samples};
 use super::plan::{EVENTS, Plan};
 use super::study::{self, Published};
@@ -55,6 +57,8 @@ pub struct Runs<'a> {
     pub events: Option<u64>,
     pub seed: u64,
     pub jobs: Option<usize>,
+    /// Where finished ones go, and come from.
+    pub resume: Option<&'a Path>,
 }
 
 pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row>> {
@@ -67,7 +71,8 @@ pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row
     }
     let baselines = study::baselines(published.iter());
     let predictions = Predictions { published, planned, baselines, plan };
-    let figures = predictions.simulate(runs)?;
+    let kept = runs.resume.map(Kept::open).transpose()?;
+    let figures = predictions.simulate(runs, kept.as_ref())?;
     Ok(predictions.rows(&figures))
 }
 
@@ -84,7 +89,7 @@ struct Predictions {
 }
 
 impl Predictions {
-    fn simulate(&self, runs: &Runs) -> anyhow::Result<OfScenarios> {
+    fn simulate(&self, runs: &Runs, kept: Option<&Kept>) -> anyhow::Result<OfScenarios> {
         let mut figures: OfScenarios = Vec::new();
         figures.resize_with(self.plan.scenarios.len(), Vec::new);
         let mut open: BTreeSet<usize> = (0..figures.len()).collect();
@@ -93,7 +98,7 @@ impl Predictions {
             // One that was known for a while catches up.
             let from = |scenario: &usize| figures[*scenario].len() as u32;
             let wanted: Vec<_> = open.iter().map(|one| (*one, from(one)..more.end)).collect();
-            for (scenario, outcome) in self.plan.simulate(&wanted, runs.seed, runs.jobs)? {
+            for (scenario, outcome) in self.plan.simulate(&wanted, runs.seed, runs.jobs, kept)? {
                 figures[scenario].push(outcome);
             }
             open = runs
@@ -206,7 +211,14 @@ mod tests {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let judged = Published { change_pct, ..of("short-task") };
         let effort = Effort::until(1e-9, budget);
-        let runs = Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1) };
+        let runs = Runs {
+            runs: 1,
+            effort: &effort,
+            events: None,
+            seed: 1,
+            jobs: Some(1),
+            resume: None,
+        };
         let alone =
             row("s", "uma-8", "hackbench", "groups=2;fds=2;warmup_ms=1;window_ms=2", "baseline");
         let rows = predict(vec![of("baseline"), judged, of("hint:none"), alone], &runs).unwrap();

@@ -388,3 +388,78 @@ fn the_studies_of_the_project_are_read() {
     }
     assert!(known > 0);
 }
+
+/// A directory with a study of four runs, and what `placewise reproduce` prints there.
+struct Stopped(tempfile::TempDir);
+
+impl Stopped {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("study.csv"), study(&SCHEDPIPE)).unwrap();
+        Self(directory)
+    }
+
+    fn reproduce(&self, args: &[&str]) -> std::process::Output {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        let command = command.current_dir(self.0.path()).args(["reproduce", "study.csv"]);
+        command.args(["--runs=2", "--format=json"]).args(args).output().unwrap()
+    }
+
+    fn kept(&self) -> String {
+        std::fs::read_to_string(self.0.path().join("runs")).unwrap()
+    }
+
+    fn keep(&self, text: &str) {
+        std::fs::write(self.0.path().join("runs"), text).unwrap();
+    }
+}
+
+/// As after a kill in the middle of a write.
+#[test]
+fn what_was_stopped_goes_on_and_ends_with_the_same_bytes() {
+    let stopped = Stopped::new();
+    let unbroken = stopped.reproduce(&[]).stdout;
+    assert_eq!(stopped.reproduce(&["--resume=runs"]).stdout, unbroken);
+    let all = stopped.kept();
+    assert_eq!(all.lines().count(), 4);
+    let (first, _) = all.split_once('\n').unwrap();
+    stopped.keep(&format!("{first}\n{}", &all[first.len() + 1..first.len() + 100]));
+    assert_eq!(stopped.reproduce(&["--resume=runs"]).stdout, unbroken);
+    assert_eq!(stopped.kept().lines().count(), 4);
+    assert!(stopped.kept().starts_with(&format!("{first}\n")));
+    assert_eq!(stopped.reproduce(&["--resume=runs"]).stdout, unbroken);
+    assert_eq!(stopped.kept().lines().count(), 4, "nothing is simulated again");
+}
+
+/// What is kept counts for the same inputs alone.
+#[test]
+fn kept_runs_are_taken_for_what_they_are_of() {
+    let stopped = Stopped::new();
+    let unbroken = stopped.reproduce(&["--resume=runs"]).stdout;
+    let changed = |from: &str, to: &str| {
+        let lines: Vec<String> = stopped.kept().lines().map(|line| line.replacen(from, to, 1)).collect();
+        lines.join("\n") + "\n"
+    };
+    let doubled = changed("[\"throughput\",", "[\"throughput\",1");
+    stopped.keep(&doubled);
+    assert_ne!(stopped.reproduce(&["--resume=runs"]).stdout, unbroken);
+    let of_another_build = doubled.replace("{\"key\":\"", "{\"key\":\"x");
+    stopped.keep(&of_another_build);
+    assert_eq!(stopped.reproduce(&["--resume=runs"]).stdout, unbroken);
+    assert_eq!(stopped.kept().lines().count(), 8);
+    // The seeds from 2 on share one run of two with those from 1 on.
+    stopped.reproduce(&["--resume=runs", "--seed=2"]);
+    assert_eq!(stopped.kept().lines().count(), 10);
+}
+
+#[test]
+fn a_file_of_something_else_stays_as_it_is() {
+    let stopped = Stopped::new();
+    let before = std::fs::read_to_string(stopped.0.path().join("study.csv")).unwrap();
+    let output = stopped.reproduce(&["--resume=study.csv"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("study.csv: line 1 is no finished run"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(stopped.0.path().join("study.csv")).unwrap(), before);
+}
