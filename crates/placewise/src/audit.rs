@@ -6,6 +6,7 @@
 
 mod annotate;
 pub mod args;
+mod element;
 mod explanation;
 mod figures;
 mod finding;

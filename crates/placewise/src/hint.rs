@@ -5,7 +5,7 @@
 
 mod targets;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::input::InputError;
 use crate::report::foreign::visible;
 use crate::report::json;
-use crate::report::terminal::empty_table;
+use crate::report::terminal::{empty_table, fitting};
 use targets::{Target, TargetChoice};
 
 const EXAMPLE: &str = "\
@@ -248,7 +248,7 @@ fn show(format: Format, hinted: &[Hinted]) -> anyhow::Result<()> {
         inherited_by_children: hinted.inheritance == Inheritance::Children,
     };
     let rows: Vec<HintedRow> = hinted.iter().map(row).collect();
-    print(format, &rows, ["thread", "command", "hint", "for its children too"], |row| {
+    print(format, "hints", &rows, ["thread", "command", "hint", "for its children too"], |row| {
         let children = if row.inherited_by_children { "yes" } else { "no" };
         [row.tid.to_string(), row.command.clone(), row.hint.clone(), children.into()]
     })
@@ -268,21 +268,22 @@ fn show_intents(format: Format, intents: &Intents) -> anyhow::Result<()> {
         about: intent.about.clone(),
     };
     let rows: Vec<IntentRow> = intents.iter().map(row).collect();
-    print(format, &rows, ["intent", "hint", "for"], |row| {
+    print(format, "intents", &rows, ["intent", "hint", "for"], |row| {
         [row.intent.clone(), row.hint.clone(), row.about.clone()]
     })
 }
 
 fn print<R: Serialize, const N: usize>(
     format: Format,
+    what: &str,
     rows: &[R],
     header: [&str; N],
     cells: impl Fn(&R) -> [String; N],
 ) -> anyhow::Result<()> {
     let text = match format {
-        Format::Json => json::render(rows)?,
+        Format::Json => json::render(&BTreeMap::from([(what, rows)]))?,
         Format::Table => {
-            let mut table = empty_table();
+            let mut table = fitting(empty_table());
             table.set_header(header);
             rows.iter().for_each(|row| table.add_row(cells(row)));
             table.trimmed() + "\n"

@@ -7,6 +7,7 @@ use placewise_workload::{Parameter, Value};
 use serde::Serialize;
 
 use crate::report::json;
+use crate::report::terminal::COLUMNS;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -202,7 +203,8 @@ fn section(title: &str, names: &[Named]) -> String {
 }
 
 fn section_of_workloads(workloads: &[Workload]) -> String {
-    let title = "workloads (--workload, or the path of an rt-app JSON file), with the keys of --case";
+    let title =
+        "workloads (--workload, or the path of an rt-app JSON file), with the keys of --case";
     let of = |workload: &Workload| {
         let settings = workload.parameters.iter();
         let settings: String =
@@ -214,7 +216,6 @@ fn section_of_workloads(workloads: &[Workload]) -> String {
 
 /// A name with what it is about behind it, on lines of at most 100 columns.
 fn entry(indent: usize, name: &str, about: &str) -> String {
-    const COLUMNS: usize = 100;
     const ABOUT: usize = 26;
     let width = ABOUT - indent;
     let first = format!("{:indent$}{name:<width$}", "");

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::report::foreign::visible;
 use crate::report::json;
-use crate::report::terminal::empty_bare_table;
+use crate::report::terminal::{empty_bare_table, fitting};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -75,7 +75,7 @@ pub fn run(args: &MachineArgs) -> anyhow::Result<()> {
 }
 
 fn list() -> String {
-    let mut table = empty_bare_table();
+    let mut table = fitting(empty_bare_table());
     for preset in presets() {
         table.add_row([preset.name, &preset.description]);
     }
@@ -126,7 +126,7 @@ fn shape(machine: &Machine) -> String {
 }
 
 fn distance_table(machine: &Machine) -> String {
-    let mut table = empty_bare_table();
+    let mut table = fitting(empty_bare_table());
     for (node, row) in machine.node_distances.iter().enumerate() {
         let cpus = machine.cpus_where(|cpu| usize::from(cpu.node) == node);
         let distances = row.iter().map(u32::to_string);
@@ -185,7 +185,7 @@ fn level_name(level: &Level) -> String {
 }
 
 fn domain_table(domains: &Domains) -> String {
-    let mut table = empty_bare_table();
+    let mut table = fitting(empty_bare_table());
     table.set_header([
         "level",
         "domains",
@@ -213,7 +213,7 @@ fn domain_table(domains: &Domains) -> String {
 }
 
 fn flag_table(domains: &Domains) -> String {
-    let mut table = empty_bare_table();
+    let mut table = fitting(empty_bare_table());
     let mut rows: Vec<[String; 2]> = Vec::new();
     for Alike { first, .. } in alike(domains) {
         let row = [level_name(&first.level), flags(first).join(" ")];
@@ -230,7 +230,7 @@ fn flags(domain: &DomainSpan) -> Vec<&'static str> {
 }
 
 fn cost_table(machine: &Machine) -> String {
-    let mut table = empty_bare_table();
+    let mut table = fitting(empty_bare_table());
     for figure in machine.cost_figures() {
         // Idle states below each other.
         let value = figure.value.replace("}, {", "},\n {");

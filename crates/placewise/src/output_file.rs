@@ -71,7 +71,13 @@ impl OutputFile {
         if let Some(old) = &old {
             inherit(&file, old).map_err(|error| cannot_write(path, error))?;
         }
-        Ok(Self { path: path.to_owned(), writer: BufWriter::new(file), failure: None, hidden, old: None })
+        Ok(Self {
+            path: path.to_owned(),
+            writer: BufWriter::new(file),
+            failure: None,
+            hidden,
+            old: None,
+        })
     }
 
     /// A file that is replaced then goes to its name with `.old` behind, as those of perf do, unless

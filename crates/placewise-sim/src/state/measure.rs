@@ -261,9 +261,8 @@ impl Part {
         let asks = |wanted: fn(&Metric) -> bool| metrics.iter().any(wanted);
         let wants_latency = asks(|metric| matches!(metric, Metric::WakeupLatency { .. }));
         let wants_woken = asks(|metric| matches!(metric, Metric::WokenLatency { .. }));
-        let histogram = || {
-            Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("the bounds are valid")
-        };
+        let histogram =
+            || Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("the bounds are valid");
         Part {
             started: if has_start { None } else { Some(0) },
             first_task: None,

@@ -1,11 +1,14 @@
 //! How an audit is printed: the finding first, then tables on one screen, or the figures for
 //! programs.
 
+use std::collections::BTreeMap;
+
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
 use placewise_audit::{ByDistance, Distance};
 
 use super::args::Format;
+use super::element;
 use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures};
 use super::percent::percent;
@@ -329,7 +332,7 @@ fn in_csv(figures: &Figures) -> anyhow::Result<String> {
     csv::table(&["figure", "value"], rows)
 }
 
-/// `agreement.reasons.0.target`
+/// `by_task.hackbench.wakeups.smt`
 fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>) {
     use serde_json::Value;
 
@@ -339,8 +342,8 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>)
             fields.iter().for_each(|(key, value)| flatten(within(key), value, rows));
         }
         Value::Array(values) => {
-            let values = values.iter().enumerate();
-            values.for_each(|(at, value)| flatten(within(&at.to_string()), value, rows));
+            let values = element::names(values).into_iter().zip(values);
+            values.for_each(|(name, value)| flatten(within(&name), value, rows));
         }
         Value::Null => rows.push([path, String::new()]),
         Value::String(text) => rows.push([path, text.clone()]),
@@ -358,7 +361,7 @@ pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result
             format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
         })),
         Format::Csv => explanations_csv(explained),
-        Format::Json => json::render(explained),
+        Format::Json => json::render(&BTreeMap::from([("decisions", explained)])),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Row};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Width};
 
 pub struct Table {
     table: comfy_table::Table,
@@ -49,6 +49,35 @@ impl Table {
     /// Cells are broken where the table is too wide.
     pub fn wrap(&mut self) {
         self.table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+
+    /// Cells are broken where the table would be wider.
+    pub fn fit(&mut self, width: usize) {
+        self.table.set_width(width as u16);
+        self.wrap();
+    }
+
+    /// Names that do not fit are broken there, rather than between words.
+    pub fn break_names_at(&mut self, delimiter: char) {
+        self.table.column_mut(0).expect("there are names").set_delimiter(delimiter);
+    }
+
+    /// Figures stand to the right, and are never broken; their headings may be, between words. To be
+    /// called with all rows there.
+    pub fn figures_from(&mut self, first: usize) {
+        for column in self.table.column_iter_mut().skip(first) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        for at in first..self.table.column_iter().len() {
+            let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(at));
+            let figures = cells.map(|cell| cell.content().chars().count());
+            let heading = self.table.header().and_then(|row| row.cell_iter().nth(at));
+            let heading = heading.map(Cell::content).unwrap_or_default();
+            let words = heading.split_whitespace().map(|word| word.chars().count());
+            let widest = figures.chain(words).max().unwrap_or(0);
+            let column = self.table.column_mut(at).expect("there are as many");
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(widest as u16 + 2)));
+        }
     }
 
     /// Without spaces at the ends of lines.

@@ -25,6 +25,9 @@ pub const HEADER: [&str; 12] = [
     "change_pct",
 ];
 
+/// What a comparison adds behind them.
+const SIMULATED: [&str; 3] = ["significant", "runs", "seed"];
+
 pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
     let figures = comparison.rows.iter().chain(&comparison.stats);
     let mut records: Vec<_> = figures.map(|row| record(comparison, row)).collect();
@@ -37,7 +40,10 @@ pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
             records.push(balance_record(comparison, row, &name, *mean));
         }
     }
-    table(&HEADER, records)
+    let mut header = [""; HEADER.len() + SIMULATED.len()];
+    header[..HEADER.len()].copy_from_slice(&HEADER);
+    header[HEADER.len()..].copy_from_slice(&SIMULATED);
+    table(&header, records)
 }
 
 /// The text of a CSV table.
@@ -53,7 +59,7 @@ pub fn table<const N: usize>(
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
+fn record(comparison: &Comparison, row: &Row) -> [String; 15] {
     [
         SERIES.to_owned(),
         comparison.machine.clone(),
@@ -67,6 +73,9 @@ fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
         row.better.map(direction_name).unwrap_or_default().to_owned(),
         number(row.std_pct),
         number(row.change_pct),
+        row.significant.map(|is| is.to_string()).unwrap_or_default(),
+        if row.runs == 0 { String::new() } else { row.runs.to_string() },
+        comparison.seed.to_string(),
     ]
 }
 
@@ -76,7 +85,7 @@ fn balance_record(
     row: &load_balance::Row,
     name: &str,
     mean: f64,
-) -> [String; 12] {
+) -> [String; 15] {
     let metric = format!("{name}_{}_{}", row.level, row.idle);
     record(
         comparison,

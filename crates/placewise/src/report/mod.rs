@@ -1,5 +1,6 @@
 //! How a comparison is printed: one file per format.
 
+mod cases;
 mod cells;
 pub mod csv;
 pub mod foreign;

@@ -1,7 +1,8 @@
-//! What all texts for people share: one table per metric with a row per case and policy, and, where
-//! asked for, one table per case of the figures that say why, a column per policy, and two of what
+//! What all texts for people share: one table per metric, or per part of the workload, with a row per
+//! case and policy, and, where asked for, one table per case of the figures that say why, a column per policy, and two of what
 //! load balancing did.
 
+use super::cases::Labels;
 use super::cells::Table;
 use super::groups::{grouped, heading_of_case};
 use super::{load_balance, number};
@@ -28,10 +29,12 @@ pub fn runs(comparison: &Comparison) -> String {
 
 /// Where runs settled in different states.
 pub fn states(comparison: &Comparison) -> Vec<String> {
+    let labels = Labels::of(&comparison.rows);
     let told = |row: &Row| {
         let figure = |value: f64| format!("{} {}", number::figure(value), row.unit);
         let states = row.states?.told(figure);
-        let case = if row.case.is_empty() { String::new() } else { format!("{} ", row.case) };
+        let case = labels.label(&row.case);
+        let case = if case.is_empty() { case } else { format!("{case} ") };
         Some(format!("{case}{} {}: {states}; the median is shown", row.policy, row.metric))
     };
     comparison.rows.iter().filter_map(told).collect()
@@ -45,12 +48,16 @@ pub fn tables(
     mut empty: impl FnMut() -> Table,
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Vec<(String, Table)> {
-    let mut tables = Vec::new();
-    for rows in grouped(&comparison.rows, |row| row.metric.as_str()) {
-        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
+    let labels = Labels::of(&comparison.rows);
+    let mut tables: Vec<_> = labels.table(&mut empty).into_iter().collect();
+    for rows in grouped(&comparison.rows, |row| part(row).unwrap_or(&row.metric)) {
+        tables.push(match part(rows[0]) {
+            Some(part) => (part.to_owned(), fill_part(empty(), &rows, &labels, &cell)),
+            None => (metric_heading(rows[0]), fill(empty(), &rows, &labels, &cell)),
+        });
     }
     for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
-        let heading = heading_of_case("why", &stats[0].case);
+        let heading = heading_of_case("why", &labels.label(&stats[0].case));
         tables.push((heading, fill_with_why(empty(), &stats)));
     }
     tables.extend(load_balance::tables(&comparison.load_balance, empty));
@@ -67,9 +74,15 @@ fn metric_heading(row: &Row) -> String {
     }
 }
 
+/// The part of the workload that a figure is of: `schbench@web` of `schbench@web: time`
+fn part(row: &Row) -> Option<&str> {
+    row.metric.split_once(": ").map(|(part, _)| part)
+}
+
 fn fill(
     mut table: Table,
     rows: &[&Row],
+    labels: &Labels,
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Table {
     table.set_header(["case", "policy", "mean", "std %", "change %"]);
@@ -77,16 +90,42 @@ fn fill(
     let mut last_case = None;
     for row in rows {
         let is_same_case = last_case.replace(&row.case) == Some(&row.case);
-        let case = if is_same_case { "" } else { &row.case };
-        table.add_row([
-            case.into(),
-            row.policy.clone().into(),
-            row.center().map(number::figure).unwrap_or_default().into(),
-            row.std_pct.map(number::percent).unwrap_or_default().into(),
-            cell(change(row), row),
-        ]);
+        let case = if is_same_case { String::new() } else { labels.label(&row.case) };
+        table.add_row([vec![case.into()], figures(row, &cell)].concat());
     }
     table
+}
+
+/// All metrics of one part.
+fn fill_part(
+    mut table: Table,
+    rows: &[&Row],
+    labels: &Labels,
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
+) -> Table {
+    table.set_header(["case", "metric", "policy", "mean", "std %", "change %"]);
+    table.align_right_from(3);
+    let mut last = None;
+    for row in rows {
+        let (case, metric) = match last.replace((&row.case, &row.metric)) {
+            Some((case, metric)) if case == &row.case => (false, metric != &row.metric),
+            _ => (true, true),
+        };
+        let (_, name) = row.metric.split_once(": ").unwrap_or(("", &row.metric));
+        let case = if case { labels.label(&row.case) } else { String::new() };
+        let metric = if metric { format!("{name} ({})", row.unit) } else { String::new() };
+        table.add_row([vec![case.into(), metric.into()], figures(row, &cell)].concat());
+    }
+    table
+}
+
+fn figures(row: &Row, cell: impl Fn(String, &Row) -> comfy_table::Cell) -> Vec<comfy_table::Cell> {
+    vec![
+        row.policy.clone().into(),
+        row.center().map(number::figure).unwrap_or_default().into(),
+        row.std_pct.map(number::percent).unwrap_or_default().into(),
+        cell(change(row), row),
+    ]
 }
 
 /// The mark stands behind the number; without one its place is kept, so that digits stay in line.

@@ -5,6 +5,9 @@ use comfy_table::{LineStyle, TableStyle, presets};
 use super::cells::Table;
 use super::foreign::visible;
 
+/// No text is wider, whatever the terminal.
+pub const COLUMNS: usize = 100;
+
 pub fn empty_table() -> Table {
     of_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
 }
@@ -12,6 +15,12 @@ pub fn empty_table() -> Table {
 /// Without lines.
 pub fn empty_bare_table() -> Table {
     of_style(presets::NOTHING)
+}
+
+/// Cells are broken where they do not fit.
+pub fn fitting(mut table: Table) -> Table {
+    table.fit(COLUMNS);
+    table
 }
 
 fn of_style(style: TableStyle) -> Table {

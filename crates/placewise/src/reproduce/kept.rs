@@ -52,7 +52,8 @@ impl Kept {
         let file = options.read(true).append(true).create(true).open(path);
         let mut file = file.map_err(|error| refuse(format!("cannot be written: {error}")))?;
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        file.read_to_string(&mut text)
+            .map_err(|error| refuse(format!("cannot be read: {error}")))?;
         let mut runs = BTreeMap::new();
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         for (number, line) in text[..whole].lines().enumerate() {

@@ -31,20 +31,25 @@ const PREDICTED: [&str; 10] = [
 
 pub fn terminal(reproduction: &Reproduction) -> String {
     let mut text = String::new();
-    for (heading, of_study) in studies(&reproduction.rows, terminal::empty_table) {
-        text += &format!("{}\n{}\n\n", visible(&heading), of_study.trimmed());
+    let bare = || terminal::fitting(terminal::empty_bare_table());
+    for (heading, of_study) in studies(&reproduction.rows, bare) {
+        text += &format!("{}{}\n\n", lines(&heading), of_study.trimmed());
     }
-    text += &format!("runs: {}\n", reproduction.runs);
+    text += &lines(&format!("runs: {}", reproduction.runs));
     for told in tables::states(&reproduction.rows) {
-        text += &format!("settled differently: {}\n", visible(&told));
+        text += &lines(&format!("settled differently: {told}"));
     }
     for reason in reasons(&reproduction.rows) {
-        text += &format!("not simulated: {}\n", visible(&reason));
+        text += &lines(&format!("not simulated: {reason}"));
     }
-    for (heading, of_score) in tables::of(&reproduction.score, terminal::empty_table) {
+    for (heading, of_score) in tables::of(&reproduction.score, bare) {
         text += &format!("\n{heading}\n{}\n", of_score.trimmed());
     }
     text
+}
+
+fn lines(text: &str) -> String {
+    textwrap::fill(&visible(text), terminal::COLUMNS) + "\n"
 }
 
 pub fn markdown(reproduction: &Reproduction) -> String {
@@ -122,50 +127,45 @@ fn record(scored: &Scored) -> [String; 22] {
     ]
 }
 
-/// One table for the simulated rows of each study, machine and kernel.
+/// One table for the simulated rows of each study, machine, kernel, workload and metric.
 fn studies(rows: &[Scored], empty: impl Fn() -> Table) -> Vec<(String, Table)> {
     let simulated: Vec<&Scored> =
         rows.iter().filter(|one| one.row.not_simulated.is_none()).collect();
     let studies = grouped(&simulated, |one| {
-        let published = &one.row.published;
-        (&published.file, &published.machine, &published.kernel)
+        let Published { file, machine, kernel, workload, metric, .. } = &one.row.published;
+        (file, machine, kernel, workload, metric)
     });
     let heading = |row: &Row| {
-        let Published { file, machine, kernel, .. } = &row.published;
+        let Published { file, machine, kernel, workload, .. } = &row.published;
         let costs_of = row.costs_of.as_deref().unwrap_or_default();
-        format!("{file}: {machine}, costs {costs_of}, {kernel}")
+        format!("{file}: {machine}, costs {costs_of}, {kernel}: {workload}, {}", metric(row))
     };
     studies.iter().map(|rows| (heading(&rows[0].row), fill(empty(), rows))).collect()
 }
 
+/// A case has a row of its own, above those of its policies.
 fn fill(mut table: Table, rows: &[&&Scored]) -> Table {
     table.set_header([
-        "workload",
-        "metric",
-        "case",
-        "policy",
+        "case, policy",
         "published",
         "predicted",
-        "published change %",
-        "predicted change %",
+        "published %",
+        "predicted %",
         "from",
         "to",
         "runs",
         "verdict",
     ]);
-    table.align_right_from(4);
-    let mut last = [""; 3];
+    let mut last = None;
     for Scored { row, verdict, .. } in rows {
         let published = &row.published;
-        let names = [&*published.workload, &*published.metric, &*published.case];
-        let shown = match std::mem::replace(&mut last, names) == names {
-            true => [String::new(), String::new(), String::new()],
-            false => [names[0].into(), metric(row), names[2].into()],
-        };
+        if last.replace(&published.case) != Some(&published.case) {
+            table.add_row([published.case.as_str()].into_iter().chain([""; 8]));
+        }
         let figure = |value: Option<f64>| value.map(number::figure).unwrap_or_default();
         let change = |value: Option<f64>| value.map(number::change).unwrap_or_default();
-        table.add_row(shown.into_iter().chain([
-            published.policy.clone(),
+        table.add_row([
+            format!("  {}", published.policy),
             figure(published.value),
             figure(row.predicted),
             change(published.change_pct),
@@ -174,8 +174,10 @@ fn fill(mut table: Table, rows: &[&&Scored]) -> Table {
             change(row.predicted_change_high_pct),
             row.runs.to_string(),
             verdict.map(Verdict::name).unwrap_or_default().to_owned(),
-        ]));
+        ]);
     }
+    table.break_names_at(';');
+    table.figures_from(1);
     table
 }
 

@@ -17,7 +17,6 @@ pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 3
 
 fn scores(score: &Score, mut table: Table) -> Table {
     table.set_header(["", "decisive", "sign right", "no sign", "nulls", "quiet"]);
-    table.align_right_from(1);
     let row = |table: &mut Table, what: &str, tally: &Tally| {
         table.add_row([vec![what.to_owned()], counts(tally).to_vec()].concat());
     };
@@ -49,6 +48,7 @@ fn scores(score: &Score, mut table: Table) -> Table {
     let what = "ceiling: rows published twice, with the same sign".to_owned();
     let cells = [what, ceiling.rows.to_string(), part];
     table.add_row(cells.into_iter().chain([const { String::new() }; 3]));
+    table.figures_from(1);
     table
 }
 
@@ -84,7 +84,6 @@ fn experiments(experiments: &[Experiment], mut table: Table) -> Table {
         "quiet",
         "in sample",
     ]);
-    table.align_right_from(4);
     for one in experiments {
         let names = [&one.series, &one.machine, &one.workload, &one.policy].map(String::clone);
         let in_sample = match one.decisive_in_sample {
@@ -93,6 +92,7 @@ fn experiments(experiments: &[Experiment], mut table: Table) -> Table {
         };
         table.add_row([names.to_vec(), counts(&one.tally).to_vec(), vec![in_sample]].concat());
     }
+    table.figures_from(4);
     table
 }
 
@@ -109,7 +109,6 @@ fn baselines(baselines: &[Baselines], mut table: Table) -> Table {
         "median factor",
         "worst",
     ]);
-    table.align_right_from(3);
     for one in baselines {
         let names = [one.workload.clone(), one.machine.clone(), one.quantity.to_owned()];
         let [rows, median, worst] = factors(one.value);
@@ -117,6 +116,7 @@ fn baselines(baselines: &[Baselines], mut table: Table) -> Table {
         let value = [rows, in_sample, median, worst];
         table.add_row([names.to_vec(), value.to_vec(), factors(one.shape).to_vec()].concat());
     }
+    table.figures_from(3);
     table
 }
 

@@ -225,8 +225,9 @@ fn each_part_of_a_mix_has_its_rows() {
     assert!(rows[..4].iter().all(|row| row["mean"].as_f64().unwrap() > 0.0));
     assert!(!report["stats"].as_array().unwrap().is_empty());
     let table = mixed([100, 100], "table");
-    assert!(table.contains(&format!("\n{web} (ops/s, higher is better)\n")), "{table}");
-    assert!(table.contains(&format!("\n{batch} (iterations/s, higher is better)\n")), "{table}");
+    for told in ["\nschedpipe@web\n", "throughput (ops/s)", "\ncontext_switch1@batch\n"] {
+        assert!(table.contains(told), "no `{told}` in {table}");
+    }
 }
 
 /// Half of the CPU and half of it, or ten parts of eleven and one.
@@ -345,11 +346,15 @@ fn csv_has_the_published_schema() {
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let published =
         "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct";
-    assert_eq!(header.join(","), published);
+    assert_eq!(header.join(","), format!("{published},significant,runs,seed"));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let time = records.iter().find(|record| &record[5] == "time").unwrap();
     assert_eq!(time[9], *"lower");
     assert!(time[7].parse::<f64>().unwrap() > 0.0);
+    assert_eq!([&time[12], &time[14]], ["", "1"], "the first policy has no change");
+    assert!(time[13].parse::<u32>().unwrap() > 1);
+    let changed = records.iter().filter(|record| &record[5] == "time").nth(1).unwrap();
+    assert!(["true", "false"].contains(&&changed[12]), "{changed:?}");
     assert!(records.iter().any(|record| record[5].starts_with("schedstat_")));
     assert!(records.iter().any(|record| record[5] == *"lb_count_mc_newly_idle"));
     assert!(records.iter().any(|record| record[5] == *"lb_moved_nothing_hot_mc_newly_idle"));
@@ -371,4 +376,31 @@ fn the_printed_command_reproduces_the_report() {
     let mut again = Command::cargo_bin("placewise").unwrap();
     let output = again.args(&words[1..]).args(["--format", "lkml"]).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
+}
+
+/// Each part is a table with all its metrics, and cases too long for a row are called by number.
+#[test]
+fn a_mix_has_a_table_for_each_part() {
+    let case = |workers: u32| {
+        format!(
+            "--case=parts=schbench:workers={workers}+schedpipe:user_ns=1000@batch;warmup_ms=50;window_ms=50"
+        )
+    };
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    let output = command
+        .args(["compare", "--machine=uma-8", "--workload=mix", "--runs=1", &case(2), &case(4)])
+        .args(["--policy=baseline", "--policy=short-task"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let headings =
+        text.lines().filter(|line| ["schbench", "schedpipe@batch", "cases"].contains(line));
+    assert_eq!(headings.collect::<Vec<_>>(), ["cases", "schbench", "schedpipe@batch"], "{text}");
+    let (_, schbench) = text.split_once("\nschbench\n").unwrap();
+    let (schbench, _) = schbench.split_once("schedpipe@batch").unwrap();
+    for told in ["case 1", "case 2", "p50_wakeup_latency (us)", "p99_wakeup_latency (us)"] {
+        assert!(schbench.contains(told), "no {told} in {schbench}");
+    }
+    assert!(text.contains(" case 2   parts=schbench:workers=4+"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }

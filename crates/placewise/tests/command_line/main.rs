@@ -11,5 +11,6 @@ mod hint;
 mod list;
 mod record;
 mod reproduce;
+mod schemas;
 mod share;
 mod standard_output;

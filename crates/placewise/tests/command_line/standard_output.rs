@@ -61,3 +61,36 @@ fn what_is_thrown_away_on_purpose_is_no_failure() {
     assert!(placewise("list", both_ways).status.success());
     assert!(placewise("list", Stdio::null()).status.success());
 }
+
+/// A trace is as wide as its lines are, and a document's tables do not wrap.
+#[test]
+fn no_text_is_wider_than_100_columns() {
+    let study = "reproduce studies/wake-wide_x86_12_pgbench.csv --only-published";
+    let quick = "compare --machine zen3-2s-nps1 --workload hackbench --runs 2 --policy baseline \
+                 --policy short-task --case groups=1;fds=2;warmup_ms=1;window_ms=2";
+    for args in [
+        "list",
+        "help",
+        "compare --help",
+        "record --help",
+        "reproduce --help",
+        "machine list",
+        "machine show zen3-2s-nps4 --costs",
+        "machine show arm64-224",
+        "hint intents",
+        study,
+        quick,
+    ] {
+        let mut command = Command::new(cargo_bin("placewise"));
+        let command = command.args(args.split_whitespace()).current_dir(repository());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= 100, "{args}: {} {widest}", widest.chars().count());
+    }
+}
+
+fn repository() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../..")
+}
