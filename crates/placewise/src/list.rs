@@ -6,8 +6,7 @@ use clap::ValueEnum;
 use placewise_workload::{Parameter, Value};
 use serde::Serialize;
 
-use crate::report::json;
-use crate::report::terminal::COLUMNS;
+use crate::report::{json, terminal};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -220,10 +219,8 @@ fn entry(indent: usize, name: &str, about: &str) -> String {
     let width = ABOUT - indent;
     let first = format!("{:indent$}{name:<width$}", "");
     let below = " ".repeat(ABOUT);
-    let options = textwrap::Options::new(COLUMNS)
-        .initial_indent(&first)
-        .subsequent_indent(&below)
-        .break_words(false);
+    let options =
+        terminal::lines().initial_indent(&first).subsequent_indent(&below).break_words(false);
     match about.is_empty() {
         true => first.trim_end().to_owned() + "\n",
         false => textwrap::fill(about, options) + "\n",

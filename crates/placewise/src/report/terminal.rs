@@ -6,10 +6,15 @@ use super::cells::Table;
 use super::foreign::visible;
 
 /// No text is wider, whatever the terminal.
-pub const COLUMNS: usize = 100;
+const COLUMNS: usize = 100;
 
 pub fn empty_table() -> Table {
     of_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()))
+}
+
+/// How text is broken into lines: names with dashes stay whole.
+pub fn lines<'a>() -> textwrap::Options<'a> {
+    textwrap::Options::new(COLUMNS).word_splitter(textwrap::WordSplitter::NoHyphenation)
 }
 
 /// Without lines.

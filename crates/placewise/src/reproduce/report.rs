@@ -49,7 +49,7 @@ pub fn terminal(reproduction: &Reproduction) -> String {
 }
 
 fn lines(text: &str) -> String {
-    textwrap::fill(&visible(text), terminal::COLUMNS) + "\n"
+    textwrap::fill(&visible(text), terminal::lines()) + "\n"
 }
 
 pub fn markdown(reproduction: &Reproduction) -> String {
