@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Row};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row};
 
 pub struct Table {
     table: comfy_table::Table,
@@ -49,6 +49,20 @@ impl Table {
     /// Cells are broken where the table is too wide.
     pub fn wrap(&mut self) {
         self.table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+
+    /// Cells are broken where the table would be wider.
+    pub fn fit(&mut self, width: usize) {
+        self.table.set_width(width as u16);
+        self.wrap();
+    }
+
+    /// Figures stand to the right, and are never broken. To be called with the header there.
+    pub fn figures_from(&mut self, first: usize) {
+        for column in self.table.column_iter_mut().skip(first) {
+            column.set_cell_alignment(CellAlignment::Right);
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
 
     /// Without spaces at the ends of lines.

@@ -9,7 +9,7 @@ use crate::machine_readable::{direction_name, round_to_nine_digits};
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
 
-/// The columns of the tidy schema.
+/// The columns of the tidy schema, which an environment comes behind.
 pub const HEADER: [&str; 12] = [
     "series",
     "machine",
@@ -37,7 +37,9 @@ pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
             records.push(balance_record(comparison, row, &name, *mean));
         }
     }
-    table(&HEADER, records)
+    let mut header = ["environment"; HEADER.len() + 1];
+    header[..HEADER.len()].copy_from_slice(&HEADER);
+    table(&header, records)
 }
 
 /// The text of a CSV table.
@@ -53,20 +55,21 @@ pub fn table<const N: usize>(
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn record(comparison: &Comparison, row: &Row) -> [String; 12] {
+fn record(comparison: &Comparison, row: &Row) -> [String; 13] {
     [
         SERIES.to_owned(),
-        comparison.machine.clone(),
-        comparison.kernel.clone(),
+        row.subject.machine.clone(),
+        row.subject.kernel.clone(),
         comparison.workload.clone(),
         row.case.clone(),
         row.metric.clone(),
-        row.policy.clone(),
+        row.subject.policy.clone(),
         number(row.center()),
         row.unit.to_owned(),
         row.better.map(direction_name).unwrap_or_default().to_owned(),
         number(row.std_pct),
         number(row.change_pct),
+        row.subject.environment.clone(),
     ]
 }
 
@@ -76,14 +79,14 @@ fn balance_record(
     row: &load_balance::Row,
     name: &str,
     mean: f64,
-) -> [String; 12] {
+) -> [String; 13] {
     let metric = format!("{name}_{}_{}", row.level, row.idle);
     record(
         comparison,
         &Row {
             case: row.case.clone(),
             metric,
-            policy: row.policy.clone(),
+            subject: row.subject.clone(),
             mean: Some(mean),
             median: None,
             std_pct: None,

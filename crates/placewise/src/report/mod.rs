@@ -4,6 +4,7 @@ mod cells;
 pub mod csv;
 pub mod foreign;
 mod groups;
+mod head;
 pub mod json;
 mod lkml;
 mod load_balance;

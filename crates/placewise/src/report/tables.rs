@@ -1,38 +1,25 @@
-//! What all texts for people share: one table per metric with a row per case and policy, and, where
-//! asked for, one table per case of the figures that say why, a column per policy, and two of what
+//! What all texts for people share: one table per metric with a row per case and subject, and, where
+//! asked for, one table per case of the figures that say why, a column per subject, and two of what
 //! load balancing did.
+
+use std::iter;
 
 use super::cells::Table;
 use super::groups::{grouped, heading_of_case};
 use super::{load_balance, number};
 use crate::comparison::{Comparison, Row};
 use crate::machine_readable::direction_name;
-
-pub const SIGN: &str = "positive = better than the first policy, whatever the metric";
-pub const MARKS: &str =
-    "~ = within the noise (95 % interval with 0 in it), ? = unknown (too few runs)";
-
-/// How many runs there were, and with which seeds.
-pub fn runs(comparison: &Comparison) -> String {
-    let first = comparison.seed;
-    let last = first + u64::from(comparison.runs) - 1;
-    match (comparison.least_runs, comparison.runs) {
-        (_, 1) => format!("1 per case and policy, seed {first}"),
-        (least, most) => {
-            let number =
-                if least == most { most.to_string() } else { format!("{least} to {most}") };
-            format!("{number} per case and policy, seeds {first} to {last} for every policy")
-        }
-    }
-}
+use crate::subject::{Axis, Subject};
 
 /// Where runs settled in different states.
 pub fn states(comparison: &Comparison) -> Vec<String> {
+    let axes = comparison.axes();
     let told = |row: &Row| {
         let figure = |value: f64| format!("{} {}", number::figure(value), row.unit);
         let states = row.states?.told(figure);
         let case = if row.case.is_empty() { String::new() } else { format!("{} ", row.case) };
-        Some(format!("{case}{} {}: {states}; the median is shown", row.policy, row.metric))
+        let label = label(&axes, &row.subject);
+        Some(format!("{case}{label} {}: {states}; the median is shown", row.metric))
     };
     comparison.rows.iter().filter_map(told).collect()
 }
@@ -46,14 +33,15 @@ pub fn tables(
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Vec<(String, Table)> {
     let mut tables = Vec::new();
+    let axes = comparison.axes();
     for rows in grouped(&comparison.rows, |row| row.metric.as_str()) {
-        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &cell)));
+        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &axes, &cell)));
     }
     for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
         let heading = heading_of_case("why", &stats[0].case);
-        tables.push((heading, fill_with_why(empty(), &stats)));
+        tables.push((heading, fill_with_why(empty(), &stats, &axes)));
     }
-    tables.extend(load_balance::tables(&comparison.load_balance, empty));
+    tables.extend(load_balance::tables(&comparison.load_balance, &axes, empty));
     tables
 }
 
@@ -70,23 +58,30 @@ fn metric_heading(row: &Row) -> String {
 fn fill(
     mut table: Table,
     rows: &[&Row],
+    axes: &[Axis],
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Table {
-    table.set_header(["case", "policy", "mean", "std %", "change %"]);
-    table.align_right_from(2);
-    let mut last_case = None;
+    let names = axes.iter().map(|axis| axis.name());
+    table.set_header(iter::once("case").chain(names).chain(["mean", "std %", "change %"]));
+    table.figures_from(1 + axes.len());
+    let mut last: Option<&Row> = None;
     for row in rows {
-        let is_same_case = last_case.replace(&row.case) == Some(&row.case);
-        let case = if is_same_case { "" } else { &row.case };
-        table.add_row([
-            case.into(),
-            row.policy.clone().into(),
+        let before = last.replace(row).filter(|before| before.case == row.case);
+        let case = if before.is_some() { "" } else { &row.case };
+        let values = axes.iter().map(|axis| axis.value(&row.subject).into());
+        let figures = [
             row.center().map(number::figure).unwrap_or_default().into(),
             row.std_pct.map(number::percent).unwrap_or_default().into(),
             cell(change(row), row),
-        ]);
+        ];
+        table.add_row(iter::once(case.into()).chain(values).chain(figures).collect::<Vec<_>>());
     }
     table
+}
+
+/// What tells the subject apart: `v6.12 short-task`
+fn label(axes: &[Axis], subject: &Subject) -> String {
+    axes.iter().map(|axis| axis.value(subject)).collect::<Vec<_>>().join(" ")
 }
 
 /// The mark stands behind the number; without one its place is kept, so that digits stay in line.
@@ -99,14 +94,14 @@ fn change(row: &Row) -> String {
     }
 }
 
-fn fill_with_why(mut table: Table, stats: &[&Row]) -> Table {
+fn fill_with_why(mut table: Table, stats: &[&Row], axes: &[Axis]) -> Table {
     let metrics = grouped(stats, |stat| stat.metric.as_str());
-    let policies = metrics[0].iter().map(|stat| stat.policy.as_str());
-    table.set_header(["figure", "unit"].into_iter().chain(policies));
+    let subjects = metrics[0].iter().map(|stat| label(axes, &stat.subject));
+    table.set_header(["figure", "unit"].map(str::to_owned).into_iter().chain(subjects));
     table.align_right_from(2);
-    for of_policies in &metrics {
-        let name = [of_policies[0].metric.clone(), of_policies[0].unit.to_owned()];
-        let means = of_policies.iter().map(|stat| stat.center().map(number::figure));
+    for of_subjects in &metrics {
+        let name = [of_subjects[0].metric.clone(), of_subjects[0].unit.to_owned()];
+        let means = of_subjects.iter().map(|stat| stat.center().map(number::figure));
         table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
     }
     table

@@ -35,12 +35,12 @@ fn quick(changes: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// JSON and trace of the quick comparison.
+/// JSON and the last trace of the quick comparison.
 fn bytes(directory: &Path, jobs: &str) -> (String, Vec<u8>) {
     let trace = directory.join("trace.txt");
     let options = ["--format", "json", "--stats", "--jobs", jobs, "--trace"];
     let json = quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
-    (json, std::fs::read(trace).unwrap())
+    (json, std::fs::read(directory.join("trace.hint_wake_affine.txt")).unwrap())
 }
 
 #[test]
@@ -57,7 +57,88 @@ fn trace_with_decisions(directory: &Path, jobs: &str) -> String {
     let trace = directory.join("decisions.txt");
     let options = ["--trace-decisions", "--jobs", jobs, "--trace"];
     quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
-    std::fs::read_to_string(trace).unwrap()
+    std::fs::read_to_string(directory.join("decisions.hint_wake_affine.txt")).unwrap()
+}
+
+#[test]
+fn each_policy_has_a_trace_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    bytes(directory.path(), "2");
+    let policy_in = |label: &str| {
+        let path = directory.path().join(format!("trace.{label}.txt"));
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().find_map(|line| Some(line.split_once("policy: ")?.1.to_owned()))
+    };
+    for (label, policy) in [
+        ("baseline", "baseline"),
+        ("short-task", "short-task"),
+        ("hint_wake_affine", "hint:wake_affine"),
+    ] {
+        assert_eq!(policy_in(label).as_deref(), Some(policy), "{label}");
+    }
+    assert_eq!(directory.path().read_dir().unwrap().count(), 3);
+}
+
+/// The subjects of the rows of the first metric of a short case on the small machine.
+fn subjects(options: &[&str]) -> Vec<[String; 4]> {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--workload", "hackbench", "--case", "groups=1;fds=4;loops=20"]);
+    let output = command.args(["--runs=1", "--format=json"]).args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows[0]["change_pct"].is_null() && rows[1..].iter().all(|r| r["change_pct"].is_f64()));
+    let axes = ["machine", "kernel", "environment", "policy"];
+    let subject = |row: &Value| axes.map(|axis| row[axis].as_str().unwrap().to_owned());
+    rows.iter().map(subject).collect()
+}
+
+#[test]
+fn one_policy_is_compared_with_the_kernel_as_it_is() {
+    let of = |options: &[&str]| -> Vec<String> {
+        let options = [&["--machine", "uma-8"], options].concat();
+        subjects(&options).into_iter().map(|[.., policy]| policy).collect()
+    };
+    assert_eq!(of(&["--policy", "short-task"]), ["baseline", "short-task"]);
+    assert_eq!(of(&["--policy", "baseline"]), ["baseline"]);
+    assert_eq!(of(&["--policy=hint:none", "--policy=short-task"]), ["hint:none", "short-task"]);
+    // Kernels are what is compared here.
+    assert_eq!(of(&["--policy=short-task", "--kernel=v6.0", "--kernel=v6.12"]), ["short-task"; 2]);
+}
+
+#[test]
+fn every_axis_may_have_several_values() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("quota.toml");
+    let quota = "[[cgroup]]\nname = \"a\"\ntasks = [\"sender\"]\ncpu.max = \"20000 100000\"\n";
+    std::fs::write(&file, quota).unwrap();
+    let file = file.to_str().unwrap();
+    let options = [
+        &["--machine=uma-8", "--machine=x86-12", "--kernel=v6.0", "--kernel=v6.12"][..],
+        &["--environment=none", "--environment", file, "--policy=baseline", "--policy=hint:none"],
+    ];
+    let subjects = subjects(&options.concat());
+    assert_eq!(subjects.len(), 16);
+    assert_eq!(subjects[0], ["uma-8", "v6.0", "none", "baseline"]);
+    assert_eq!(subjects[1], ["uma-8", "v6.0", "none", "hint:none"]);
+    assert_eq!(subjects[2], ["uma-8", "v6.0", file, "baseline"]);
+    assert_eq!(subjects[4], ["uma-8", "v6.12", "none", "baseline"]);
+    assert_eq!(subjects[8], ["x86-12", "v6.0", "none", "baseline"]);
+}
+
+/// Two rows that differ in the machine have the figures that each has alone, with the same seeds.
+#[test]
+fn what_is_compared_is_what_runs_alone() {
+    let means = |options: &[&str]| -> Vec<Value> {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.args(["compare", "--workload=hackbench", "--case=groups=1;fds=4;loops=20"]);
+        let output = command.args(["--runs=2", "--format=json"]).args(options).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["rows"].as_array().unwrap().iter().map(|row| row["mean"].clone()).collect()
+    };
+    let both = means(&["--machine=uma-8", "--machine=icx-2s"]);
+    assert_eq!(both, [means(&["--machine=uma-8"]), means(&["--machine=icx-2s"])].concat());
+    assert_ne!(both[0], both[1]);
 }
 
 #[test]
@@ -103,7 +184,7 @@ fn a_full_disk_costs_the_trace_and_not_the_table() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), quick(&[]));
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.starts_with("placewise: cannot write trace.txt: "), "{stderr}");
+    assert!(stderr.starts_with("placewise: cannot write trace.baseline.txt: "), "{stderr}");
 }
 
 /// Whether `pid` has a file of the directory open, named or not.
@@ -345,7 +426,7 @@ fn csv_has_the_published_schema() {
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let published =
         "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct";
-    assert_eq!(header.join(","), published);
+    assert_eq!(header.join(","), format!("{published},environment"));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let time = records.iter().find(|record| &record[5] == "time").unwrap();
     assert_eq!(time[9], *"lower");

@@ -1,0 +1,202 @@
+//! The checked input: which combinations of machine, kernel, environment and policy are compared, in
+//! which cases. Nothing is simulated before all of it is known to be good.
+//!
+//! Every axis may have several values; the combinations are all of them, and the first is what the
+//! others are compared with. One policy alone that changes the kernel gets the kernel beside it.
+//!
+//! Limits: the default cases are those of the first machine.
+
+use std::path::Path;
+
+use placewise_machine::Machine;
+use placewise_policy::Policy;
+use placewise_sim::Scenario;
+use placewise_workload::program::Workload;
+use placewise_workload::{self as workload, Case, Environment};
+
+use super::CompareArgs;
+use crate::input::InputError;
+use crate::subject::{DescribedMachine, Subject};
+
+/// What `--policy` says of a kernel as it is, and `--environment` of the root cgroup.
+const BASELINE: &str = "baseline";
+const NO_ENVIRONMENT: &str = "none";
+
+pub struct Plan {
+    /// The first is what the others are compared with.
+    pub combinations: Vec<Combination>,
+    pub cases: Vec<PlannedCase>,
+    machines: Vec<Machine>,
+}
+
+/// What is simulated in each case.
+pub struct Combination {
+    pub subject: Subject,
+    machine: usize,
+    environment: usize,
+    policy: Policy,
+}
+
+pub struct PlannedCase {
+    /// In the report; empty for an rt-app file.
+    pub name: String,
+    /// In each environment.
+    workloads: Vec<Workload>,
+}
+
+/// One simulation to do.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub case: usize,
+    pub combination: usize,
+    pub run: u32,
+}
+
+impl Plan {
+    pub fn new(args: &CompareArgs) -> anyhow::Result<Self> {
+        args.effort.check(args.runs, args.seed)?;
+        let machines = machines(&args.machines)?;
+        let combinations = combinations(args, &machines)?;
+        let environments = environments(&args.environments)?;
+        let mut cases = cases(&args.workload, &args.cases, machines[0].online().len())?;
+        for case in &mut cases {
+            case.put_into(&environments)?;
+        }
+        Ok(Self { combinations, cases, machines })
+    }
+
+    pub fn scenario(&self, cell: Cell, first_seed: u64) -> Scenario<'_> {
+        let combination = &self.combinations[cell.combination];
+        Scenario {
+            machine: &self.machines[combination.machine],
+            policy: &combination.policy,
+            workload: &self.cases[cell.case].workloads[combination.environment],
+            seed: first_seed + u64::from(cell.run),
+        }
+    }
+
+    pub fn subjects(&self) -> Vec<Subject> {
+        self.combinations.iter().map(|of| of.subject.clone()).collect()
+    }
+
+    pub fn described_machines(&self) -> Vec<DescribedMachine> {
+        self.machines.iter().map(DescribedMachine::of).collect()
+    }
+}
+
+impl PlannedCase {
+    /// `None` changes nothing.
+    fn put_into(&mut self, environments: &[Option<Environment>]) -> anyhow::Result<()> {
+        let plain = self.workloads.remove(0);
+        for environment in environments {
+            let mut workload = plain.clone();
+            if let Some(environment) = environment {
+                environment.apply(&mut workload)?;
+            }
+            self.workloads.push(workload);
+        }
+        Ok(())
+    }
+}
+
+/// All of them, the later axes first: machine, kernel, environment, policy.
+fn combinations(args: &CompareArgs, machines: &[Machine]) -> anyhow::Result<Vec<Combination>> {
+    let environments = environment_names(&args.environments);
+    for (option, values) in
+        [("kernel", &args.kernels), ("environment", &environments), ("policy", &args.policies)]
+    {
+        refuse_twins(option, values)?;
+    }
+    let others = [machines.len(), args.kernels.len(), environments.len()];
+    let policies = policies(&args.policies, others.iter().all(|values| *values == 1));
+    let mut combinations = Vec::new();
+    for (machine, Machine { name, .. }) in machines.iter().enumerate() {
+        for kernel in &args.kernels {
+            for (environment, environment_name) in environments.iter().enumerate() {
+                for policy in &policies {
+                    let policy = Policy::parse(kernel, policy)?;
+                    let subject = Subject {
+                        policy: policy.name.clone(),
+                        machine: name.clone(),
+                        kernel: kernel.clone(),
+                        environment: environment_name.clone(),
+                    };
+                    combinations.push(Combination { subject, machine, environment, policy });
+                }
+            }
+        }
+    }
+    Ok(combinations)
+}
+
+/// A change says little without what it changes.
+fn policies(named: &[String], nothing_else_differs: bool) -> Vec<String> {
+    match named {
+        [only] if only != BASELINE && nothing_else_differs => {
+            vec![BASELINE.to_owned(), only.clone()]
+        }
+        _ => named.to_vec(),
+    }
+}
+
+fn refuse_twins(option: &str, values: &[String]) -> Result<(), InputError> {
+    match (1..values.len()).find(|at| values[..*at].contains(&values[*at])) {
+        None => Ok(()),
+        Some(twin) => {
+            let problem = format!("is given twice; name each {option} once");
+            Err(InputError(format!("--{option} {}: {problem}", values[twin])))
+        }
+    }
+}
+
+fn machines(specs: &[String]) -> anyhow::Result<Vec<Machine>> {
+    let machines: Vec<Machine> =
+        specs.iter().map(|spec| placewise_machine::load(spec)).collect::<Result<_, _>>()?;
+    let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+    refuse_twins("machine", &names)?;
+    Ok(machines)
+}
+
+fn environment_names(named: &[String]) -> Vec<String> {
+    if named.is_empty() { vec![NO_ENVIRONMENT.to_owned()] } else { named.to_vec() }
+}
+
+fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
+    let read = |name: &String| match name.as_str() {
+        NO_ENVIRONMENT => Ok(None),
+        path => Ok(Some(Environment::read(Path::new(path))?)),
+    };
+    environment_names(named).iter().map(read).collect()
+}
+
+/// The cases to run. An rt-app file is one case without a name.
+fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<PlannedCase>> {
+    let planned = |name: String, workload| PlannedCase { name, workloads: vec![workload] };
+    if is_path(name) {
+        if let Some(spec) = specs.first() {
+            let problem = format!("--case {spec}: an rt-app file has no cases; leave --case out");
+            return Err(InputError(problem).into());
+        }
+        return Ok(vec![planned(String::new(), workload::from_rt_app(Path::new(name))?)]);
+    }
+    let cases: Vec<Case> = if specs.is_empty() {
+        workload::default_cases(name, nr_cpus)?
+    } else {
+        specs.iter().map(|spec| spec.parse::<Case>()).collect::<Result<_, _>>()?
+    };
+    let mut named: Vec<PlannedCase> = Vec::new();
+    for case in &cases {
+        let case_name = workload::canonical(name, case)?.to_string();
+        if named.iter().any(|other| other.name == case_name) {
+            let problem = format!("--case {case}: is given twice; name each case once");
+            return Err(InputError(problem).into());
+        }
+        named.push(planned(case_name, workload::build(name, case)?));
+    }
+    Ok(named)
+}
+
+/// A benchmark's name has neither a directory nor an extension.
+fn is_path(workload: &str) -> bool {
+    workload.contains(['/', '.'])
+}
