@@ -39,9 +39,14 @@ pub struct CompareArgs {
     #[arg(long = "machine", value_name = "MACHINE", default_value = "host")]
     machines: Vec<String>,
 
-    /// Kernel the policies are changes to (repeatable)
-    #[arg(long = "kernel", value_name = "KERNEL", default_value = "v6.0")]
+    /// Kernel the policies are changes to (repeatable) [default: on `host` the one nearest to the
+    /// running kernel, else v6.0]
+    #[arg(long = "kernel", value_name = "KERNEL")]
     kernels: Vec<String>,
+
+    /// Machine whose costs all machines have [default: their own, or those of a preset that is near]
+    #[arg(long, value_name = "MACHINE")]
+    costs_from: Option<String>,
 
     /// Benchmark, or the path of an rt-app JSON file
     #[arg(long, value_name = "WORKLOAD")]
@@ -125,6 +130,7 @@ fn comparison_of(plan: &Plan, args: &CompareArgs, outcomes: &[OfCase]) -> Compar
         reference: Reference { machine, costs_of: machines[0].costs_of.clone(), kernel },
         machines,
         subjects: plan.subjects(),
+        release: plan.release.clone(),
         workload: args.workload.clone(),
         runs: runs().max().unwrap_or(args.runs),
         least_runs: runs().min().unwrap_or(args.runs),

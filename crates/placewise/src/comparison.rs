@@ -20,6 +20,8 @@ pub struct Comparison {
     /// What the others are compared with.
     #[serde(flatten)]
     pub reference: Reference,
+    /// Of the running kernel, where the kernel stands for it.
+    pub release: Option<String>,
     pub workload: String,
     pub machines: Vec<DescribedMachine>,
     /// In the order of the rows of a case and metric.
@@ -84,6 +86,8 @@ pub struct Row {
     pub change_high_pct: Option<f64>,
     /// Of the first subject, and with one run, `None`.
     pub significant: Option<bool>,
+    /// Whether each run has the figure that the first subject has with its seed; of that, `None`.
+    pub identical: Option<bool>,
     pub runs: usize,
     /// What they were, if the runs settled in different ones. Then the median stands for them.
     pub states: Option<States>,
@@ -133,6 +137,8 @@ fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
     let samples = series.samples(&figure.metric);
     let change = change(figure, series, baseline);
     let interval = change.and_then(|change| change.interval);
+    let same = || Some(samples.as_ref()? == &baseline.samples(&figure.metric)?);
+    let identical = if std::ptr::eq(series, baseline) { None } else { same() };
     Row {
         case: case.to_owned(),
         metric: figure.metric.clone(),
@@ -146,6 +152,7 @@ fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
         change_low_pct: interval.map(|Interval { low, .. }| low),
         change_high_pct: interval.map(|Interval { high, .. }| high),
         significant: change.and_then(|change| change.is_significant()),
+        identical,
         runs: series.runs.len(),
         states: samples.as_deref().and_then(States::of),
     }

@@ -68,6 +68,8 @@ pub struct DescribedMachine {
     pub shape: String,
     /// Whose costs it has.
     pub costs_of: String,
+    /// The preset that it is shaped like and yet unlike, with what is otherwise.
+    pub unlike_preset: Option<String>,
 }
 
 impl DescribedMachine {
@@ -76,6 +78,7 @@ impl DescribedMachine {
             machine: machine.name.clone(),
             shape: shape(machine),
             costs_of: machine.costs_of.clone(),
+            unlike_preset: machine.unlike_preset(),
         }
     }
 }

@@ -13,6 +13,7 @@ pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
     };
     let subjects = plan.subjects();
     args.machines.iter().for_each(|machine| option("machine", machine));
+    args.costs_from.iter().for_each(|machine| option("costs-from", machine));
     Axis::Kernel.values(&subjects).iter().for_each(|kernel| option("kernel", kernel));
     option("workload", &args.workload);
     args.cases.iter().for_each(|case| option("case", case));

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::Policy;
+use placewise_policy::{Policy, kernel_for_release, kernel_names};
 use placewise_sim::Scenario;
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
@@ -17,6 +17,8 @@ use placewise_workload::{self as workload, Case, Environment};
 use super::CompareArgs;
 use crate::input::InputError;
 use crate::subject::{DescribedMachine, Subject};
+
+const DEFAULT_KERNEL: &str = "v6.0";
 
 /// What `--policy` says of a kernel as it is, and `--environment` of the root cgroup.
 const BASELINE: &str = "baseline";
@@ -27,6 +29,8 @@ pub struct Plan {
     pub combinations: Vec<Combination>,
     pub cases: Vec<PlannedCase>,
     machines: Vec<Machine>,
+    /// Of the running kernel, where the kernel stands for it.
+    pub release: Option<String>,
 }
 
 /// What is simulated in each case.
@@ -55,14 +59,15 @@ pub struct Cell {
 impl Plan {
     pub fn new(args: &CompareArgs) -> anyhow::Result<Self> {
         args.effort.check(args.runs, args.seed)?;
-        let machines = machines(&args.machines)?;
-        let combinations = combinations(args, &machines)?;
+        let machines = machines(&args.machines, args.costs_from.as_deref())?;
+        let (kernels, release) = kernels(args)?;
+        let combinations = combinations(args, &machines, &kernels)?;
         let environments = environments(&args.environments)?;
         let mut cases = cases(&args.workload, &args.cases, machines[0].online().len())?;
         for case in &mut cases {
             case.put_into(&environments)?;
         }
-        Ok(Self { combinations, cases, machines })
+        Ok(Self { combinations, cases, machines, release })
     }
 
     pub fn scenario(&self, cell: Cell, first_seed: u64) -> Scenario<'_> {
@@ -100,18 +105,20 @@ impl PlannedCase {
 }
 
 /// All of them, the later axes first: machine, kernel, environment, policy.
-fn combinations(args: &CompareArgs, machines: &[Machine]) -> anyhow::Result<Vec<Combination>> {
+fn combinations(
+    args: &CompareArgs,
+    machines: &[Machine],
+    kernels: &[String],
+) -> anyhow::Result<Vec<Combination>> {
     let environments = environment_names(&args.environments);
-    for (option, values) in
-        [("kernel", &args.kernels), ("environment", &environments), ("policy", &args.policies)]
-    {
-        refuse_twins(option, values)?;
-    }
-    let others = [machines.len(), args.kernels.len(), environments.len()];
+    refuse_twins("kernel", kernels)?;
+    refuse_twins("environment", &environments)?;
+    refuse_twins("policy", &args.policies)?;
+    let others = [machines.len(), kernels.len(), environments.len()];
     let policies = policies(&args.policies, others.iter().all(|values| *values == 1));
     let mut combinations = Vec::new();
     for (machine, Machine { name, .. }) in machines.iter().enumerate() {
-        for kernel in &args.kernels {
+        for kernel in kernels {
             for (environment, environment_name) in environments.iter().enumerate() {
                 for policy in &policies {
                     let policy = Policy::parse(kernel, policy)?;
@@ -149,12 +156,36 @@ fn refuse_twins(option: &str, values: &[String]) -> Result<(), InputError> {
     }
 }
 
-fn machines(specs: &[String]) -> anyhow::Result<Vec<Machine>> {
-    let machines: Vec<Machine> =
+fn machines(specs: &[String], costs_from: Option<&str>) -> anyhow::Result<Vec<Machine>> {
+    let mut machines: Vec<Machine> =
         specs.iter().map(|spec| placewise_machine::load(spec)).collect::<Result<_, _>>()?;
+    if let Some(lender) = costs_from {
+        let lender = placewise_machine::load(lender)?;
+        machines = machines.into_iter().map(|machine| machine.with_costs_of(&lender)).collect();
+    }
     let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
     refuse_twins("machine", &names)?;
     Ok(machines)
+}
+
+/// Those that were named. The host has the kernel that stands for the running one, whose release is
+/// returned too.
+fn kernels(args: &CompareArgs) -> Result<(Vec<String>, Option<String>), InputError> {
+    if !args.kernels.is_empty() {
+        return Ok((args.kernels.clone(), None));
+    }
+    if !args.machines.iter().any(|machine| machine == "host") {
+        return Ok((vec![DEFAULT_KERNEL.to_owned()], None));
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match kernel_for_release(&release) {
+        Some(kernel) => Ok((vec![kernel.to_owned()], Some(release))),
+        None => {
+            let problem = "--machine host: no kernel stands for the running";
+            let known = kernel_names().join(", ");
+            Err(InputError(format!("{problem} `{release}`; name one with --kernel: {known}")))
+        }
+    }
 }
 
 fn environment_names(named: &[String]) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Width};
 
 pub struct Table {
     table: comfy_table::Table,
@@ -57,11 +57,17 @@ impl Table {
         self.wrap();
     }
 
-    /// Figures stand to the right, and are never broken. To be called with the header there.
+    /// Figures stand to the right, and are never broken, as their headings may be. To be called with
+    /// all rows there.
     pub fn figures_from(&mut self, first: usize) {
         for column in self.table.column_iter_mut().skip(first) {
             column.set_cell_alignment(CellAlignment::Right);
-            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+        for at in first..self.table.column_iter().len() {
+            let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(at));
+            let widest = cells.map(|cell| cell.content().chars().count()).max().unwrap_or(0);
+            let column = self.table.column_mut(at).expect("there are as many");
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(widest as u16 + 2)));
         }
     }
 

@@ -96,6 +96,7 @@ fn balance_record(
             change_low_pct: None,
             change_high_pct: None,
             significant: None,
+            identical: None,
             runs: 0,
             states: None,
         },

@@ -1,12 +1,12 @@
 //! What stands above the tables of every text for people: what was simulated, on what, how often, and
 //! how to read the changes.
 
+use super::change::{FORM, MARKS};
 use super::foreign::visible;
 use crate::comparison::Comparison;
 use crate::subject::{Axis, DescribedMachine};
 
 const SIGN: &str = "positive = better than the first row of the case, whatever the metric";
-const MARKS: &str = "~ = within the noise (95 % interval with 0 in it), ? = unknown (too few runs)";
 
 /// Names and values, in order.
 pub fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
@@ -16,7 +16,8 @@ pub fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
         head.push(("Costs", costs(machine)));
     }
     let values = |axis: Axis| axis.values(&comparison.subjects).join(", ");
-    head.push(("Kernel", values(Axis::Kernel)));
+    let stands_for = comparison.release.iter().map(|it| format!(", for the running {it}"));
+    head.push(("Kernel", values(Axis::Kernel) + &stands_for.collect::<String>()));
     head.push(("Workload", comparison.workload.clone()));
     for (name, axis, plain) in
         [("Cgroups", Axis::Environment, "none"), ("Policy", Axis::Policy, "baseline")]
@@ -34,22 +35,26 @@ pub fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
 pub fn legend(comparison: &Comparison) -> Vec<(&'static str, String)> {
     match comparison.subjects.len() {
         1 => Vec::new(),
-        _ => vec![("Change", SIGN.to_owned()), ("Marks", MARKS.to_owned())],
+        _ => vec![("Change", format!("{SIGN}; {FORM}")), ("Marks", MARKS.to_owned())],
     }
 }
 
 /// The lines of them, no wider than `width`.
 pub fn lines(fields: &[(&str, String)], width: usize) -> String {
     let field = |(name, value): &(&str, String)| {
-        let options = textwrap::Options::new(width).subsequent_indent("          ");
+        let options = textwrap::Options::new(width)
+            .subsequent_indent("          ")
+            .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
         let name = format!("{name}:");
         textwrap::fill(&format!("{name:<9} {}", visible(value)), options) + "\n"
     };
     fields.iter().map(field).collect()
 }
 
-fn costs(machine: &DescribedMachine) -> String {
-    machine.costs_of.clone()
+fn costs(DescribedMachine { costs_of, unlike_preset, .. }: &DescribedMachine) -> String {
+    let borrowed = if costs_of == "its own" { "" } else { ", not measured here" };
+    let shaped = unlike_preset.iter().map(|unlike| format!("; shaped as {unlike}"));
+    format!("{costs_of}{borrowed}{}", shaped.collect::<String>())
 }
 
 /// How many runs there were, and with which seeds.

@@ -88,6 +88,7 @@ mod tests {
             change_low_pct: None,
             change_high_pct: None,
             significant: better.map(|_| false),
+            identical: None,
             runs: 10_000,
             states: None,
         };
@@ -97,6 +98,7 @@ mod tests {
             machine: long('m'),
             shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
             costs_of: format!("those of {}", long('l')),
+            unlike_preset: None,
         };
         Comparison {
             reference: Reference {
@@ -106,6 +108,7 @@ mod tests {
             },
             machines: vec![machine],
             subjects: subjects.to_vec(),
+            release: None,
             workload: long('w'),
             runs: 10_000,
             least_runs: 10_000,

@@ -1,6 +1,7 @@
 //! How a comparison is printed: one file per format.
 
 mod cells;
+mod change;
 pub mod csv;
 pub mod foreign;
 mod groups;

@@ -5,11 +5,14 @@
 use std::iter;
 
 use super::cells::Table;
+use super::change::{change, interval};
 use super::groups::{grouped, heading_of_case};
 use super::{load_balance, number};
 use crate::comparison::{Comparison, Row};
 use crate::machine_readable::direction_name;
 use crate::subject::{Axis, Subject};
+
+const FIGURES: [&str; 4] = ["mean", "std %", "change %", "95 % interval"];
 
 /// Where runs settled in different states.
 pub fn states(comparison: &Comparison) -> Vec<String> {
@@ -62,8 +65,7 @@ fn fill(
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Table {
     let names = axes.iter().map(|axis| axis.name());
-    table.set_header(iter::once("case").chain(names).chain(["mean", "std %", "change %"]));
-    table.figures_from(1 + axes.len());
+    table.set_header(iter::once("case").chain(names).chain(FIGURES));
     let mut last: Option<&Row> = None;
     for row in rows {
         let before = last.replace(row).filter(|before| before.case == row.case);
@@ -71,27 +73,19 @@ fn fill(
         let values = axes.iter().map(|axis| axis.value(&row.subject).into());
         let figures = [
             row.center().map(number::figure).unwrap_or_default().into(),
-            row.std_pct.map(number::percent).unwrap_or_default().into(),
+            row.std_pct.map(number::three_digits).unwrap_or_default().into(),
             cell(change(row), row),
+            interval(row).into(),
         ];
         table.add_row(iter::once(case.into()).chain(values).chain(figures).collect::<Vec<_>>());
     }
+    table.figures_from(1 + axes.len());
     table
 }
 
 /// What tells the subject apart: `v6.12 short-task`
 fn label(axes: &[Axis], subject: &Subject) -> String {
     axes.iter().map(|axis| axis.value(subject)).collect::<Vec<_>>().join(" ")
-}
-
-/// The mark stands behind the number; without one its place is kept, so that digits stay in line.
-fn change(row: &Row) -> String {
-    match (row.change_pct, row.significant) {
-        (None, _) => String::new(),
-        (Some(change), Some(true)) => format!("{}  ", number::change(change)),
-        (Some(change), Some(false)) => format!("{} ~", number::change(change)),
-        (Some(change), None) => format!("{} ?", number::change(change)),
-    }
 }
 
 fn fill_with_why(mut table: Table, stats: &[&Row], axes: &[Axis]) -> Table {

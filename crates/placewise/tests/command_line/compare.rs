@@ -106,6 +106,45 @@ fn one_policy_is_compared_with_the_kernel_as_it_is() {
     assert_eq!(of(&["--policy=short-task", "--kernel=v6.0", "--kernel=v6.12"]), ["short-task"; 2]);
 }
 
+fn report_of(options: &[&str]) -> Value {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--workload", "schbench", "--runs=2", "--format=json", "--case"]);
+    let output =
+        command.arg("workers=2;warmup_ms=20;window_ms=200").args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_host_has_the_kernel_that_stands_for_the_running_one() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let kernel = placewise_policy::kernel_for_release(&release).expect("a kernel with sysfs");
+    let report = report_of(&["--machine=host"]);
+    assert_eq!((&report["kernel"], &report["release"]), (&kernel.into(), &release.trim().into()));
+    let named = report_of(&["--machine=host", "--kernel=v5.10"]);
+    assert_eq!((&named["kernel"], &named["release"]), (&"v5.10".into(), &Value::Null));
+    let preset = report_of(&["--machine=uma-8"]);
+    assert_eq!((&preset["kernel"], &preset["release"]), (&"v6.0".into(), &Value::Null));
+}
+
+/// A string of a preset's shape and numbering is that preset, and the report says whose costs it has.
+#[test]
+fn costs_are_those_that_the_report_names() {
+    let string = "pack:1 l3:1 core:6 pu:2(indexes=2*6:1*2)";
+    let of = |options: &[&str]| {
+        let report = report_of(options);
+        (report["costs_of"].clone(), report["rows"][0]["mean"].clone())
+    };
+    let (preset, alike) = (of(&["--machine=x86-12"]), of(&["--machine", string]));
+    assert_eq!(alike, (Value::from("those of x86-12"), preset.1.clone()));
+    let others = of(&["--machine", string, "--costs-from=icx-2s"]);
+    assert_eq!(others.0, "those of icx-2s");
+    assert_ne!(others.1, preset.1);
+    let lkml = quick(&["--format=lkml", "--costs-from=icx-2s"]);
+    assert!(lkml.contains("\nCosts:    those of icx-2s, not measured here"), "{lkml}");
+    assert!(lkml.contains("--costs-from icx-2s"), "{lkml}");
+}
+
 #[test]
 fn every_axis_may_have_several_values() {
     let directory = tempfile::tempdir().unwrap();
