@@ -12,6 +12,7 @@ mod traces;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use clap::builder::RangedU64ValueParser;
 
 use crate::comparison::{self, Comparison, Reference};
@@ -94,10 +95,25 @@ pub struct CompareArgs {
     #[arg(long, requires = "trace")]
     trace_decisions: bool,
 
-    /// Add the figures that say why: wakeups by domain level, migrations, wait time, idle time, and
-    /// what load balancing did
-    #[arg(long)]
-    stats: bool,
+    /// Add the figures that say why (wakeups by domain level, migrations, wait time, idle time, what
+    /// load balancing did): those that moved most, or all
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "moved"
+    )]
+    stats: Option<Stats>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Stats {
+    /// What moved most, beyond noise; in JSON and CSV everything
+    Moved,
+    /// Everything, zeros as well
+    All,
 }
 
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
@@ -114,13 +130,15 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
 }
 
 fn comparison_of(plan: &Plan, args: &CompareArgs, outcomes: &[OfCase]) -> Comparison {
-    let (mut rows, mut stats, mut load_balance) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut stats) = (Vec::new(), Vec::new());
+    let (mut load_balance, mut why) = (Vec::new(), Vec::new());
     for (case, of_case) in plan.cases.iter().zip(outcomes) {
         let runs = of_combinations(plan, of_case);
         rows.extend(comparison::rows(&case.name, &series(&runs, |o| &o.figures)));
-        if args.stats {
+        if args.stats.is_some() {
             stats.extend(comparison::rows(&case.name, &series(&runs, |o| &o.statistics.figures)));
             load_balance.extend(load_balance::rows(&case.name, &runs));
+            why.extend(load_balance::with_counters(&case.name, &runs));
         }
     }
     let runs = || outcomes.iter().map(|of_case| of_case[0].len() as u32);
@@ -137,6 +155,8 @@ fn comparison_of(plan: &Plan, args: &CompareArgs, outcomes: &[OfCase]) -> Compar
         seed: args.seed,
         rows,
         stats,
+        why,
+        tell_all: args.stats == Some(Stats::All),
         load_balance,
         command: command::command(args, plan),
     }

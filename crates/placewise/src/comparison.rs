@@ -7,7 +7,7 @@
 use placewise_sim::{Better, Figure};
 use serde::Serialize;
 
-use crate::change::Change;
+use crate::change::{self, Change};
 use crate::load_balance;
 use crate::machine_readable::{direction, nine_digits};
 use crate::noise::{Interval, mean, median, std_pct};
@@ -37,6 +37,12 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// The figures that say why, in the same order; empty unless they were asked for.
     pub stats: Vec<Row>,
+    /// The same with what load balancing did, of which texts for people tell what moved.
+    #[serde(skip)]
+    pub why: Vec<Row>,
+    /// Texts tell all of `stats`, not what moved most.
+    #[serde(skip)]
+    pub tell_all: bool,
     /// What load balancing did, by case, level, idle type and subject; empty unless it was asked for.
     pub load_balance: Vec<load_balance::Row>,
     /// The options of the command that reproduces it.
@@ -73,10 +79,10 @@ pub struct Row {
     #[serde(serialize_with = "nine_digits")]
     pub std_pct: Option<f64>,
     pub unit: &'static str,
-    /// Figures that say why have no good direction, and so no change.
+    /// Figures that say why have no good direction.
     #[serde(serialize_with = "direction")]
     pub better: Option<Better>,
-    /// Of the first subject, `None`.
+    /// Without a good direction the increase; of the first subject, `None`.
     #[serde(serialize_with = "nine_digits")]
     pub change_pct: Option<f64>,
     /// The ends of its 95 % interval; with one run, `None`.
@@ -137,8 +143,9 @@ fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
     let samples = series.samples(&figure.metric);
     let change = change(figure, series, baseline);
     let interval = change.and_then(|change| change.interval);
-    let same = || Some(samples.as_ref()? == &baseline.samples(&figure.metric)?);
-    let identical = if std::ptr::eq(series, baseline) { None } else { same() };
+    let beside = baseline.samples(&figure.metric).filter(|_| !std::ptr::eq(series, baseline));
+    let both = samples.as_deref().zip(beside.as_deref());
+    let differ = || both.and_then(|(own, of_baseline)| change::differ(of_baseline, own));
     Row {
         case: case.to_owned(),
         metric: figure.metric.clone(),
@@ -151,20 +158,20 @@ fn row(case: &str, figure: &Figure, series: &Series, baseline: &Series) -> Row {
         change_pct: change.map(|change| change.pct),
         change_low_pct: interval.map(|Interval { low, .. }| low),
         change_high_pct: interval.map(|Interval { high, .. }| high),
-        significant: change.and_then(|change| change.is_significant()),
-        identical,
+        significant: change.map_or_else(differ, |change| change.is_significant()),
+        identical: both.map(|(own, of_baseline)| own == of_baseline),
         runs: series.runs.len(),
         states: samples.as_deref().and_then(States::of),
     }
 }
 
-/// `None` for the baseline and for figures without a good direction.
+/// `None` for the baseline. Without a good direction, more is positive.
 fn change(figure: &Figure, series: &Series, baseline: &Series) -> Option<Change> {
     if std::ptr::eq(series, baseline) {
         return None;
     }
     let (own, of_baseline) = (series.samples(&figure.metric)?, baseline.samples(&figure.metric)?);
-    Change::between(&of_baseline, &own, figure.better?)
+    Change::between(&of_baseline, &own, figure.better.unwrap_or(Better::Higher))
 }
 
 /// Whether no change of a case needs more runs; `series[0]` is the baseline.
@@ -207,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn the_baseline_and_figures_without_direction_have_no_change() {
+    fn the_baseline_has_no_change_and_figures_without_direction_an_increase() {
         let rows = rows_of(Some(Better::Lower), &[4.0, 4.0], &[3.0, 3.0]);
         assert_eq!((rows[0].change_pct, rows[0].significant), (None, None));
         let rows = rows_of(None, &[4.0, 4.0], &[3.0, 3.0]);
         assert_eq!(
             (rows[1].mean, rows[1].change_pct, rows[1].significant),
-            (Some(3.0), None, None)
+            (Some(3.0), Some(-25.0), Some(true))
         );
     }
 

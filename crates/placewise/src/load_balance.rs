@@ -2,9 +2,10 @@
 //!
 //! Levels that no CPU of an idle type balanced under any subject are left out.
 
-use placewise_sim::{LoadBalance, Outcome};
+use placewise_sim::{Figure, LoadBalance, Outcome};
 use serde::{Serialize, Serializer};
 
+use crate::comparison::{self, Series};
 use crate::machine_readable::round_to_nine_digits;
 use crate::noise::mean;
 use crate::subject::Subject;
@@ -31,6 +32,41 @@ impl Serialize for Means {
         serializer
             .collect_map(self.0.iter().map(|(name, mean)| (name, round_to_nine_digits(*mean))))
     }
+}
+
+/// The rows of one case for its counters and what load balancing did.
+pub fn with_counters(case: &str, subjects: &[Runs]) -> Vec<comparison::Row> {
+    let of_run = |run: &Outcome| [run.statistics.figures.clone(), figures(run)].concat();
+    let of_subject = |of: &Runs| of.outcomes.iter().map(of_run).collect();
+    let figures: Vec<Vec<Vec<Figure>>> = subjects.iter().map(of_subject).collect();
+    let series: Vec<Series> = subjects
+        .iter()
+        .zip(&figures)
+        .map(|(of, runs)| Series {
+            subject: of.subject,
+            runs: runs.iter().map(Vec::as_slice).collect(),
+        })
+        .collect();
+    comparison::rows(case, &series)
+}
+
+/// What load balancing did in one run, a figure for each counter, level and idle type.
+fn figures(outcome: &Outcome) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for LoadBalance { level, idle, counters, moved_nothing } in &outcome.statistics.load_balance {
+        let counted = LoadBalance::COUNTERS.iter().zip(counters);
+        let reasons = LoadBalance::REASONS.iter().zip(moved_nothing);
+        let reasons =
+            reasons.map(|(reason, number)| (format!("lb moved nothing: {reason}"), number));
+        let counted = counted.map(|(name, number)| ((*name).to_owned(), number));
+        figures.extend(counted.chain(reasons).map(|(name, number)| Figure {
+            metric: format!("{name}, {level} {idle}"),
+            value: *number as f64,
+            unit: "count",
+            better: None,
+        }));
+    }
+    figures
 }
 
 /// The runs of one subject.

@@ -61,6 +61,11 @@ pub fn differing_axes(subjects: &[Subject]) -> Vec<Axis> {
     if axes.is_empty() { vec![Axis::Policy] } else { axes }
 }
 
+/// What tells a subject apart: `v6.12 short-task`
+pub fn label(axes: &[Axis], subject: &Subject) -> String {
+    axes.iter().map(|axis| axis.value(subject)).collect::<Vec<_>>().join(" ")
+}
+
 /// What a report says of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DescribedMachine {

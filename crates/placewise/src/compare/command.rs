@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::CompareArgs;
 use super::plan::Plan;
+use super::{CompareArgs, Stats};
 use crate::subject::Axis;
 
 pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
@@ -25,9 +25,10 @@ pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
         option("budget", &args.effort.budget().to_string());
     }
     option("seed", &args.seed.to_string());
-    if args.stats {
-        command.push("--stats".to_owned());
-    }
+    command.extend(args.stats.map(|stats| match stats {
+        Stats::Moved => "--stats".to_owned(),
+        Stats::All => "--stats=all".to_owned(),
+    }));
     command
 }
 

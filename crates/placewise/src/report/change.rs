@@ -18,10 +18,10 @@ pub const MARKS: &str = "~ = within the noise (95 % interval with 0 in it), ? = 
 
 /// Without a mark its place is kept, so that digits stay in line.
 pub fn change(row: &Row) -> String {
-    let Some(change) = row.change_pct else { return String::new() };
     if row.identical == Some(true) {
         return "=  ".to_owned();
     }
+    let Some(change) = row.change_pct else { return String::new() };
     format!("{} {}", amount(change, row.better), mark(row, change))
 }
 

@@ -1,6 +1,8 @@
 //! Plain text under 80 columns, complete enough to be posted: machine, kernel, runs, the sign
 //! convention, the figures and the command that gives them again.
 
+use std::sync::LazyLock;
+
 use comfy_table::{Cell, presets};
 
 use super::cells::Table;
@@ -13,11 +15,20 @@ use crate::comparison::Comparison;
 const WIDTH: usize = 79;
 const INDENT: &str = "    ";
 
+/// With the commit where the build knows it.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("PLACEWISE_COMMIT").map(|commit| format!(" ({commit})"));
+    format!("placewise {}{}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+});
+
 pub fn render(comparison: &Comparison) -> String {
-    let mut text = lines(&[head(comparison), legend(comparison)].concat(), WIDTH);
-    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        let heading = textwrap::fill(&visible(&(heading + ":")), WIDTH);
-        text += &format!("\n{heading}\n{}\n", table.trimmed());
+    let mut text =
+        textwrap::fill(&format!("Simulated by {}, not measured.", *VERSION), WIDTH) + "\n\n";
+    text += &lines(&[head(comparison), legend(comparison)].concat(), WIDTH);
+    for (heading, table) in tables(comparison, WIDTH, empty_table, |change, _| Cell::new(change)) {
+        let end = if table.is_some() { ":" } else { "." };
+        text += &format!("\n{}\n", textwrap::fill(&visible(&(heading + end)), WIDTH));
+        text += &table.map(|table| table.trimmed() + "\n").unwrap_or_default();
     }
     for told in states(comparison) {
         text += &format!("\n{}\n", textwrap::fill(&visible(&told), WIDTH));
@@ -115,6 +126,8 @@ mod tests {
             seed: u64::MAX - 10_000,
             rows: subjects.iter().map(figure).collect(),
             stats: subjects.iter().map(|subject| row(why, None, subject)).collect(),
+            why: Vec::new(),
+            tell_all: true,
             load_balance: Vec::new(),
             command: vec![format!("--workload {}", long('w')), "--runs 10000".to_owned()],
         }

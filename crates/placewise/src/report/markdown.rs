@@ -10,8 +10,11 @@ use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
     let mut text = items(&head(comparison));
-    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        text += &format!("\n{}\n\n{table}\n", in_markdown(&heading));
+    for (heading, table) in
+        tables(comparison, usize::MAX, empty_table, |change, _| Cell::new(change))
+    {
+        text += &format!("\n{}\n", in_markdown(&heading));
+        text += &table.map(|table| format!("\n{table}\n")).unwrap_or_default();
     }
     for told in states(comparison) {
         text += &format!("\n{}.\n", in_markdown(&told));

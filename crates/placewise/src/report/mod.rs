@@ -1,5 +1,6 @@
 //! How a comparison is printed: one file per format.
 
+mod blocks;
 mod cells;
 mod change;
 pub mod csv;
@@ -14,6 +15,7 @@ pub mod number;
 mod table;
 mod tables;
 pub mod terminal;
+mod why;
 
 use clap::ValueEnum;
 

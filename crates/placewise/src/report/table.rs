@@ -13,8 +13,9 @@ const WIDTH: usize = 100;
 
 pub fn render(comparison: &Comparison) -> String {
     let mut text = lines(&head(comparison), WIDTH);
-    for (heading, table) in tables(comparison, empty_table, coloured) {
-        text += &format!("\n{}\n{}\n", textwrap::fill(&visible(&heading), WIDTH), table.trimmed());
+    for (heading, table) in tables(comparison, WIDTH, empty_table, coloured) {
+        text += &format!("\n{}\n", textwrap::fill(&visible(&heading), WIDTH));
+        text += &table.map(|table| table.trimmed() + "\n").unwrap_or_default();
     }
     for told in states(comparison) {
         text += &format!("\n{}\n", textwrap::fill(&visible(&told), WIDTH));

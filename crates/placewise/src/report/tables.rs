@@ -1,16 +1,15 @@
 //! What all texts for people share: one table per metric with a row per case and subject, and, where
-//! asked for, one table per case of the figures that say why, a column per subject, and two of what
-//! load balancing did.
+//! asked for, the figures of each case that say why.
 
 use std::iter;
 
 use super::cells::Table;
 use super::change::{change, interval};
-use super::groups::{grouped, heading_of_case};
-use super::{load_balance, number};
+use super::groups::grouped;
+use super::{load_balance, number, why};
 use crate::comparison::{Comparison, Row};
 use crate::machine_readable::direction_name;
-use crate::subject::{Axis, Subject};
+use crate::subject::{Axis, label};
 
 const FIGURES: [&str; 4] = ["mean", "std %", "change %", "95 % interval"];
 
@@ -27,24 +26,30 @@ pub fn states(comparison: &Comparison) -> Vec<String> {
     comparison.rows.iter().filter_map(told).collect()
 }
 
-/// Every metric with its heading and table, then every case with its figures that say why, then with
-/// what load balancing did.
+/// Every metric with its heading and table, then every case with its figures that say why, then, where
+/// all is told, with what load balancing did. No table is wider than `width`.
 /// `cell` makes the cell that shows the change.
 pub fn tables(
     comparison: &Comparison,
+    width: usize,
     mut empty: impl FnMut() -> Table,
     cell: impl Fn(String, &Row) -> comfy_table::Cell,
-) -> Vec<(String, Table)> {
+) -> Vec<(String, Option<Table>)> {
     let mut tables = Vec::new();
     let axes = comparison.axes();
     for rows in grouped(&comparison.rows, |row| row.metric.as_str()) {
-        tables.push((metric_heading(rows[0]), fill(empty(), &rows, &axes, &cell)));
+        tables.push((metric_heading(rows[0]), Some(fill(empty(), &rows, &axes, &cell))));
     }
-    for stats in grouped(&comparison.stats, |stat| stat.case.as_str()) {
-        let heading = heading_of_case("why", &stats[0].case);
-        tables.push((heading, fill_with_why(empty(), &stats, &axes)));
+    if comparison.tell_all {
+        for rows in grouped(&comparison.stats, |stat| stat.case.as_str()) {
+            tables.extend(why::all(&rows, &axes, width, &mut empty));
+        }
+        tables.extend(load_balance::tables(&comparison.load_balance, &axes, width, empty));
+    } else {
+        for rows in grouped(&comparison.why, |row| row.case.as_str()) {
+            tables.extend(why::moved(&rows, &axes, width, &mut empty));
+        }
     }
-    tables.extend(load_balance::tables(&comparison.load_balance, &axes, empty));
     tables
 }
 
@@ -80,23 +85,5 @@ fn fill(
         table.add_row(iter::once(case.into()).chain(values).chain(figures).collect::<Vec<_>>());
     }
     table.figures_from(1 + axes.len());
-    table
-}
-
-/// What tells the subject apart: `v6.12 short-task`
-fn label(axes: &[Axis], subject: &Subject) -> String {
-    axes.iter().map(|axis| axis.value(subject)).collect::<Vec<_>>().join(" ")
-}
-
-fn fill_with_why(mut table: Table, stats: &[&Row], axes: &[Axis]) -> Table {
-    let metrics = grouped(stats, |stat| stat.metric.as_str());
-    let subjects = metrics[0].iter().map(|stat| label(axes, &stat.subject));
-    table.set_header(["figure", "unit"].map(str::to_owned).into_iter().chain(subjects));
-    table.align_right_from(2);
-    for of_subjects in &metrics {
-        let name = [of_subjects[0].metric.clone(), of_subjects[0].unit.to_owned()];
-        let means = of_subjects.iter().map(|stat| stat.center().map(number::figure));
-        table.add_row(name.into_iter().chain(means.map(Option::unwrap_or_default)));
-    }
     table
 }

@@ -447,10 +447,42 @@ fn table_layout() {
 
 #[test]
 fn lkml_layout() {
-    let text = quick(&["--format", "lkml", "--stats"]);
-    assert!(text.lines().all(|line| line.chars().count() < 80));
+    for stats in ["--stats", "--stats=all"] {
+        let text = quick(&["--format", "lkml", stats]);
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+        let table = quick(&[stats]);
+        assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    }
     let without_stats = quick(&["--format", "lkml"]);
     insta::assert_snapshot!(without_figures(&without_stats));
+}
+
+#[test]
+fn a_posted_table_says_first_that_it_is_simulated() {
+    let text = quick(&["--format", "lkml"]);
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(text.starts_with(&format!("Simulated by placewise {version}")), "{text}");
+}
+
+/// Every counter, or those that moved: of hints that no task has, none.
+#[test]
+fn texts_tell_what_moved_and_all_where_asked() {
+    let all = quick(&["--stats=all"]);
+    for zero in ["sched yield count", "migrations active", "load balance, means of", "hot"] {
+        assert!(all.contains(zero), "{zero}: {all}");
+    }
+    assert!(!all.contains("jiffies"));
+    let moved = quick(&["--stats"]);
+    assert!(!moved.contains("migrations active") && !moved.contains("load balance, means"));
+    let nothing = subjects_text(&["--policy=baseline", "--policy=hint:none", "--stats"]);
+    assert!(nothing.contains("why: no counter moved beyond the noise"), "{nothing}");
+}
+
+fn subjects_text(options: &[&str]) -> String {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--machine=uma-8", "--workload=hackbench", "--runs=3"]);
+    let output = command.arg("--case=groups=1;fds=4;loops=20").args(options).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
