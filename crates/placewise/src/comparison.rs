@@ -33,6 +33,10 @@ pub struct Comparison {
     #[serde(skip)]
     pub least_runs: u32,
     pub seed: u64,
+    /// With a fifth of warm-up and window each.
+    pub quick: bool,
+    /// What was not simulated because of Ctrl-C.
+    pub missing: Vec<String>,
     /// One row per case, metric and subject, in that order.
     pub rows: Vec<Row>,
     /// The figures that say why, in the same order; empty unless they were asked for.

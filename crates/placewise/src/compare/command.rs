@@ -19,12 +19,13 @@ pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
     args.cases.iter().for_each(|case| option("case", case));
     args.environments.iter().for_each(|environment| option("environment", environment));
     Axis::Policy.values(&subjects).iter().for_each(|policy| option("policy", policy));
-    option("runs", &args.runs.to_string());
+    option("runs", &args.runs().to_string());
     if let Some(precision) = args.effort.precision {
         option("precision", &precision.to_string());
         option("budget", &args.effort.budget().to_string());
     }
     option("seed", &args.seed.to_string());
+    command.extend(args.quick.then(|| "--quick".to_owned()));
     command.extend(args.stats.map(|stats| match stats {
         Stats::Moved => "--stats".to_owned(),
         Stats::All => "--stats=all".to_owned(),

@@ -58,7 +58,7 @@ pub struct Cell {
 
 impl Plan {
     pub fn new(args: &CompareArgs) -> anyhow::Result<Self> {
-        args.effort.check(args.runs, args.seed)?;
+        args.effort.check(args.runs(), args.seed)?;
         let machines = machines(&args.machines, args.costs_from.as_deref())?;
         let (kernels, release) = kernels(args)?;
         let combinations = combinations(args, &machines, &kernels)?;
@@ -66,6 +66,9 @@ impl Plan {
         let mut cases = cases(&args.workload, &args.cases, machines[0].online().len())?;
         for case in &mut cases {
             case.put_into(&environments)?;
+            if args.quick {
+                case.shorten();
+            }
         }
         Ok(Self { combinations, cases, machines, release })
     }
@@ -102,7 +105,17 @@ impl PlannedCase {
         }
         Ok(())
     }
+
+    fn shorten(&mut self) {
+        for workload in &mut self.workloads {
+            workload.window.warm_up /= QUICK;
+            workload.window.measure = (workload.window.measure / QUICK).max(1);
+        }
+    }
 }
+
+/// The part of warm-up and window that is enough for a first look.
+const QUICK: u64 = 5;
 
 /// All of them, the later axes first: machine, kernel, environment, policy.
 fn combinations(

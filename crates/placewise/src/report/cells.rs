@@ -2,8 +2,11 @@
 //! terminal.
 
 use std::fmt;
+use std::ops::Range;
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Width};
+
+const LONGEST_WHOLE_LABEL: usize = 18;
 
 pub struct Table {
     table: comfy_table::Table,
@@ -57,17 +60,30 @@ impl Table {
         self.wrap();
     }
 
+    /// The first column has cases, which are broken between their settings; the `labels` are not
+    /// broken unless they are long. To be called with all rows there.
+    pub fn labels(&mut self, labels: Range<usize>) {
+        for at in labels {
+            let whole = self.widest_cell(at).min(LONGEST_WHOLE_LABEL) as u16 + 2;
+            let column = self.table.column_mut(at).expect("the header has the column");
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(whole)));
+        }
+        self.table.column_mut(0).expect("there are cases").set_delimiter(';');
+    }
+
+    fn widest_cell(&self, column: usize) -> usize {
+        let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(column));
+        cells.map(|cell| cell.content().chars().count()).max().unwrap_or(0)
+    }
+
     /// Figures stand to the right, and are never broken, as their headings may be. To be called with
     /// all rows there.
     pub fn figures_from(&mut self, first: usize) {
-        for column in self.table.column_iter_mut().skip(first) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
         for at in first..self.table.column_iter().len() {
-            let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(at));
-            let widest = cells.map(|cell| cell.content().chars().count()).max().unwrap_or(0);
+            let width = Width::Fixed(self.widest_cell(at) as u16 + 2);
             let column = self.table.column_mut(at).expect("there are as many");
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(widest as u16 + 2)));
+            column.set_cell_alignment(CellAlignment::Right);
+            column.set_constraint(ColumnConstraint::LowerBoundary(width));
         }
     }
 

@@ -27,7 +27,11 @@ pub fn head(comparison: &Comparison) -> Vec<(&'static str, String)> {
             head.push((name, values(axis)));
         }
     }
-    head.push(("Runs", runs(comparison)));
+    let quick = if comparison.quick { ", --quick: a fifth of warm-up and window" } else { "" };
+    head.push(("Runs", runs(comparison) + quick));
+    if !comparison.missing.is_empty() {
+        head.push(("Missing", format!("{} (interrupted)", comparison.missing.join("; "))));
+    }
     head
 }
 

@@ -124,6 +124,8 @@ mod tests {
             runs: 10_000,
             least_runs: 10_000,
             seed: u64::MAX - 10_000,
+            quick: false,
+            missing: Vec::new(),
             rows: subjects.iter().map(figure).collect(),
             stats: subjects.iter().map(|subject| row(why, None, subject)).collect(),
             why: Vec::new(),

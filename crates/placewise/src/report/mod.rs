@@ -23,6 +23,7 @@ use crate::comparison::Comparison;
 
 pub use cells::Table;
 pub use groups::grouped;
+pub use tables::finished_rows;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {

@@ -255,9 +255,59 @@ fn nothing_is_left_of_a_comparison_that_is_killed() {
         }
         let kill = ["kill", signal, &child.id().to_string()].join(" ");
         assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), None, "{signal}");
+        let interrupted = if signal == "-INT" { Some(130) } else { None };
+        assert_eq!(child.wait().unwrap().code(), interrupted, "{signal}");
         assert_eq!(directory.read_dir().unwrap().count(), 0, "{signal}");
     }
+}
+
+/// What Ctrl-C gets after that long, of more runs than there is time for.
+fn interrupted_after(delay: Duration) -> std::process::Output {
+    let mut command = std::process::Command::new("env");
+    let long = QUICK.iter().filter(|arg| **arg != "--runs=3");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_placewise")]).args(long);
+    command.args(["--runs=10000", "--format=json"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(delay);
+    let kill = ["kill -INT", &child.id().to_string()].join(" ");
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn an_interrupt_prints_what_is_complete_and_says_what_is_missing() {
+    // Until one is late enough for a run of each policy.
+    let mut delays = (1..).map(|quarters| Duration::from_millis(250 * quarters));
+    let output = delays
+        .by_ref()
+        .map(interrupted_after)
+        .find(|output| output.status.code() == Some(130) && !output.stdout.is_empty())
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let done = rows[0]["runs"].as_u64().unwrap();
+    assert!(done < 10_000 && rows[..3].iter().all(|row| row["runs"] == done), "{rows:?}");
+    let missing = report["missing"].as_array().unwrap();
+    let first = format!("{} of 10000 runs of groups=1;fds=4;loops=20", 10_000 - done);
+    assert_eq!(missing[0], first.as_str());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(&format!("placewise: interrupted; missing: {first}; ")), "{stderr}");
+}
+
+/// Of the 100 ms that the model warms up, and the window of the case.
+#[test]
+fn a_first_look_has_fewer_and_shorter_runs() {
+    let of = |options: &[&str]| -> Value {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.args(["compare", "--machine=uma-8", "--workload=schedpipe", "--format=json"]);
+        serde_json::from_slice(&command.args(options).output().unwrap().stdout).unwrap()
+    };
+    let quick = of(&["--case=window_ms=50", "--quick"]);
+    let spelt_out = of(&["--case=warmup_ms=20;window_ms=10", "--runs=3"]);
+    assert_eq!((&quick["runs"], &quick["quick"]), (&3.into(), &true.into()));
+    assert_eq!(quick["rows"][0]["mean"], spelt_out["rows"][0]["mean"]);
+    assert_eq!(of(&["--case=window_ms=50", "--quick", "--runs=2"])["runs"], 2);
 }
 
 #[test]
