@@ -4,6 +4,7 @@
 //! What is compared is checked and laid out by [`plan`], simulated by [`simulation`], and printed by
 //! [`report`]; the report is the same for any number of jobs.
 
+mod args;
 mod command;
 mod plan;
 mod progress;
@@ -12,129 +13,26 @@ mod traces;
 
 use std::convert::Infallible;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use clap::ValueEnum;
-use clap::builder::RangedU64ValueParser;
 use signal_hook::consts::SIGINT;
 
-use crate::comparison::{self, Comparison, Reference};
-use crate::effort::Effort;
+use crate::comparison::{self, Comparison, Reference, Series};
 use crate::exit_status;
-use crate::load_balance;
+use crate::load_balance::{self, Runs};
+use crate::report;
 use crate::report::foreign::visible;
-use crate::report::{self, Format};
 use crate::subject::Subject;
+use placewise_sim::{Figure, Outcome};
+
+pub use args::CompareArgs;
+use args::Stats;
 use plan::{Plan, PlannedCase};
 use simulation::{OfCase, Simulation, of_combinations, series};
 use traces::Traces;
-
-const EXAMPLE: &str = "\
-Example:
-  placewise compare --machine zen3-2s-nps1 --workload hackbench \\
-      --case groups=1 --case groups=2 --policy baseline --policy short-task
-
-`placewise list` names the kernels, policies, workloads and machines there are.
-Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong, 130
-after Ctrl-C, which prints what is complete.";
-
-/// Compare placement policies, kernels, machines and environments on one workload
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLE)]
-pub struct CompareArgs {
-    /// Preset, `host`, hwloc XML file, lstopo synthetic string or TOML file (repeatable)
-    #[arg(long = "machine", value_name = "MACHINE", default_value = "host")]
-    machines: Vec<String>,
-
-    /// Kernel the policies are changes to (repeatable) [default: on `host` the one nearest to the
-    /// running kernel, else v6.0]
-    #[arg(long = "kernel", value_name = "KERNEL")]
-    kernels: Vec<String>,
-
-    /// Machine whose costs all machines have [default: their own, or those of a preset that is near]
-    #[arg(long, value_name = "MACHINE")]
-    costs_from: Option<String>,
-
-    /// Benchmark, or the path of an rt-app JSON file
-    #[arg(long, value_name = "WORKLOAD")]
-    workload: String,
-
-    /// Parameters of the benchmark, KEY=VALUE joined by `;` (repeatable) [default: a ladder]
-    #[arg(long = "case", value_name = "CASE")]
-    cases: Vec<String>,
-
-    /// Cgroups of the tasks, and what changes while they run: an environment file (TOML), or `none`
-    /// (repeatable) [default: none]
-    #[arg(long = "environment", value_name = "FILE")]
-    environments: Vec<String>,
-
-    /// Policy: `baseline`, a patch, `hint:A+B`, or several joined by `,` (repeatable); one alone is
-    /// compared with `baseline`. The first of all combinations is what the others are compared with
-    #[arg(long = "policy", value_name = "POLICY", default_value = "baseline")]
-    policies: Vec<String>,
-
-    /// Runs of each case and policy; run i uses seed SEED + i for every one [default: 5]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
-    runs: Option<u32>,
-
-    /// For a first look: three runs, with a fifth of warm-up and window each
-    #[arg(long)]
-    quick: bool,
-
-    #[command(flatten)]
-    effort: Effort,
-
-    /// Seed of the first run
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-
-    /// Threads to simulate on; the result does not depend on it [default: all CPUs]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
-    jobs: Option<usize>,
-
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-
-    /// Write the first run of the first case as ftrace text; of several policies each in a file of its
-    /// own, such as out.baseline.txt for out.txt
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-
-    /// Add to the trace what each placement decision read and answered
-    #[arg(long, requires = "trace")]
-    trace_decisions: bool,
-
-    /// Add the figures that say why (wakeups by domain level, migrations, wait time, idle time, what
-    /// load balancing did): those that moved most, or all
-    #[arg(
-        long,
-        value_name = "WHICH",
-        value_enum,
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "moved"
-    )]
-    stats: Option<Stats>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Stats {
-    /// What moved most, beyond noise; in JSON and CSV everything
-    Moved,
-    /// Everything, zeros as well
-    All,
-}
-
-impl CompareArgs {
-    fn runs(&self) -> u32 {
-        self.runs.unwrap_or(if self.quick { 3 } else { 5 })
-    }
-}
 
 pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let stop = stop_at_interrupt().context("cannot handle signals")?;
@@ -194,7 +92,7 @@ fn comparison_of(plan: &Plan, args: &CompareArgs, outcomes: &[OfCase]) -> Compar
         if args.stats.is_some() {
             stats.extend(comparison::rows(&case.name, &series(&runs, |o| &o.statistics.figures)));
             load_balance.extend(load_balance::rows(&case.name, &runs));
-            why.extend(load_balance::with_counters(&case.name, &runs));
+            why.extend(rows_of_counters(&case.name, &runs));
         }
     }
     let runs = || begun().map(|(_, of_case)| of_case[0].len() as u32);
@@ -218,4 +116,21 @@ fn comparison_of(plan: &Plan, args: &CompareArgs, outcomes: &[OfCase]) -> Compar
         load_balance,
         command: command::command(args, plan),
     }
+}
+
+/// The rows of one case for its counters and what load balancing did.
+fn rows_of_counters(case: &str, subjects: &[Runs]) -> Vec<comparison::Row> {
+    let of_run =
+        |run: &Outcome| [run.statistics.figures.clone(), load_balance::figures(run)].concat();
+    let of_subject = |of: &Runs| of.outcomes.iter().map(of_run).collect();
+    let figures: Vec<Vec<Vec<Figure>>> = subjects.iter().map(of_subject).collect();
+    let series: Vec<Series> = subjects
+        .iter()
+        .zip(&figures)
+        .map(|(of, runs)| Series {
+            subject: of.subject,
+            runs: runs.iter().map(Vec::as_slice).collect(),
+        })
+        .collect();
+    comparison::rows(case, &series)
 }

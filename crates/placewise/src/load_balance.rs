@@ -5,7 +5,6 @@
 use placewise_sim::{Figure, LoadBalance, Outcome};
 use serde::{Serialize, Serializer};
 
-use crate::comparison::{self, Series};
 use crate::machine_readable::round_to_nine_digits;
 use crate::noise::mean;
 use crate::subject::Subject;
@@ -34,24 +33,8 @@ impl Serialize for Means {
     }
 }
 
-/// The rows of one case for its counters and what load balancing did.
-pub fn with_counters(case: &str, subjects: &[Runs]) -> Vec<comparison::Row> {
-    let of_run = |run: &Outcome| [run.statistics.figures.clone(), figures(run)].concat();
-    let of_subject = |of: &Runs| of.outcomes.iter().map(of_run).collect();
-    let figures: Vec<Vec<Vec<Figure>>> = subjects.iter().map(of_subject).collect();
-    let series: Vec<Series> = subjects
-        .iter()
-        .zip(&figures)
-        .map(|(of, runs)| Series {
-            subject: of.subject,
-            runs: runs.iter().map(Vec::as_slice).collect(),
-        })
-        .collect();
-    comparison::rows(case, &series)
-}
-
 /// What load balancing did in one run, a figure for each counter, level and idle type.
-fn figures(outcome: &Outcome) -> Vec<Figure> {
+pub fn figures(outcome: &Outcome) -> Vec<Figure> {
     let mut figures = Vec::new();
     for LoadBalance { level, idle, counters, moved_nothing } in &outcome.statistics.load_balance {
         let counted = LoadBalance::COUNTERS.iter().zip(counters);

@@ -117,7 +117,7 @@ pub mod tests {
     fn axes_of_one_value_do_not_differ() {
         let axes = |subjects: &[Subject]| differing_axes(subjects);
         let (old, new) = (subject("v6.0", "baseline"), subject("v6.12", "baseline"));
-        assert_eq!(axes(&[old.clone()]), [Axis::Policy]);
+        assert_eq!(axes(std::slice::from_ref(&old)), [Axis::Policy]);
         assert_eq!(axes(&[old.clone(), new.clone()]), [Axis::Kernel]);
         let patched = subject("v6.12", "short-task");
         assert_eq!(axes(&[old.clone(), new, patched.clone()]), [Axis::Kernel, Axis::Policy]);

@@ -7,15 +7,24 @@
 
 use super::file;
 use super::presets::PRESETS;
-use super::processor::Size;
 use crate::machine::Machine;
 
-/// The first preset of that size.
-pub(crate) fn preset_of_size(size: &Size) -> Option<Machine> {
+/// The first preset of the machine's size.
+pub(crate) fn preset_like(machine: &Machine) -> Option<Machine> {
     let presets = PRESETS
         .iter()
         .map(|(name, text)| file::parse(name, text).expect("presets are checked by the tests"));
-    presets.into_iter().find(|preset| Size::of(preset) == *size)
+    presets.into_iter().find(|preset| size(preset) == size(machine))
+}
+
+fn size(machine: &Machine) -> [usize; 5] {
+    [
+        machine.online().len(),
+        machine.nr_cores(),
+        machine.nr_llcs(),
+        machine.nr_nodes(),
+        machine.nr_packages(),
+    ]
 }
 
 impl Machine {
@@ -25,7 +34,7 @@ impl Machine {
         if PRESETS.iter().any(|(name, _)| *name == self.name) {
             return None;
         }
-        let preset = preset_of_size(&Size::of(self))?;
+        let preset = preset_like(self)?;
         let unlike = [
             ("costs", self.costs != preset.costs),
             ("CPU numbers", self.cpus != preset.cpus),
@@ -39,7 +48,9 @@ impl Machine {
 
     /// This machine with the costs of another.
     pub fn with_costs_of(self, lender: &Machine) -> Self {
+        let what = self.description.split("; costs of ").next().unwrap_or_default();
         Self {
+            description: format!("{what}; costs of {}, not measured on this machine", lender.name),
             costs: lender.costs.clone(),
             costs_of: format!("those of {}", lender.name),
             cost_sources: lender.cost_sources.clone(),

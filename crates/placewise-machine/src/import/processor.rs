@@ -4,9 +4,6 @@
 //!
 //! Limits: powerpc, s390 and other architectures with topology code of their own are taken as arm64.
 
-use super::likeness::preset_of_size;
-use crate::machine::Machine;
-
 /// `vendor_id` and `cpu family` of /proc/cpuinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuVendor {
@@ -82,15 +79,9 @@ impl Vendor {
         }
     }
 
-    /// The preset whose costs a machine borrows: without a vendor that of its size, if there is one; by
-    /// its size if it may be a desktop or less, as the presets of such; then by its vendor; and by
-    /// whether its nodes have one LLC or several.
-    pub(crate) fn cost_preset(&self, size: &Size) -> String {
-        let alike = || preset_of_size(size).filter(|_| *self == Vendor::Unknown);
-        alike().map_or_else(|| self.usual_cost_preset(size).to_string(), |preset| preset.name)
-    }
-
-    fn usual_cost_preset(&self, size: &Size) -> &'static str {
+    /// The preset whose costs a machine borrows: by its size if it may be a desktop or less, as the
+    /// presets of such; then by its vendor; and by whether its nodes have one LLC or several.
+    pub(crate) fn cost_preset(&self, size: &Size) -> &'static str {
         match self {
             _ if size.may_be_a_desktop() => "uma-8",
             Vendor::Amd { .. } => "zen3-2s-nps1",
@@ -105,23 +96,12 @@ impl Vendor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub cpus: usize,
-    pub cores: usize,
     pub llcs: usize,
     pub nodes: usize,
     pub packages: usize,
 }
 
 impl Size {
-    pub(crate) fn of(machine: &Machine) -> Self {
-        Self {
-            cpus: machine.online().len(),
-            cores: machine.nr_cores(),
-            llcs: machine.nr_llcs(),
-            nodes: machine.nr_nodes(),
-            packages: machine.nr_packages(),
-        }
-    }
-
     fn may_be_a_desktop(&self) -> bool {
         self.packages == 1 && self.nodes == 1 && self.llcs <= 2 && self.cpus <= 32
     }

@@ -201,7 +201,6 @@ impl Shape {
         });
         let size = Size {
             cpus: self.places().count(),
-            cores: cores.ids.len(),
             llcs: llcs.ids.len(),
             nodes: nodes.ids.len(),
             packages: packages.ids.len(),
@@ -212,7 +211,7 @@ impl Shape {
             Figures::Borrowed { hz } => {
                 let lender = vendor.cost_preset(&size);
                 description += &format!("; costs of {lender}, not measured on this machine");
-                lent_by(&lender, hz)
+                lent_by(lender, hz)
             }
         };
         Ok(Machine {

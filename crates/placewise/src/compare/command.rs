@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::args::{CompareArgs, Stats};
 use super::plan::Plan;
-use super::{CompareArgs, Stats};
 use crate::subject::Axis;
 
 pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {

@@ -14,7 +14,7 @@ use placewise_sim::Scenario;
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use crate::input::InputError;
 use crate::subject::{DescribedMachine, Subject};
 

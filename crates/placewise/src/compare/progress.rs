@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_sim::{Scenario, simulate};
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::plan::{Cell, Plan};
 use crate::parallel;
 

@@ -14,7 +14,7 @@ use anyhow::Context;
 use placewise_sim::{Figure, Outcome, simulate};
 use placewise_trace::{FtraceWriter, Sink};
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::plan::{Cell, Plan};
 use super::progress::Progress;
 use super::traces::Traces;

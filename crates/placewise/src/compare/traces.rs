@@ -12,7 +12,7 @@ use placewise_machine::TraceTopology;
 use placewise_sim::Scenario;
 use placewise_trace::{FtraceWriter, Header};
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::plan::{Cell, Plan};
 use crate::input::InputError;
 use crate::output_file::{self, OutputFile};

@@ -42,10 +42,13 @@ mod tests {
 
     #[test]
     fn no_block_is_wider_than_the_line_unless_a_column_is() {
-        assert_eq!(blocks(&[10], &[7, 7, 7], 43), [0..3]);
-        assert_eq!(blocks(&[10], &[7, 7, 7], 42), [0..2, 2..3]);
-        assert_eq!(blocks(&[10], &[7, 90, 7], 42), [0..1, 1..2, 2..3]);
-        assert_eq!(blocks(&[10], &[], 42), []);
-        assert_eq!(blocks(&[10], &[7, 7], usize::MAX), [0..2]);
+        let ends = |columns: &[usize], width| -> Vec<usize> {
+            blocks(&[10], columns, width).into_iter().map(|block| block.end).collect()
+        };
+        assert_eq!(ends(&[7, 7, 7], 43), [3]);
+        assert_eq!(ends(&[7, 7, 7], 42), [2, 3]);
+        assert_eq!(ends(&[7, 90, 7], 42), [1, 2, 3]);
+        assert!(ends(&[], 42).is_empty());
+        assert_eq!(ends(&[7, 7], usize::MAX), [2]);
     }
 }
