@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_sim::{Scenario, simulate};
+use placewise_workload::program::{Nanos, Window};
 
 use super::args::CompareArgs;
 use super::plan::{Cell, Plan};
@@ -18,6 +19,8 @@ use crate::parallel;
 
 /// The part of a window that is run to estimate the whole.
 const PROBE: u64 = 50;
+/// In shorter ones next to nothing happens.
+const LEAST_PROBE: Nanos = 1_000_000;
 /// What takes longer says so also where nobody sees a bar.
 const LONG: Duration = Duration::from_secs(30);
 /// A bar for less would only flicker.
@@ -147,12 +150,14 @@ fn estimates(plan: &Plan, args: &CompareArgs) -> Vec<CaseTime> {
     let probe = |cell: &Cell| {
         let scenario = plan.scenario(*cell, args.seed);
         let mut workload = scenario.workload.clone();
-        workload.window.warm_up /= PROBE;
-        workload.window.measure /= PROBE;
+        let Window { warm_up, measure } = workload.window;
+        let [short_warm_up, short] =
+            [warm_up, measure].map(|ns| (ns / PROBE).max(LEAST_PROBE.min(ns)));
+        workload.window = Window { warm_up: short_warm_up, measure: short };
         let start = Instant::now();
         // What cannot be simulated says so when its turn comes.
         let _ = simulate(&Scenario { workload: &workload, ..scenario }, None);
-        start.elapsed() * PROBE as u32
+        start.elapsed().mul_f64((warm_up + measure) as f64 / (short_warm_up + short) as f64)
     };
     parallel::each(&cells, parallel::threads(args.jobs), probe, |heard| {
         if let Some((case, estimate)) = heard {
