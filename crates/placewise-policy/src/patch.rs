@@ -3,6 +3,10 @@
 //! A policy is a kernel with patches and hints. Its name is `baseline`, or
 //! patches joined by commas: `short-task:v4,hint:fork_spread`. Hints of one
 //! policy are joined by plus signs: `hint:fork_affine+wake_hold`.
+//!
+//! A patch goes with the kernels that its code fits: those it was made for,
+//! and others whose functions are still, or already, what it changes. Elsewhere
+//! there is nothing that it could be a change to. Hints go with every kernel.
 
 use placewise_hint::{Hint, HintError};
 
@@ -26,6 +30,8 @@ pub enum PolicyError {
     UnknownKernel { name: String },
     #[error("unknown policy '{name}'{}", near(.name, known_names()))]
     UnknownPatch { name: String },
+    #[error("policy '{patch}' does not fit {kernel}; it fits {}", .fits.join(", "))]
+    DoesNotFit { patch: &'static str, kernel: String, fits: Vec<&'static str> },
     #[error("hints '{names}' do not go together: at most one fork_ and one wake_ hint")]
     ConflictingHints { names: String },
 }
@@ -33,38 +39,53 @@ pub enum PolicyError {
 struct Patch {
     name: &'static str,
     about: &'static str,
+    /// The first and the last kernel that its code fits.
+    fits: (&'static str, &'static str),
     apply: fn(&mut Profile),
 }
+
+/// `wake_affine` and the search for idle CPUs have had the same places for it since.
+const SHORT_TASK_FITS: (&str, &str) = ("v5.10", "v7.3");
 
 const PATCHES: &[Patch] = &[
     Patch {
         name: "wake-wide",
         about: "smart wake-affine (2013): a waker with many wakees wakes them where they were",
+        fits: ("v3.10", "v3.10"),
         apply: |profile| profile.wake_wide = WAKE_WIDE_NODE,
     },
     Patch {
         name: "prev-idle",
         about: "a wakeup from an idle CPU of the same LLC stays on an idle prev CPU (2018)",
+        fits: ("v4.15", "v4.15"),
         apply: |profile| profile.affine_prev_idle = true,
     },
     Patch {
         name: "lb-rework",
         about: "the load balancer's rework as posted (v2, 2019): idle CPUs and utilisation count",
+        fits: ("v4.15", "v5.3"),
         apply: |profile| {
             profile.balance = BALANCE_REWORK_V2;
             // What would be less than nothing is to move nothing.
             profile.balance_local_above_average = true;
         },
     },
-    Patch { name: "short-task", about: "the same as short-task:v1", apply: short_task_v1 },
+    Patch {
+        name: "short-task",
+        about: "the same as short-task:v1",
+        fits: SHORT_TASK_FITS,
+        apply: short_task_v1,
+    },
     Patch {
         name: "short-task:v1",
         about: "short wakers pull their wakees, a short pair on a busy LLC stacks (2022)",
+        fits: SHORT_TASK_FITS,
         apply: short_task_v1,
     },
     Patch {
         name: "short-task:honglei",
         about: "v1, pulling only when the waker is alone on its CPU",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             short_task_v1(profile);
             profile.affine_short = AFFINE_SHORT_HONGLEI;
@@ -73,6 +94,7 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:reviewed",
         about: "v2: pulling comes after the idle prev CPU, run length is an average",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             profile.affine_short = AFFINE_SHORT_LAST;
             profile.scan_short = SCAN_SHORT_V2;
@@ -83,6 +105,7 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:sync-gated",
         about: "v1, pulling last and for sync wakeups only",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             short_task_v1(profile);
             profile.affine_short = AFFINE_SHORT_SYNC_LAST;
@@ -91,6 +114,7 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:v4",
         about: "stacking before the search, below an eighth of the minimum granularity",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             profile.affine_short = AFFINE_SHORT_LAST;
             profile.scan_short = SCAN_SHORT_V4;
@@ -101,11 +125,13 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:v6",
         about: "stacking on the waking CPU of a busy LLC, for tasks that wake one other only",
+        fits: SHORT_TASK_FITS,
         apply: short_task_v6,
     },
     Patch {
         name: "short-task:skip-weight",
         about: "v6 without the weight test of wake_affine for short wakees",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             short_task_v6(profile);
             profile.affine_skip_weight_if_short = true;
@@ -114,6 +140,7 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:current",
         about: "SIS_CURRENT (v8): two short tasks that wake each other share the waking CPU",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             profile.scan_short = SCAN_SHORT_CURRENT;
             profile.run_length = RUN_LENGTH_AVERAGE;
@@ -124,6 +151,7 @@ const PATCHES: &[Patch] = &[
     Patch {
         name: "short-task:sync",
         about: "SIS_SYNC (2024): the same for sync wakeups, the larger the LLC the sooner",
+        fits: SHORT_TASK_FITS,
         apply: |profile| {
             profile.scan_short = SCAN_SHORT_SYNC;
             profile.run_length = RUN_LENGTH_AVERAGE;
@@ -163,10 +191,30 @@ impl Policy {
         for change in spec.split(',').filter(|&change| change != "baseline") {
             match change.strip_prefix("hint:") {
                 Some(names) => hint = join_hints(hint, names, spec)?,
-                None => (find_patch(change)?.apply)(&mut profile),
+                None => find_patch(change)?.apply_to(kernel, &mut profile)?,
             }
         }
         Ok(Policy { name: spec.to_string(), profile, hint })
+    }
+}
+
+impl Patch {
+    fn apply_to(&self, kernel: &str, profile: &mut Profile) -> Result<(), PolicyError> {
+        let fits = self.kernels();
+        if !fits.contains(&kernel) {
+            let kernel = kernel.to_string();
+            return Err(PolicyError::DoesNotFit { patch: self.name, kernel, fits });
+        }
+        (self.apply)(profile);
+        Ok(())
+    }
+
+    /// All that its code fits, oldest first.
+    fn kernels(&self) -> Vec<&'static str> {
+        let kernels = kernel::kernel_names();
+        let place = |fits: &str| kernels.iter().position(|kernel| *kernel == fits);
+        let [first, last] = [self.fits.0, self.fits.1].map(place);
+        kernels[first.expect("a known kernel")..=last.expect("a known kernel")].to_vec()
     }
 }
 
@@ -227,6 +275,33 @@ mod tests {
         assert!(!error.contains("wake-wide"), "{error}");
         let error = Policy::parse("v6.1", "baseline").unwrap_err().to_string();
         assert!(error.contains("v6.0"), "{error}");
+    }
+
+    #[test]
+    fn a_patch_goes_with_the_kernels_that_its_code_fits() {
+        let fits = |kernel: &str, patch: &str| Policy::parse(kernel, patch).map(|_| ());
+        for (patch, kernels) in [
+            ("wake-wide", &["v3.10"][..]),
+            ("prev-idle", &["v4.15"]),
+            ("lb-rework", &["v4.15", "v5.3"]),
+            ("short-task:sync", &["v5.10", "v5.19", "v6.0", "v6.12", "v6.12.117", "v6.18", "v7.3"]),
+        ] {
+            for kernel in kernel::kernel_names() {
+                assert_eq!(
+                    fits(kernel, patch).is_ok(),
+                    kernels.contains(&kernel),
+                    "{patch} {kernel}"
+                );
+            }
+        }
+        let refused = fits("v7.3", "hint:wake_hold,lb-rework").unwrap_err().to_string();
+        assert_eq!(refused, "policy 'lb-rework' does not fit v7.3; it fits v4.15, v5.3");
+        assert!(kernel::kernel_names().iter().all(|kernel| fits(kernel, "hint:wake_hold").is_ok()));
+    }
+
+    #[test]
+    fn every_patch_fits_some_kernel() {
+        assert!(PATCHES.iter().all(|patch| !patch.kernels().is_empty()));
     }
 
     #[test]

@@ -118,7 +118,8 @@ impl<'a> Engine<'a> {
             self.look_at_occupancy(time);
             let milestone = self.measurement.milestone(time);
             if let Some(Milestone::End) = milestone {
-                self.now = self.measurement.end();
+                // A short window may have been over before its first event.
+                self.now = self.now.max(self.measurement.end());
                 break;
             }
             self.now = time;

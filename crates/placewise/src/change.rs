@@ -64,6 +64,13 @@ impl Change {
     }
 }
 
+/// Whether runs differ by more than noise, also where there is no change to tell because the baseline is
+/// 0; `None` where too few are there.
+pub fn differ(baseline: &[f64], other: &[f64]) -> Option<bool> {
+    let differences: Vec<f64> = baseline.iter().zip(other).map(|(b, o)| o - b).collect();
+    error_of_mean(&differences).map(|error| mean(&differences).abs() > error)
+}
+
 /// The figure that stands for all runs: their mean, or where they settled in different states their
 /// median.
 pub fn center(samples: &[f64]) -> f64 {
@@ -120,6 +127,13 @@ mod tests {
         let baseline = [10.0, 20.0, 30.0, 40.0, 50.0];
         let other = [11.0, 20.9, 31.1, 41.0, 51.05];
         assert_eq!(higher(&baseline, &other).is_significant(), Some(true));
+    }
+
+    #[test]
+    fn runs_differ_from_nothing_too() {
+        assert_eq!(differ(&[0.0; 3], &[5.0, 5.0, 6.0]), Some(true));
+        assert_eq!(differ(&[0.0; 3], &[0.0, 0.0, 6.0]), Some(false));
+        assert_eq!(differ(&[0.0], &[5.0]), None);
     }
 
     /// By hand: differences 1, 3 and 5 of a baseline of 100; the mean is 3, the error

@@ -15,6 +15,8 @@ use crate::record::command::CommandFailed;
 
 pub const BAD_INPUT: u8 = 2;
 pub const FAILURE: u8 = 1;
+/// As a shell tells of what SIGINT has ended.
+pub const INTERRUPTED: u8 = 130;
 
 pub fn of(error: &anyhow::Error) -> u8 {
     if let Some(command) = error.downcast_ref::<CommandFailed>() {

@@ -1,20 +1,22 @@
-//! What load balancing did under each policy: means over the runs, by domain level and idle type.
+//! What load balancing did under each subject of a comparison: means over the runs, by domain level and idle type.
 //!
-//! Levels that no CPU of an idle type balanced under any policy are left out.
+//! Levels that no CPU of an idle type balanced under any subject are left out.
 
-use placewise_sim::{LoadBalance, Outcome};
+use placewise_sim::{Figure, LoadBalance, Outcome};
 use serde::{Serialize, Serializer};
 
 use crate::machine_readable::round_to_nine_digits;
 use crate::noise::mean;
+use crate::subject::Subject;
 
-/// One case, domain level, idle type and policy.
+/// One case, domain level, idle type and subject.
 #[derive(Serialize)]
 pub struct Row {
     pub case: String,
     pub level: String,
     pub idle: &'static str,
-    pub policy: String,
+    #[serde(flatten)]
+    pub subject: Subject,
     #[serde(flatten)]
     pub counters: Means,
     /// Attempts that moved no task, by the reason.
@@ -31,9 +33,28 @@ impl Serialize for Means {
     }
 }
 
-/// The runs of one policy.
+/// What load balancing did in one run, a figure for each counter, level and idle type.
+pub fn figures(outcome: &Outcome) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for LoadBalance { level, idle, counters, moved_nothing } in &outcome.statistics.load_balance {
+        let counted = LoadBalance::COUNTERS.iter().zip(counters);
+        let reasons = LoadBalance::REASONS.iter().zip(moved_nothing);
+        let reasons =
+            reasons.map(|(reason, number)| (format!("lb moved nothing: {reason}"), number));
+        let counted = counted.map(|(name, number)| ((*name).to_owned(), number));
+        figures.extend(counted.chain(reasons).map(|(name, number)| Figure {
+            metric: format!("{name}, {level} {idle}"),
+            value: *number as f64,
+            unit: "count",
+            better: None,
+        }));
+    }
+    figures
+}
+
+/// The runs of one subject.
 pub struct Runs<'a> {
-    pub policy: &'a str,
+    pub subject: &'a Subject,
     pub outcomes: &'a [Outcome],
 }
 
@@ -60,7 +81,7 @@ impl Runs<'_> {
             case: case.to_owned(),
             level: level.clone(),
             idle,
-            policy: self.policy.to_owned(),
+            subject: self.subject.clone(),
             counters: self.means(at, &LoadBalance::COUNTERS, |one| &one.counters),
             moved_nothing: self.means(at, &LoadBalance::REASONS, |one| &one.moved_nothing),
         }

@@ -27,6 +27,7 @@ mod reproduce;
 mod share;
 mod standard_output;
 mod states;
+mod subject;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

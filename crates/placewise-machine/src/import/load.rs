@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::likeness::preset_like;
 use super::presets::{PRESETS, preset};
 use super::{file, host, hwloc, synthetic};
 use crate::error::MachineError;
@@ -35,7 +36,12 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
     } else if extension == Some("xml") {
         hwloc::parse(&stem(spec), &read(spec)?).map_err(|error| error.within(spec))
     } else if spec.contains(':') {
-        synthetic::parse(spec)
+        let machine = synthetic::parse(spec)?;
+        // Figures of both would be taken for each other.
+        Ok(match preset_like(&machine) {
+            Some(preset) => machine.with_costs_of(&preset),
+            None => machine,
+        })
     } else {
         Err(unknown(spec))
     }

@@ -8,6 +8,7 @@ mod cpu_kinds;
 mod file;
 mod host;
 mod hwloc;
+mod likeness;
 pub mod load;
 mod presets;
 pub mod processor;

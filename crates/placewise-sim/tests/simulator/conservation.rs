@@ -10,7 +10,7 @@ use placewise_workload::program::{
 use proptest::prelude::*;
 
 use crate::common::{MS, Setup, counter, programs};
-use crate::properties::{Part, config, kernel, part, policy, workload};
+use crate::properties::{Part, config, kernel_and_policy, part, workload};
 
 const GATE: Object = Object::shared(0);
 
@@ -133,8 +133,8 @@ proptest! {
     #[test]
     fn no_cpu_idles_beside_a_waiting_task(
         machine in machine(),
-        kernel in kernel(),
-        policy in policy().prop_filter("hints hold tasks back", |name| !name.starts_with("hint")),
+        (kernel, policy) in kernel_and_policy()
+            .prop_filter("hints hold tasks back", |(_, policy)| !policy.starts_with("hint")),
         parts in prop::collection::vec(part(), 0..2),
         crowds in prop::collection::vec(crowd(), 1..6),
         seed in any::<u64>(),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::cgroups::spread_over_cgroups;
 use crate::common::{Setup, benchmark};
 use crate::properties::{
-    BENCHMARKS, MACHINES, Part, Pattern, config, kernel, part, policy, workload,
+    BENCHMARKS, MACHINES, Part, Pattern, config, kernel_and_policy, part, workload,
 };
 use placewise_audit::DecisionTasks;
 use placewise_audit::recorded::{apply, select, wrong_idle_cpus};
@@ -89,8 +89,7 @@ proptest! {
     #[test]
     fn random_programs_decide_again_alike(
         machine in machine(),
-        kernel in kernel(),
-        policy in policy(),
+        (kernel, policy) in kernel_and_policy(),
         parts in prop::collection::vec(part(), 1..5),
         in_cgroups in any::<bool>(),
         seed in any::<u64>(),
@@ -105,14 +104,14 @@ proptest! {
     #[test]
     fn benchmarks_decide_again_alike(
         machine in machine(),
-        kernel in prop::sample::select(vec!["v6.0", "v6.12", "v6.18"]),
-        policy in policy(),
+        (kernel, policy) in kernel_and_policy()
+            .prop_filter("of three", |(kernel, _)| ["v6.0", "v6.12", "v6.18"].contains(&&kernel[..])),
         benchmark_case in prop::sample::select(BENCHMARKS.to_vec()),
         seed in any::<u64>(),
     ) {
         let (name, case) = benchmark_case;
         let workload = benchmark(name, case);
-        let setup = Setup { seed, ..Setup::new(machine, kernel, &policy, workload) };
+        let setup = Setup { seed, ..Setup::new(machine, &kernel, &policy, workload) };
         prop_assert!(check(&setup) > 0);
     }
 }

@@ -2,7 +2,7 @@
 //! a state that does not contradict itself, and the same run twice.
 
 use placewise_machine::CpuSet;
-use placewise_policy::{kernel_names, patch_names};
+use placewise_policy::{Policy, kernel_names, patch_names};
 use placewise_workload::program::{
     ChannelKind, FOREVER, Object, Op, Program, SchedPolicy, Workload,
 };
@@ -260,17 +260,20 @@ fn herd(result: &mut Workload, run: Op, workers: u32) -> Vec<(Vec<Op>, u32)> {
     vec![(parent, 1), (for_ever(worker), 0)]
 }
 
-fn any_of(names: Vec<String>) -> impl Strategy<Value = String> {
-    prop::sample::select(names)
-}
-
 pub fn kernel() -> impl Strategy<Value = String> {
-    any_of(kernel_names().into_iter().map(String::from).collect())
+    prop::sample::select(kernel_names().into_iter().map(String::from).collect::<Vec<_>>())
 }
 
-pub fn policy() -> impl Strategy<Value = String> {
+/// A kernel, and a policy that fits it.
+pub fn kernel_and_policy() -> impl Strategy<Value = (String, String)> {
     let patches = patch_names().into_iter().map(|(name, _)| name);
-    any_of(std::iter::once("baseline".to_string()).chain(patches).collect())
+    let policies: Vec<String> = std::iter::once("baseline".to_string()).chain(patches).collect();
+    let of_kernel = |kernel: &'static str| {
+        let fits = |policy: &&String| Policy::parse(kernel, policy).is_ok();
+        let fitting: Vec<String> = policies.iter().filter(fits).cloned().collect();
+        fitting.into_iter().map(move |policy| (kernel.to_string(), policy))
+    };
+    prop::sample::select(kernel_names().into_iter().flat_map(of_kernel).collect::<Vec<_>>())
 }
 
 pub fn config(cases: u32, seed: u64) -> ProptestConfig {
@@ -304,8 +307,7 @@ proptest! {
     #[test]
     fn random_programs_run_without_contradiction(
         machine in prop::sample::select(MACHINES.to_vec()),
-        kernel in kernel(),
-        policy in policy(),
+        (kernel, policy) in kernel_and_policy(),
         parts in prop::collection::vec(part(), 1..5),
         seed in any::<u64>(),
     ) {
@@ -316,8 +318,7 @@ proptest! {
     #[test]
     fn random_messages_arrive_without_contradiction(
         machine in prop::sample::select(MACHINES.to_vec()),
-        kernel in kernel(),
-        policy in policy(),
+        (kernel, policy) in kernel_and_policy(),
         parts in prop::collection::vec(part_of(messages()), 1..5),
         seed in any::<u64>(),
     ) {
@@ -328,8 +329,7 @@ proptest! {
     #[test]
     fn benchmarks_run_without_contradiction(
         machine in prop::sample::select(MACHINES.to_vec()),
-        kernel in kernel(),
-        policy in policy(),
+        (kernel, policy) in kernel_and_policy(),
         benchmark_case in prop::sample::select(BENCHMARKS.to_vec()),
         seed in any::<u64>(),
     ) {

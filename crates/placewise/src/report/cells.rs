@@ -2,8 +2,11 @@
 //! terminal.
 
 use std::fmt;
+use std::ops::Range;
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Width};
+
+const LONGEST_WHOLE_LABEL: usize = 18;
 
 pub struct Table {
     table: comfy_table::Table,
@@ -62,20 +65,35 @@ impl Table {
         self.table.column_mut(0).expect("there are names").set_delimiter(delimiter);
     }
 
+    /// The first column has cases, which are broken between their settings; the `labels` are not
+    /// broken unless they are long. To be called with all rows there.
+    pub fn labels(&mut self, labels: Range<usize>) {
+        for at in labels {
+            let whole = self.widest_cell(at).min(LONGEST_WHOLE_LABEL) as u16 + 2;
+            let column = self.table.column_mut(at).expect("the header has the column");
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(whole)));
+        }
+        self.break_names_at(';');
+    }
+
+    fn widest_cell(&self, column: usize) -> usize {
+        let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(column));
+        cells.map(|cell| cell.content().chars().count()).max().unwrap_or(0)
+    }
+
+    fn widest_word_of_heading(&self, column: usize) -> usize {
+        let heading = self.table.header().and_then(|row| row.cell_iter().nth(column));
+        let words = heading.map(Cell::content).unwrap_or_default();
+        words.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0)
+    }
+
     /// Figures stand to the right, and are never broken; their headings may be, between words. To be
     /// called with all rows there.
     pub fn figures_from(&mut self, first: usize) {
-        for column in self.table.column_iter_mut().skip(first) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
         for at in first..self.table.column_iter().len() {
-            let cells = self.table.row_iter().filter_map(|row| row.cell_iter().nth(at));
-            let figures = cells.map(|cell| cell.content().chars().count());
-            let heading = self.table.header().and_then(|row| row.cell_iter().nth(at));
-            let heading = heading.map(Cell::content).unwrap_or_default();
-            let words = heading.split_whitespace().map(|word| word.chars().count());
-            let widest = figures.chain(words).max().unwrap_or(0);
+            let widest = self.widest_cell(at).max(self.widest_word_of_heading(at));
             let column = self.table.column_mut(at).expect("there are as many");
+            column.set_cell_alignment(CellAlignment::Right);
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(widest as u16 + 2)));
         }
     }

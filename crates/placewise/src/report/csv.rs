@@ -9,7 +9,7 @@ use crate::machine_readable::{direction_name, round_to_nine_digits};
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
 
-/// The columns of the tidy schema.
+/// The columns of the tidy schema, which an environment comes behind.
 pub const HEADER: [&str; 12] = [
     "series",
     "machine",
@@ -26,7 +26,7 @@ pub const HEADER: [&str; 12] = [
 ];
 
 /// What a comparison adds behind them.
-const SIMULATED: [&str; 3] = ["significant", "runs", "seed"];
+const SIMULATED: [&str; 4] = ["significant", "runs", "seed", "environment"];
 
 pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
     let figures = comparison.rows.iter().chain(&comparison.stats);
@@ -59,15 +59,15 @@ pub fn table<const N: usize>(
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn record(comparison: &Comparison, row: &Row) -> [String; 15] {
+fn record(comparison: &Comparison, row: &Row) -> [String; 16] {
     [
         SERIES.to_owned(),
-        comparison.machine.clone(),
-        comparison.kernel.clone(),
+        row.subject.machine.clone(),
+        row.subject.kernel.clone(),
         comparison.workload.clone(),
         row.case.clone(),
         row.metric.clone(),
-        row.policy.clone(),
+        row.subject.policy.clone(),
         number(row.center()),
         row.unit.to_owned(),
         row.better.map(direction_name).unwrap_or_default().to_owned(),
@@ -76,6 +76,7 @@ fn record(comparison: &Comparison, row: &Row) -> [String; 15] {
         row.significant.map(|is| is.to_string()).unwrap_or_default(),
         if row.runs == 0 { String::new() } else { row.runs.to_string() },
         comparison.seed.to_string(),
+        row.subject.environment.clone(),
     ]
 }
 
@@ -85,14 +86,14 @@ fn balance_record(
     row: &load_balance::Row,
     name: &str,
     mean: f64,
-) -> [String; 15] {
+) -> [String; 16] {
     let metric = format!("{name}_{}_{}", row.level, row.idle);
     record(
         comparison,
         &Row {
             case: row.case.clone(),
             metric,
-            policy: row.policy.clone(),
+            subject: row.subject.clone(),
             mean: Some(mean),
             median: None,
             std_pct: None,
@@ -102,6 +103,7 @@ fn balance_record(
             change_low_pct: None,
             change_high_pct: None,
             significant: None,
+            identical: None,
             runs: 0,
             states: None,
         },

@@ -1,34 +1,34 @@
 //! Plain text under 80 columns, complete enough to be posted: machine, kernel, runs, the sign
 //! convention, the figures and the command that gives them again.
 
+use std::sync::LazyLock;
+
 use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::visible;
-use super::tables::{MARKS, SIGN, runs, states, tables};
+use super::head::{head, legend, lines};
+use super::tables::{states, tables};
 use crate::comparison::Comparison;
 
 /// Widest line: the mailing list's 80 columns, less the last.
 const WIDTH: usize = 79;
 const INDENT: &str = "    ";
 
+/// With the commit where the build knows it.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("PLACEWISE_COMMIT").map(|commit| format!(" ({commit})"));
+    format!("placewise {}{}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
+});
+
 pub fn render(comparison: &Comparison) -> String {
-    let machine = format!("{} ({})", comparison.machine, comparison.machine_shape);
-    let mut text = String::new();
-    for (name, value) in [
-        ("Machine:", machine.as_str()),
-        ("Costs:", &comparison.costs_of),
-        ("Kernel:", &comparison.kernel),
-        ("Workload:", &comparison.workload),
-        ("Runs:", &runs(comparison)),
-        ("Change:", SIGN),
-        ("Marks:", MARKS),
-    ] {
-        text += &field(name, value);
-    }
-    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        let heading = textwrap::fill(&visible(&(heading + ":")), WIDTH);
-        text += &format!("\n{heading}\n{}\n", table.trimmed());
+    let mut text =
+        textwrap::fill(&format!("Simulated by {}, not measured.", *VERSION), WIDTH) + "\n\n";
+    text += &lines(&[head(comparison), legend(comparison)].concat(), WIDTH);
+    for (heading, table) in tables(comparison, WIDTH, empty_table, |change, _| Cell::new(change)) {
+        let end = if table.is_some() { ":" } else { "." };
+        text += &format!("\n{}\n", textwrap::fill(&visible(&(heading + end)), WIDTH));
+        text += &table.map(|table| table.trimmed() + "\n").unwrap_or_default();
     }
     for told in states(comparison) {
         text += &format!("\n{}\n", textwrap::fill(&visible(&told), WIDTH));
@@ -37,18 +37,12 @@ pub fn render(comparison: &Comparison) -> String {
     text
 }
 
-fn field(name: &str, value: &str) -> String {
-    let options = textwrap::Options::new(WIDTH).subsequent_indent("          ");
-    textwrap::fill(&format!("{name:<9} {}", visible(value)), options) + "\n"
-}
-
 fn empty_table() -> Table {
     let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING);
     table.force_no_tty();
-    table.set_width(WIDTH as u16);
     let mut table = Table::new(table, visible);
-    table.wrap();
+    table.fit(WIDTH);
     table
 }
 
@@ -83,17 +77,19 @@ fn broken(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::Row;
+    use crate::comparison::{Reference, Row};
+    use crate::subject::tests::subject;
+    use crate::subject::{DescribedMachine, Subject};
     use placewise_sim::Better;
 
     /// Names of any length, and enough policies that not all of them fit side by side.
     fn comparison(length: usize) -> Comparison {
         let long = |c: char| c.to_string().repeat(length);
-        let policies = ['p', 'q', 'r', 's', 't', 'u'].map(long);
-        let row = |metric: &str, better, policy: &String| Row {
+        let subjects = ['p', 'q', 'r', 's', 't', 'u'].map(|policy| subject("v6.0", &long(policy)));
+        let row = |metric: &str, better, subject: &Subject| Row {
             case: long('c'),
             metric: metric.to_owned(),
-            policy: policy.clone(),
+            subject: subject.clone(),
             mean: Some(123456789.0),
             median: None,
             std_pct: Some(100.0),
@@ -103,23 +99,38 @@ mod tests {
             change_low_pct: None,
             change_high_pct: None,
             significant: better.map(|_| false),
+            identical: None,
             runs: 10_000,
             states: None,
         };
         let why = "schedstat_total_waittime_by_tasks_on_this_processor_in_jiffies";
-        let figure = |policy| row("p999_wakeup_latency", Some(Better::Lower), policy);
-        Comparison {
+        let figure = |subject| row("p999_wakeup_latency", Some(Better::Lower), subject);
+        let machine = DescribedMachine {
             machine: long('m'),
+            shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
             costs_of: format!("those of {}", long('l')),
-            kernel: "v6.0".to_owned(),
+            unlike_preset: None,
+        };
+        Comparison {
+            reference: Reference {
+                machine: machine.machine.clone(),
+                costs_of: machine.costs_of.clone(),
+                kernel: "v6.0".to_owned(),
+            },
+            machines: vec![machine],
+            subjects: subjects.to_vec(),
+            release: None,
             workload: long('w'),
             runs: 10_000,
             least_runs: 10_000,
             seed: u64::MAX - 10_000,
-            rows: policies.iter().map(figure).collect(),
-            stats: policies.iter().map(|policy| row(why, None, policy)).collect(),
+            quick: false,
+            missing: Vec::new(),
+            rows: subjects.iter().map(figure).collect(),
+            stats: subjects.iter().map(|subject| row(why, None, subject)).collect(),
+            why: Vec::new(),
+            tell_all: true,
             load_balance: Vec::new(),
-            machine_shape: "1024 CPUs, 512 cores, 64 LLCs, 8 NUMA nodes, 8 packages".to_owned(),
             command: vec![format!("--workload {}", long('w')), "--runs 10000".to_owned()],
         }
     }

@@ -4,28 +4,30 @@ use comfy_table::{Cell, presets};
 
 use super::cells::Table;
 use super::foreign::{in_markdown, visible};
-use super::tables::{MARKS, SIGN, runs, states, tables};
+use super::head::{head, legend};
+use super::tables::{states, tables};
 use crate::comparison::Comparison;
 
 pub fn render(comparison: &Comparison) -> String {
-    let mut text = format!(
-        "**{}** on {} ({}), kernel {}; costs: {}; runs: {}.\n",
-        in_markdown(&comparison.workload),
-        in_markdown(&comparison.machine),
-        in_markdown(&comparison.machine_shape),
-        in_markdown(&comparison.kernel),
-        in_markdown(&comparison.costs_of),
-        runs(comparison),
-    );
-    for (heading, table) in tables(comparison, empty_table, |change, _| Cell::new(change)) {
-        text += &format!("\n{}\n\n{table}\n", in_markdown(&heading));
+    let mut text = items(&head(comparison));
+    for (heading, table) in
+        tables(comparison, usize::MAX, empty_table, |change, _| Cell::new(change))
+    {
+        text += &format!("\n{}\n", in_markdown(&heading));
+        text += &table.map(|table| format!("\n{table}\n")).unwrap_or_default();
     }
     for told in states(comparison) {
         text += &format!("\n{}.\n", in_markdown(&told));
     }
     let command = visible(&comparison.command.join(" "));
-    text += &format!("\nChange: {SIGN}; {MARKS}.\n\n```sh\nplacewise compare {command}\n```\n");
+    text += &format!("\n{}", items(&legend(comparison)));
+    text += &format!("\n```sh\nplacewise compare {command}\n```\n");
     text
+}
+
+/// A list.
+fn items(fields: &[(&str, String)]) -> String {
+    fields.iter().map(|(name, value)| format!("- {name}: {}\n", in_markdown(value))).collect()
 }
 
 pub fn empty_table() -> Table {

@@ -1,10 +1,13 @@
 //! How a comparison is printed: one file per format.
 
+mod blocks;
 mod cases;
 mod cells;
+mod change;
 pub mod csv;
 pub mod foreign;
 mod groups;
+mod head;
 pub mod json;
 mod lkml;
 mod load_balance;
@@ -13,6 +16,7 @@ pub mod number;
 mod table;
 mod tables;
 pub mod terminal;
+mod why;
 
 use clap::ValueEnum;
 
@@ -20,6 +24,7 @@ use crate::comparison::Comparison;
 
 pub use cells::Table;
 pub use groups::grouped;
+pub use tables::finished_rows;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {

@@ -1,25 +1,35 @@
-//! For the terminal; changes are in colour where the terminal takes it.
+//! For the terminal, in up to 100 columns; changes are in colour where the terminal takes it.
 
 use comfy_table::{Attribute, Cell, Color};
 
+use super::cells::Table;
 use super::foreign::visible;
-use super::tables::{MARKS, SIGN, runs, states, tables};
-use super::terminal::empty_table;
+use super::head::{head, legend, lines};
+use super::tables::{states, tables};
+use super::terminal;
 use crate::comparison::{Comparison, Row};
 
+const WIDTH: usize = 100;
+
 pub fn render(comparison: &Comparison) -> String {
-    let Comparison { workload, machine, machine_shape, kernel, costs_of, .. } = comparison;
-    let what = format!("{workload} on {machine} ({machine_shape}), kernel {kernel}");
-    let costs = visible(costs_of);
-    let mut text = format!("{}\ncosts: {costs}\nruns: {}\n", visible(&what), runs(comparison));
-    for (heading, table) in tables(comparison, empty_table, coloured) {
-        text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
+    let mut text = lines(&head(comparison), WIDTH);
+    for (heading, table) in tables(comparison, WIDTH, empty_table, coloured) {
+        text += &format!("\n{}\n", textwrap::fill(&visible(&heading), WIDTH));
+        text += &table.map(|table| table.trimmed() + "\n").unwrap_or_default();
     }
     for told in states(comparison) {
-        text += &format!("\n{}\n", visible(&told));
+        text += &format!("\n{}\n", textwrap::fill(&visible(&told), WIDTH));
     }
-    text += &format!("\nchange: {SIGN}\n{MARKS}\n");
-    text
+    match &legend(comparison)[..] {
+        [] => text,
+        legend => text + "\n" + &lines(legend, WIDTH),
+    }
+}
+
+fn empty_table() -> Table {
+    let mut table = terminal::empty_table();
+    table.fit(WIDTH);
+    table
 }
 
 /// Better is green, worse is red, noise is dim.

@@ -211,14 +211,8 @@ mod tests {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let judged = Published { change_pct, ..of("short-task") };
         let effort = Effort::until(1e-9, budget);
-        let runs = Runs {
-            runs: 1,
-            effort: &effort,
-            events: None,
-            seed: 1,
-            jobs: Some(1),
-            resume: None,
-        };
+        let runs =
+            Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1), resume: None };
         let alone =
             row("s", "uma-8", "hackbench", "groups=2;fds=2;warmup_ms=1;window_ms=2", "baseline");
         let rows = predict(vec![of("baseline"), judged, of("hint:none"), alone], &runs).unwrap();

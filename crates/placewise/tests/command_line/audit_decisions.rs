@@ -24,10 +24,16 @@ fn placewise(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-fn simulate(trace: &str, kernel: &str, (workload, case, _): (&str, &str, u64), policy: &str) {
-    let what = ["--workload", workload, "--case", case, "--policy", policy, "--runs", "1"];
-    let to = ["--machine", MACHINE, "--kernel", kernel, "--trace-decisions", "--trace", trace];
-    placewise(&[&["compare"], &what[..], &to].concat());
+/// Under each policy; returns the traces.
+fn simulate(directory: &Path, kernel: &str, (workload, case, _): (&str, &str, u64)) -> Vec<String> {
+    let trace = |infix: &str| directory.join(format!("trace{infix}.txt")).display().to_string();
+    let what = ["--workload", workload, "--case", case, "--runs", "1", "--trace", &trace("")];
+    let on = ["--machine", MACHINE, "--kernel", kernel, "--trace-decisions"];
+    let policies = POLICIES.iter().flat_map(|policy| ["--policy", policy]);
+    let words = ["compare"].into_iter().chain(what).chain(on).chain(policies);
+    placewise(&words.collect::<Vec<_>>());
+    let infix = |policy: &&str| trace(&format!(".{}", policy.replace(':', "_")));
+    POLICIES.iter().map(infix).collect()
 }
 
 fn audit(trace: &str) -> Value {
@@ -44,14 +50,11 @@ fn count(trace: &str, event: &str) -> u64 {
 #[test]
 fn every_recorded_decision_is_taken_again() {
     let directory = tempfile::tempdir().unwrap();
-    let trace = directory.path().join("trace.txt");
-    let trace = trace.to_str().unwrap();
     for kernel in KERNELS {
         for workload in WORKLOADS {
-            for policy in POLICIES {
-                simulate(trace, kernel, workload, policy);
+            for trace in &simulate(directory.path(), kernel, workload) {
                 let agreement = &audit(trace)["agreement"];
-                let which = format!("{kernel}, {workload:?}, {policy}: {agreement}");
+                let which = format!("{kernel}, {workload:?}, {trace}: {agreement}");
                 let (wakeups, forks) =
                     (agreement["wakeups"].as_u64().unwrap(), agreement["forks"].as_u64().unwrap());
                 assert!(wakeups >= workload.2, "{which}");

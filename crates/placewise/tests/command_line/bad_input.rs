@@ -90,6 +90,15 @@ fn hints_that_contradict_each_other() {
 }
 
 #[test]
+fn patch_on_a_kernel_it_does_not_fit() {
+    let wrong = ["--kernel", "v7.3", "--policy", "lb-rework"];
+    assert_says(&compare(&[], &wrong), &["lb-rework", "v7.3", "v4.15, v5.3"]);
+    // One of several is enough.
+    let one = ["--kernel=v5.3", "--kernel=v6.0", "--policy=baseline", "--policy=lb-rework"];
+    assert_says(&compare(&[], &one), &["lb-rework", "v6.0"]);
+}
+
+#[test]
 fn policy_given_twice() {
     let twice = ["--policy", "baseline", "--policy", "baseline"];
     assert_says(&compare(&[], &twice), &["baseline", "twice"]);

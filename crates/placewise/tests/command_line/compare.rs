@@ -35,12 +35,12 @@ fn quick(changes: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// JSON and trace of the quick comparison.
+/// JSON and the last trace of the quick comparison.
 fn bytes(directory: &Path, jobs: &str) -> (String, Vec<u8>) {
     let trace = directory.join("trace.txt");
     let options = ["--format", "json", "--stats", "--jobs", jobs, "--trace"];
     let json = quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
-    (json, std::fs::read(trace).unwrap())
+    (json, std::fs::read(directory.join("trace.hint_wake_affine.txt")).unwrap())
 }
 
 #[test]
@@ -57,7 +57,127 @@ fn trace_with_decisions(directory: &Path, jobs: &str) -> String {
     let trace = directory.join("decisions.txt");
     let options = ["--trace-decisions", "--jobs", jobs, "--trace"];
     quick(&[&options[..], &[trace.to_str().unwrap()]].concat());
-    std::fs::read_to_string(trace).unwrap()
+    std::fs::read_to_string(directory.join("decisions.hint_wake_affine.txt")).unwrap()
+}
+
+#[test]
+fn each_policy_has_a_trace_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    bytes(directory.path(), "2");
+    let policy_in = |label: &str| {
+        let path = directory.path().join(format!("trace.{label}.txt"));
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().find_map(|line| Some(line.split_once("policy: ")?.1.to_owned()))
+    };
+    for (label, policy) in [
+        ("baseline", "baseline"),
+        ("short-task", "short-task"),
+        ("hint_wake_affine", "hint:wake_affine"),
+    ] {
+        assert_eq!(policy_in(label).as_deref(), Some(policy), "{label}");
+    }
+    assert_eq!(directory.path().read_dir().unwrap().count(), 3);
+}
+
+/// The subjects of the rows of the first metric of a short case on the small machine.
+fn subjects(options: &[&str]) -> Vec<[String; 4]> {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--workload", "hackbench", "--case", "groups=1;fds=4;loops=20"]);
+    let output = command.args(["--runs=1", "--format=json"]).args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows[0]["change_pct"].is_null() && rows[1..].iter().all(|r| r["change_pct"].is_f64()));
+    let axes = ["machine", "kernel", "environment", "policy"];
+    let subject = |row: &Value| axes.map(|axis| row[axis].as_str().unwrap().to_owned());
+    rows.iter().map(subject).collect()
+}
+
+#[test]
+fn one_policy_is_compared_with_the_kernel_as_it_is() {
+    let of = |options: &[&str]| -> Vec<String> {
+        let options = [&["--machine", "uma-8"], options].concat();
+        subjects(&options).into_iter().map(|[.., policy]| policy).collect()
+    };
+    assert_eq!(of(&["--policy", "short-task"]), ["baseline", "short-task"]);
+    assert_eq!(of(&["--policy", "baseline"]), ["baseline"]);
+    assert_eq!(of(&["--policy=hint:none", "--policy=short-task"]), ["hint:none", "short-task"]);
+    // Kernels are what is compared here.
+    assert_eq!(of(&["--policy=short-task", "--kernel=v6.0", "--kernel=v6.12"]), ["short-task"; 2]);
+}
+
+fn report_of(options: &[&str]) -> Value {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--workload", "schbench", "--runs=2", "--format=json", "--case"]);
+    let output =
+        command.arg("workers=2;warmup_ms=20;window_ms=200").args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_host_has_the_kernel_that_stands_for_the_running_one() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let kernel = placewise_policy::kernel_for_release(&release).expect("a kernel with sysfs");
+    let report = report_of(&["--machine=host"]);
+    assert_eq!((&report["kernel"], &report["release"]), (&kernel.into(), &release.trim().into()));
+    let named = report_of(&["--machine=host", "--kernel=v5.10"]);
+    assert_eq!((&named["kernel"], &named["release"]), (&"v5.10".into(), &Value::Null));
+    let preset = report_of(&["--machine=uma-8"]);
+    assert_eq!((&preset["kernel"], &preset["release"]), (&"v6.0".into(), &Value::Null));
+}
+
+/// A string of a preset's shape and numbering is that preset, and the report says whose costs it has.
+#[test]
+fn costs_are_those_that_the_report_names() {
+    let string = "pack:1 l3:1 core:6 pu:2(indexes=2*6:1*2)";
+    let of = |options: &[&str]| {
+        let report = report_of(options);
+        (report["costs_of"].clone(), report["rows"][0]["mean"].clone())
+    };
+    let (preset, alike) = (of(&["--machine=x86-12"]), of(&["--machine", string]));
+    assert_eq!(alike, (Value::from("those of x86-12"), preset.1.clone()));
+    let others = of(&["--machine", string, "--costs-from=icx-2s"]);
+    assert_eq!(others.0, "those of icx-2s");
+    assert_ne!(others.1, preset.1);
+    let lkml = quick(&["--format=lkml", "--costs-from=icx-2s"]);
+    assert!(lkml.contains("\nCosts:    those of icx-2s, not measured here"), "{lkml}");
+    assert!(lkml.contains("--costs-from icx-2s"), "{lkml}");
+}
+
+#[test]
+fn every_axis_may_have_several_values() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("quota.toml");
+    let quota = "[[cgroup]]\nname = \"a\"\ntasks = [\"sender\"]\ncpu.max = \"20000 100000\"\n";
+    std::fs::write(&file, quota).unwrap();
+    let file = file.to_str().unwrap();
+    let options = [
+        &["--machine=uma-8", "--machine=x86-12", "--kernel=v6.0", "--kernel=v6.12"][..],
+        &["--environment=none", "--environment", file, "--policy=baseline", "--policy=hint:none"],
+    ];
+    let subjects = subjects(&options.concat());
+    assert_eq!(subjects.len(), 16);
+    assert_eq!(subjects[0], ["uma-8", "v6.0", "none", "baseline"]);
+    assert_eq!(subjects[1], ["uma-8", "v6.0", "none", "hint:none"]);
+    assert_eq!(subjects[2], ["uma-8", "v6.0", file, "baseline"]);
+    assert_eq!(subjects[4], ["uma-8", "v6.12", "none", "baseline"]);
+    assert_eq!(subjects[8], ["x86-12", "v6.0", "none", "baseline"]);
+}
+
+/// Two rows that differ in the machine have the figures that each has alone, with the same seeds.
+#[test]
+fn what_is_compared_is_what_runs_alone() {
+    let means = |options: &[&str]| -> Vec<Value> {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.args(["compare", "--workload=hackbench", "--case=groups=1;fds=4;loops=20"]);
+        let output = command.args(["--runs=2", "--format=json"]).args(options).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["rows"].as_array().unwrap().iter().map(|row| row["mean"].clone()).collect()
+    };
+    let both = means(&["--machine=uma-8", "--machine=icx-2s"]);
+    assert_eq!(both, [means(&["--machine=uma-8"]), means(&["--machine=icx-2s"])].concat());
+    assert_ne!(both[0], both[1]);
 }
 
 #[test]
@@ -103,7 +223,7 @@ fn a_full_disk_costs_the_trace_and_not_the_table() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), quick(&[]));
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.starts_with("placewise: cannot write trace.txt: "), "{stderr}");
+    assert!(stderr.starts_with("placewise: cannot write trace.baseline.txt: "), "{stderr}");
 }
 
 /// Whether `pid` has a file of the directory open, named or not.
@@ -135,9 +255,59 @@ fn nothing_is_left_of_a_comparison_that_is_killed() {
         }
         let kill = ["kill", signal, &child.id().to_string()].join(" ");
         assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), None, "{signal}");
+        let interrupted = if signal == "-INT" { Some(130) } else { None };
+        assert_eq!(child.wait().unwrap().code(), interrupted, "{signal}");
         assert_eq!(directory.read_dir().unwrap().count(), 0, "{signal}");
     }
+}
+
+/// What Ctrl-C gets after that long, of more runs than there is time for.
+fn interrupted_after(delay: Duration) -> std::process::Output {
+    let mut command = std::process::Command::new("env");
+    let long = QUICK.iter().filter(|arg| **arg != "--runs=3");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_placewise")]).args(long);
+    command.args(["--runs=10000", "--format=json"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(delay);
+    let kill = ["kill -INT", &child.id().to_string()].join(" ");
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn an_interrupt_prints_what_is_complete_and_says_what_is_missing() {
+    // Until one is late enough for a run of each policy.
+    let mut delays = (1..).map(|quarters| Duration::from_millis(250 * quarters));
+    let output = delays
+        .by_ref()
+        .map(interrupted_after)
+        .find(|output| output.status.code() == Some(130) && !output.stdout.is_empty())
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let done = rows[0]["runs"].as_u64().unwrap();
+    assert!(done < 10_000 && rows[..3].iter().all(|row| row["runs"] == done), "{rows:?}");
+    let missing = report["missing"].as_array().unwrap();
+    let first = format!("{} of 10000 runs of groups=1;fds=4;loops=20", 10_000 - done);
+    assert_eq!(missing[0], first.as_str());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(&format!("placewise: interrupted; missing: {first}; ")), "{stderr}");
+}
+
+/// Of the 100 ms that the model warms up, and the window of the case.
+#[test]
+fn a_first_look_has_fewer_and_shorter_runs() {
+    let of = |options: &[&str]| -> Value {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.args(["compare", "--machine=uma-8", "--workload=schedpipe", "--format=json"]);
+        serde_json::from_slice(&command.args(options).output().unwrap().stdout).unwrap()
+    };
+    let quick = of(&["--case=window_ms=50", "--quick"]);
+    let spelt_out = of(&["--case=warmup_ms=20;window_ms=10", "--runs=3"]);
+    assert_eq!((&quick["runs"], &quick["quick"]), (&3.into(), &true.into()));
+    assert_eq!(quick["rows"][0]["mean"], spelt_out["rows"][0]["mean"]);
+    assert_eq!(of(&["--case=window_ms=50", "--quick", "--runs=2"])["runs"], 2);
 }
 
 #[test]
@@ -328,10 +498,42 @@ fn table_layout() {
 
 #[test]
 fn lkml_layout() {
-    let text = quick(&["--format", "lkml", "--stats"]);
-    assert!(text.lines().all(|line| line.chars().count() < 80));
+    for stats in ["--stats", "--stats=all"] {
+        let text = quick(&["--format", "lkml", stats]);
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+        let table = quick(&[stats]);
+        assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    }
     let without_stats = quick(&["--format", "lkml"]);
     insta::assert_snapshot!(without_figures(&without_stats));
+}
+
+#[test]
+fn a_posted_table_says_first_that_it_is_simulated() {
+    let text = quick(&["--format", "lkml"]);
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(text.starts_with(&format!("Simulated by placewise {version}")), "{text}");
+}
+
+/// Every counter, or those that moved: of hints that no task has, none.
+#[test]
+fn texts_tell_what_moved_and_all_where_asked() {
+    let all = quick(&["--stats=all"]);
+    for zero in ["sched yield count", "migrations active", "load balance, means of", "hot"] {
+        assert!(all.contains(zero), "{zero}: {all}");
+    }
+    assert!(!all.contains("jiffies"));
+    let moved = quick(&["--stats"]);
+    assert!(!moved.contains("migrations active") && !moved.contains("load balance, means"));
+    let nothing = subjects_text(&["--policy=baseline", "--policy=hint:none", "--stats"]);
+    assert!(nothing.contains("why: no counter moved beyond the noise"), "{nothing}");
+}
+
+fn subjects_text(options: &[&str]) -> String {
+    let mut command = Command::cargo_bin("placewise").unwrap();
+    command.args(["compare", "--machine=uma-8", "--workload=hackbench", "--runs=3"]);
+    let output = command.arg("--case=groups=1;fds=4;loops=20").args(options).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -346,7 +548,7 @@ fn csv_has_the_published_schema() {
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let published =
         "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct";
-    assert_eq!(header.join(","), format!("{published},significant,runs,seed"));
+    assert_eq!(header.join(","), format!("{published},significant,runs,seed,environment"));
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let time = records.iter().find(|record| &record[5] == "time").unwrap();
     assert_eq!(time[9], *"lower");

@@ -462,13 +462,13 @@ impl Generator {
     }
 }
 
-/// Every kernel, alone and with every patch.
+/// Every kernel, alone and with every patch that fits it.
 fn profiles() -> Vec<Profile> {
     let patches: Vec<String> = patch_names().into_iter().map(|(name, _)| name).collect();
     let mut profiles = Vec::new();
     for kernel in kernel_names() {
         for patch in ["baseline"].into_iter().chain(patches.iter().map(String::as_str)) {
-            profiles.push(Policy::parse(kernel, patch).expect("known names").profile);
+            profiles.extend(Policy::parse(kernel, patch).ok().map(|policy| policy.profile));
         }
     }
     profiles

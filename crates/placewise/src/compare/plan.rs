@@ -1,0 +1,246 @@
+//! The checked input: which combinations of machine, kernel, environment and policy are compared, in
+//! which cases. Nothing is simulated before all of it is known to be good.
+//!
+//! Every axis may have several values; the combinations are all of them, and the first is what the
+//! others are compared with. One policy alone that changes the kernel gets the kernel beside it.
+//!
+//! Limits: the default cases are those of the first machine.
+
+use std::path::Path;
+
+use placewise_machine::Machine;
+use placewise_policy::{Policy, kernel_for_release, kernel_names};
+use placewise_sim::Scenario;
+use placewise_workload::program::Workload;
+use placewise_workload::{self as workload, Case, Environment};
+
+use super::args::CompareArgs;
+use crate::input::InputError;
+use crate::subject::{DescribedMachine, Subject};
+
+const DEFAULT_KERNEL: &str = "v6.0";
+
+/// What `--policy` says of a kernel as it is, and `--environment` of the root cgroup.
+const BASELINE: &str = "baseline";
+const NO_ENVIRONMENT: &str = "none";
+
+pub struct Plan {
+    /// The first is what the others are compared with.
+    pub combinations: Vec<Combination>,
+    pub cases: Vec<PlannedCase>,
+    machines: Vec<Machine>,
+    /// Of the running kernel, where the kernel stands for it.
+    pub release: Option<String>,
+}
+
+/// What is simulated in each case.
+pub struct Combination {
+    pub subject: Subject,
+    machine: usize,
+    environment: usize,
+    policy: Policy,
+}
+
+pub struct PlannedCase {
+    /// In the report; empty for an rt-app file.
+    pub name: String,
+    /// In each environment.
+    workloads: Vec<Workload>,
+}
+
+/// One simulation to do.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub case: usize,
+    pub combination: usize,
+    pub run: u32,
+}
+
+impl Plan {
+    pub fn new(args: &CompareArgs) -> anyhow::Result<Self> {
+        args.effort.check(args.runs(), args.seed)?;
+        let machines = machines(&args.machines, args.costs_from.as_deref())?;
+        let (kernels, release) = kernels(args)?;
+        let combinations = combinations(args, &machines, &kernels)?;
+        let environments = environments(&args.environments)?;
+        let mut cases = cases(&args.workload, &args.cases, machines[0].online().len())?;
+        for case in &mut cases {
+            case.put_into(&environments)?;
+            if args.quick {
+                case.shorten();
+            }
+        }
+        Ok(Self { combinations, cases, machines, release })
+    }
+
+    pub fn scenario(&self, cell: Cell, first_seed: u64) -> Scenario<'_> {
+        let combination = &self.combinations[cell.combination];
+        Scenario {
+            machine: &self.machines[combination.machine],
+            policy: &combination.policy,
+            workload: &self.cases[cell.case].workloads[combination.environment],
+            seed: first_seed + u64::from(cell.run),
+        }
+    }
+
+    pub fn subjects(&self) -> Vec<Subject> {
+        self.combinations.iter().map(|of| of.subject.clone()).collect()
+    }
+
+    pub fn described_machines(&self) -> Vec<DescribedMachine> {
+        self.machines.iter().map(DescribedMachine::of).collect()
+    }
+}
+
+impl PlannedCase {
+    /// `None` changes nothing.
+    fn put_into(&mut self, environments: &[Option<Environment>]) -> anyhow::Result<()> {
+        let plain = self.workloads.remove(0);
+        for environment in environments {
+            let mut workload = plain.clone();
+            if let Some(environment) = environment {
+                environment.apply(&mut workload)?;
+            }
+            self.workloads.push(workload);
+        }
+        Ok(())
+    }
+
+    fn shorten(&mut self) {
+        for workload in &mut self.workloads {
+            workload.window.warm_up /= QUICK;
+            workload.window.measure = (workload.window.measure / QUICK).max(1);
+        }
+    }
+}
+
+/// The part of warm-up and window that is enough for a first look.
+const QUICK: u64 = 5;
+
+/// All of them, the later axes first: machine, kernel, environment, policy.
+fn combinations(
+    args: &CompareArgs,
+    machines: &[Machine],
+    kernels: &[String],
+) -> anyhow::Result<Vec<Combination>> {
+    let environments = environment_names(&args.environments);
+    refuse_twins("kernel", kernels)?;
+    refuse_twins("environment", &environments)?;
+    refuse_twins("policy", &args.policies)?;
+    let others = [machines.len(), kernels.len(), environments.len()];
+    let policies = policies(&args.policies, others.iter().all(|values| *values == 1));
+    let mut combinations = Vec::new();
+    for (machine, Machine { name, .. }) in machines.iter().enumerate() {
+        for kernel in kernels {
+            for (environment, environment_name) in environments.iter().enumerate() {
+                for policy in &policies {
+                    let policy = Policy::parse(kernel, policy)?;
+                    let subject = Subject {
+                        policy: policy.name.clone(),
+                        machine: name.clone(),
+                        kernel: kernel.clone(),
+                        environment: environment_name.clone(),
+                    };
+                    combinations.push(Combination { subject, machine, environment, policy });
+                }
+            }
+        }
+    }
+    Ok(combinations)
+}
+
+/// A change says little without what it changes.
+fn policies(named: &[String], nothing_else_differs: bool) -> Vec<String> {
+    match named {
+        [only] if only != BASELINE && nothing_else_differs => {
+            vec![BASELINE.to_owned(), only.clone()]
+        }
+        _ => named.to_vec(),
+    }
+}
+
+fn refuse_twins(option: &str, values: &[String]) -> Result<(), InputError> {
+    match (1..values.len()).find(|at| values[..*at].contains(&values[*at])) {
+        None => Ok(()),
+        Some(twin) => {
+            let problem = format!("is given twice; name each {option} once");
+            Err(InputError(format!("--{option} {}: {problem}", values[twin])))
+        }
+    }
+}
+
+fn machines(specs: &[String], costs_from: Option<&str>) -> anyhow::Result<Vec<Machine>> {
+    let mut machines: Vec<Machine> =
+        specs.iter().map(|spec| placewise_machine::load(spec)).collect::<Result<_, _>>()?;
+    if let Some(lender) = costs_from {
+        let lender = placewise_machine::load(lender)?;
+        machines = machines.into_iter().map(|machine| machine.with_costs_of(&lender)).collect();
+    }
+    let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+    refuse_twins("machine", &names)?;
+    Ok(machines)
+}
+
+/// Those that were named. The host has the kernel that stands for the running one, whose release is
+/// returned too.
+fn kernels(args: &CompareArgs) -> Result<(Vec<String>, Option<String>), InputError> {
+    if !args.kernels.is_empty() {
+        return Ok((args.kernels.clone(), None));
+    }
+    if !args.machines.iter().any(|machine| machine == "host") {
+        return Ok((vec![DEFAULT_KERNEL.to_owned()], None));
+    }
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    match kernel_for_release(&release) {
+        Some(kernel) => Ok((vec![kernel.to_owned()], Some(release))),
+        None => {
+            let problem = "--machine host: no kernel stands for the running";
+            let known = kernel_names().join(", ");
+            Err(InputError(format!("{problem} `{release}`; name one with --kernel: {known}")))
+        }
+    }
+}
+
+fn environment_names(named: &[String]) -> Vec<String> {
+    if named.is_empty() { vec![NO_ENVIRONMENT.to_owned()] } else { named.to_vec() }
+}
+
+fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
+    let read = |name: &String| match name.as_str() {
+        NO_ENVIRONMENT => Ok(None),
+        path => Ok(Some(Environment::read(Path::new(path))?)),
+    };
+    environment_names(named).iter().map(read).collect()
+}
+
+/// The cases to run. An rt-app file is one case without a name.
+fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<PlannedCase>> {
+    let planned = |name: String, workload| PlannedCase { name, workloads: vec![workload] };
+    if is_path(name) {
+        if let Some(spec) = specs.first() {
+            let problem = format!("--case {spec}: an rt-app file has no cases; leave --case out");
+            return Err(InputError(problem).into());
+        }
+        return Ok(vec![planned(String::new(), workload::from_rt_app(Path::new(name))?)]);
+    }
+    let cases: Vec<Case> = if specs.is_empty() {
+        workload::default_cases(name, nr_cpus)?
+    } else {
+        specs.iter().map(|spec| spec.parse::<Case>()).collect::<Result<_, _>>()?
+    };
+    let mut named: Vec<PlannedCase> = Vec::new();
+    for case in &cases {
+        let case_name = workload::canonical(name, case)?.to_string();
+        if named.iter().any(|other| other.name == case_name) {
+            let problem = format!("--case {case}: is given twice; name each case once");
+            return Err(InputError(problem).into());
+        }
+        named.push(planned(case_name, workload::build(name, case)?));
+    }
+    Ok(named)
+}
+
+/// A benchmark's name has neither a directory nor an extension.
+fn is_path(workload: &str) -> bool {
+    workload.contains(['/', '.'])
+}
