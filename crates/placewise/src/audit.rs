@@ -12,6 +12,7 @@ mod finding;
 mod origin;
 mod percent;
 mod report;
+mod units;
 
 use std::io::{self, Write};
 
@@ -45,7 +46,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let audit = audit.map_err(|error| match error {
         AuditError::Trace(error) => bad_trace(&error).into(),
         AuditError::Machine(error) => anyhow::Error::new(error),
-        error @ AuditError::Clock { .. } => {
+        error @ (AuditError::Clock { .. } | AuditError::NoTask { .. }) => {
             InputError(format!("{}: {error}", trace_name(&args.trace))).into()
         }
     })?;

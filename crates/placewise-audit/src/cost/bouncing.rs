@@ -49,12 +49,18 @@ pub struct BouncingName {
 /// Wakeups between tasks of two names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WakerWakee {
+    #[serde(skip)]
+    pub wakee_id: NameId,
     pub waker: String,
     pub wakee: String,
     pub wakeups: u64,
     pub across_llcs: u64,
     /// The part of `wakeups` that reached across LLCs, 0 to 1.
     pub share_across_llcs: f64,
+    /// Those of `across_llcs` that went to CPUs that ran nothing, and how long their wakees took to
+    /// run.
+    pub onto_idle: u64,
+    pub onto_idle_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,14 +79,8 @@ pub struct BouncingReport {
     pub pairs: Vec<WakerWakee>,
     /// Wakeups of pairs beyond those that are told apart.
     pub wakeups_of_further_pairs: u64,
-}
-
-impl BouncingReport {
-    /// Lists of tasks keep to the name that counts; sums are of all.
-    pub fn keep_to(&mut self, name: &str) {
-        self.tasks.retain(|task| task.name == name);
-        self.names.retain(|of| of.name == name);
-    }
+    /// How long wakees took to run on CPUs of their waker's LLC that ran nothing, on average.
+    pub within_llc_mean_ns: u64,
 }
 
 /// A task, as it was when it last ran: its number may be another's before its end is known.
@@ -93,6 +93,22 @@ struct Life {
     began_ns: u64,
     /// The waker's name, if a task woke it.
     waker: Option<NameId>,
+    /// A wakeup that placed it, while it waits.
+    placed: Option<PlacedBy>,
+}
+
+#[derive(Clone, Copy)]
+struct PlacedBy {
+    /// `None`: beyond those that are told apart.
+    pair: Option<usize>,
+    across_llcs: bool,
+}
+
+/// Times of many wakeups.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    ns: u64,
 }
 
 /// What is left of a task.
@@ -104,12 +120,13 @@ struct Ended {
     lifetime_ns: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Pair {
     waker: NameId,
     wakee: NameId,
     wakeups: u64,
     across_llcs: u64,
+    onto_idle: Sum,
 }
 
 /// Counts LLC changes and wakeups across LLCs.
@@ -125,6 +142,7 @@ pub struct BouncingCounter {
     wakeups_by_tasks: u64,
     across_llcs: u64,
     wakeups_of_further_pairs: u64,
+    within_llc: Sum,
 }
 
 impl BouncingCounter {
@@ -134,7 +152,7 @@ impl BouncingCounter {
         (life.pid, life.name) = (entry.pid, entry.name);
         match life.llc.replace(llc) {
             None => life.began_ns = now,
-            Some(before) if before != llc => {
+            Some(before) if before != llc && entry.counts => {
                 life.llc_changes += 1;
                 self.llc_changes += 1;
                 *self.names.of(life.name) += 1;
@@ -154,26 +172,38 @@ impl BouncingCounter {
         let wakee = tasks.get(task).name;
         self.wakeups_by_tasks += 1;
         self.across_llcs += u64::from(across_llcs);
-        match self.pair(waker, wakee) {
+        let pair = self.pair(waker, wakee);
+        match pair {
             Some(pair) => {
-                pair.wakeups += 1;
-                pair.across_llcs += u64::from(across_llcs);
+                self.pairs[pair].wakeups += 1;
+                self.pairs[pair].across_llcs += u64::from(across_llcs);
             }
             None => self.wakeups_of_further_pairs += 1,
         }
+        self.lives.of(task).placed = Some(PlacedBy { pair, across_llcs });
     }
 
-    fn pair(&mut self, waker: NameId, wakee: NameId) -> Option<&mut Pair> {
-        let id = match self.pair_ids.get(&(waker, wakee)) {
+    /// The task runs, so long after its wakeup, and had nobody before it.
+    pub fn reached(&mut self, task: TaskId, ns: u64) {
+        let sum = match self.lives.of(task).placed.take() {
+            Some(PlacedBy { across_llcs: false, .. }) => &mut self.within_llc,
+            Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs[pair].onto_idle,
+            _ => return,
+        };
+        sum.count += 1;
+        sum.ns += ns;
+    }
+
+    fn pair(&mut self, waker: NameId, wakee: NameId) -> Option<usize> {
+        Some(match self.pair_ids.get(&(waker, wakee)) {
             Some(&id) => id,
             None if self.pairs.len() == PAIRS_MAX => return None,
             None => {
                 self.pair_ids.insert((waker, wakee), self.pairs.len());
-                self.pairs.push(Pair { waker, wakee, wakeups: 0, across_llcs: 0 });
+                self.pairs.push(Pair { waker, wakee, ..Pair::default() });
                 self.pairs.len() - 1
             }
-        };
-        Some(&mut self.pairs[id])
+        })
     }
 
     /// The task ends; its number may become another's.
@@ -201,6 +231,7 @@ impl BouncingCounter {
             across_llcs: self.across_llcs,
             pairs: self.pairs_across_llcs(tasks),
             wakeups_of_further_pairs: self.wakeups_of_further_pairs,
+            within_llc_mean_ns: self.within_llc.ns / self.within_llc.count.max(1),
         }
     }
 
@@ -209,11 +240,14 @@ impl BouncingCounter {
         pairs.sort_by_key(|pair| (Reverse(pair.across_llcs), pair.waker, pair.wakee));
         pairs.truncate(LISTED);
         let report = |pair: &Pair| WakerWakee {
+            wakee_id: pair.wakee,
             waker: tasks.name(pair.waker).into(),
             wakee: tasks.name(pair.wakee).into(),
             wakeups: pair.wakeups,
             across_llcs: pair.across_llcs,
             share_across_llcs: pair.across_llcs as f64 / pair.wakeups as f64,
+            onto_idle: pair.onto_idle.count,
+            onto_idle_ns: pair.onto_idle.ns,
         };
         pairs.into_iter().map(report).collect()
     }

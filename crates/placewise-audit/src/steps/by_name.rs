@@ -16,6 +16,15 @@ impl<T: Clone + Default> ByName<T> {
         &mut self.values[at]
     }
 
+    /// `None`: nobody has asked for it yet.
+    pub fn get(&self, name: NameId) -> Option<&T> {
+        self.values.get(name as usize)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, &T)> {
+        self.values.iter().enumerate().map(|(name, value)| (name as NameId, value))
+    }
+
     /// The names whose values count for something, the greatest first, equal ones by name.
     pub fn most_first<'a>(
         &'a self,

@@ -3,6 +3,7 @@
 
 pub mod by_name;
 pub mod by_task;
+pub mod selection;
 pub mod step;
 pub mod task;
 pub mod timeline;

@@ -43,7 +43,7 @@ pub struct AuditArgs {
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 
-    /// Only decisions about tasks of this name
+    /// Only these tasks count: a name, a pattern such as `kworker/*`, or a pid
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
 

@@ -38,7 +38,7 @@ pub struct Trace {
     /// Of the header, if the profile was chosen by it.
     pub release: Option<String>,
     pub machine: String,
-    /// The only name that counts.
+    /// The only tasks that count.
     pub task: Option<String>,
     pub events: u64,
     pub lost: u64,
@@ -163,7 +163,7 @@ impl Figures {
         };
         Figures {
             trace: trace(args, kernel, options, header, audit),
-            findings: finding::findings(audit),
+            findings: finding::findings(args, audit),
             placements: Counts {
                 wakeups: moves.wakeups.total(),
                 forks: moves.forks.total(),

@@ -1,14 +1,19 @@
 //! How an audit is printed: the finding first, then tables on one screen, or the figures for
 //! programs.
 
+use placewise_audit::cost::causes::CauseKind;
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
+use placewise_audit::cost::places::Nearest;
+use placewise_audit::cost::turns::TurnsOfName;
 use placewise_audit::{ByDistance, Distance};
 
 use super::args::Format;
 use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures};
+use super::finding::Finding;
 use super::percent::percent;
+use super::units::{cpus, time, trace_time};
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::terminal::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
@@ -17,6 +22,8 @@ use crate::report::{Table, csv, json, markdown, number};
 const FINDINGS: usize = 2;
 /// Problems that are told.
 const PROBLEMS: usize = 6;
+/// Columns of a line, but for commands: those can be copied as they are.
+const WIDTH: usize = 100;
 
 pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<String> {
     match format {
@@ -29,23 +36,42 @@ pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<S
 
 fn terminal(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
-    for line in findings(figures).iter().chain(&about(figures)) {
-        text += &format!("{}\n", visible(line));
+    for finding in told(figures) {
+        text += &lines(&finding.text);
+        text += &lines(&format!("  {}", finding.extent));
+        text += &format!("  {}\n", visible(&finding.command));
+    }
+    if figures.findings.is_empty() {
+        text += &lines(&nothing_wrong(figures));
+    }
+    for line in about(figures) {
+        text += &lines(&line);
     }
     for (heading, table) in tables(figures, top, empty_bare_table) {
-        text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
+        text += &format!("\n{}{}\n", lines(&heading), table.trimmed());
     }
     text += "\n";
     for line in remarks(figures) {
-        text += &format!("{line}\n");
+        text += &lines(&line);
     }
     text
 }
 
+/// What does not fit goes on below, further in.
+fn lines(line: &str) -> String {
+    let indent = if line.starts_with(' ') { "    " } else { "  " };
+    let options = textwrap::Options::new(WIDTH).subsequent_indent(indent);
+    textwrap::fill(&visible(line), options) + "\n"
+}
+
 fn document(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
-    for line in findings(figures) {
-        text += &format!("**{}**\n\n", in_markdown(&line));
+    for Finding { text: what, extent, command, .. } in told(figures) {
+        let (what, extent) = (in_markdown(what), in_markdown(extent));
+        text += &format!("**{what}**: {extent}\n\n    {}\n\n", visible(command));
+    }
+    if figures.findings.is_empty() {
+        text += &format!("**{}**\n\n", in_markdown(&nothing_wrong(figures)));
     }
     for line in about(figures) {
         text += &format!("- {}\n", in_markdown(&line));
@@ -60,14 +86,19 @@ fn document(figures: &Figures, top: usize) -> String {
     text
 }
 
-fn findings(figures: &Figures) -> Vec<String> {
-    let told = figures.findings.iter().take(FINDINGS);
-    let lines: Vec<String> =
-        told.map(|finding| format!("{}: {}", time(finding.cost_ns), finding.text)).collect();
-    match lines.is_empty() {
-        true => vec!["No task waited for want of a better placement.".to_owned()],
-        false => lines,
-    }
+fn told(figures: &Figures) -> impl Iterator<Item = &Finding> {
+    figures.findings.iter().take(FINDINGS)
+}
+
+fn nothing_wrong(figures: &Figures) -> String {
+    let sum = |of: fn(&TurnsOfName) -> u64| figures.cost.turns.iter().map(of).sum::<u64>();
+    let (waited, ran) = (sum(|of| of.waited_ns), sum(|of| of.run_ns));
+    let idle_exit = time(figures.cost.idle_exit_ns);
+    format!(
+        "Nothing wrong: tasks ran {} and waited {} to run, {idle_exit} of it for idle CPUs to wake up.",
+        time(ran),
+        time(waited)
+    )
 }
 
 fn about(figures: &Figures) -> Vec<String> {
@@ -83,7 +114,7 @@ fn about(figures: &Figures) -> Vec<String> {
         chosen.unwrap_or_default()
     )];
     if let Some(task) = &trace.task {
-        lines.push(format!("only tasks named {task}"));
+        lines.push(format!("only tasks that are {task}"));
     }
     lines.extend(trace.problems.iter().take(PROBLEMS).map(|problem| format!("! {problem}")));
     let more = trace.problems.len().saturating_sub(PROBLEMS);
@@ -120,13 +151,22 @@ fn counted(what: &str, counts: &[Count]) -> Option<String> {
 
 fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(String, Table)> {
     let kernel = &figures.trace.kernel;
-    let mut tables = vec![
+    let mut tables = Vec::new();
+    if !figures.cost.causes.is_empty() {
+        tables.push(("what tasks waited for".to_owned(), causes(figures, top, empty())));
+    }
+    tables.push(("how long tasks ran and waited".to_owned(), turns(figures, top, empty())));
+    if !figures.cost.worst_decisions.is_empty() {
+        let heading = "worst placements of those that missed an idle CPU: --at TIME explains one";
+        tables.push((heading.to_owned(), worst_decisions(figures, empty())));
+    }
+    tables.extend([
         ("by distance from the previous CPU".to_owned(), distances(figures, top, empty())),
         (
             "placed on a busy CPU while an allowed CPU was idle: the nearest one".to_owned(),
             missed_idle(figures, top, empty()),
         ),
-    ];
+    ]);
     if !figures.cost.bouncing.tasks.is_empty() || !figures.cost.bouncing.pairs.is_empty() {
         let bouncing = &figures.cost.bouncing;
         let heading = format!(
@@ -147,6 +187,76 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         tables.push((heading, reasons(figures, top, empty())));
     }
     tables
+}
+
+fn causes(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["task", "cause", "waited", "of run time", "behind", "on"]);
+    table.align_right([2, 3]);
+    for cause in figures.cost.causes.iter().take(top) {
+        let others = cause.others.first().map(|other| match cause.nr_others - 1 {
+            0 => other.name.clone(),
+            more => format!("{} and {more} more", other.name),
+        });
+        table.add_row([
+            cause.task.clone(),
+            words(cause.cause).to_owned(),
+            time(cause.cost_ns),
+            percent(cause.cost_ns, cause.run_ns).map_or(String::new(), |of| format!("{of:.1} %")),
+            others.unwrap_or_default(),
+            cpus(&cause.cpus),
+        ]);
+    }
+    table
+}
+
+fn words(cause: CauseKind) -> &'static str {
+    match cause {
+        CauseKind::RealTime => "real-time task",
+        CauseKind::Bound => "bound",
+        CauseKind::NewTasks => "new tasks",
+        CauseKind::IdleInLlc => "idle CPU in the LLC",
+        CauseKind::IdleInNode => "idle CPU in the node",
+        CauseKind::IdleInOtherNode => "idle CPU beyond",
+        CauseKind::Overload => "no CPU idle",
+        CauseKind::Throttled => "throttled",
+        CauseKind::AcrossLlcs => "woken across LLCs",
+    }
+}
+
+fn turns(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["task", "ran", "waited", "times", "worst", "at", "on"]);
+    table.align_right_from(1);
+    for of in figures.cost.turns.iter().take(top) {
+        let worst = of.worst_wait.map(|worst| {
+            [time(worst.wait_ns), trace_time(worst.time_ns), format!("CPU {}", worst.cpu)]
+        });
+        let figures = [of.name.clone(), time(of.run_ns), time(of.waited_ns), of.waits.to_string()];
+        table.add_row(figures.into_iter().chain(worst.unwrap_or_default()));
+    }
+    table
+}
+
+fn worst_decisions(figures: &Figures, mut table: Table) -> Table {
+    let kernel = &figures.trace.kernel;
+    table.set_header(["at", "task", "from", "to", kernel, "idle was", "waited"]);
+    table.align_right([2, 3, 4, 6]);
+    for decision in &figures.cost.worst_decisions {
+        table.add_row([
+            trace_time(decision.time_ns),
+            format!("{}-{}", decision.task, decision.pid),
+            format!("CPU {}", decision.from_cpu),
+            format!("CPU {}", decision.to_cpu),
+            format!("CPU {}", decision.predicted_cpu),
+            match decision.nearest_idle {
+                Nearest::SameLlc => "in the LLC",
+                Nearest::SameNode => "in the node",
+                Nearest::OtherNode => "beyond",
+            }
+            .to_owned(),
+            time(decision.cost_ns),
+        ]);
+    }
+    table
 }
 
 /// How far tasks went, and how long they then waited to run.
@@ -310,16 +420,6 @@ fn pct(value: Option<f64>) -> String {
 
 fn micros(ns: u64) -> String {
     number::figure(ns as f64 / 1e3)
-}
-
-/// `12.34 ms`
-fn time(ns: u64) -> String {
-    match ns as f64 {
-        0.0 => "0".to_owned(),
-        ns if ns < 1e6 => format!("{} us", number::figure(ns / 1e3)),
-        ns if ns < 1e9 => format!("{} ms", number::figure(ns / 1e6)),
-        ns => format!("{} s", number::figure(ns / 1e9)),
-    }
 }
 
 /// One row per figure: the path of the JSON report, and the value.

@@ -192,7 +192,7 @@ fn losses_stand_at_the_top() {
     let lossy = trace().replacen("  client-200", "CPU:2 [LOST 12 EVENTS]\n  client-200", 1);
     let lossy = format!("{lossy}  server-100 [000] d..3. nonsense\n");
     let text = audited(&lossy, &[]);
-    let top: Vec<&str> = text.lines().take(6).collect();
+    let top: Vec<&str> = text.lines().take(10).collect();
     assert!(top.contains(&"! 12 events lost while recording"), "{text}");
     assert!(top.iter().any(|line| line.starts_with("! 1 lines cannot be read")), "{text}");
     assert_eq!(figures(&lossy, &[])["trace"]["lost"], 12);
