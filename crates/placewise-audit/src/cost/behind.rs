@@ -25,6 +25,9 @@ use crate::steps::task::{NameId, TaskId, Tasks};
 /// Pairs that are told apart.
 const PAIRS_MAX: usize = 1 << 16;
 
+/// Pairs that need no look into the map.
+const RECENT: usize = 256;
+
 /// In a report.
 const LISTED: usize = 32;
 
@@ -156,6 +159,8 @@ pub struct BehindMeter {
     lines: Vec<Line>,
     pairs: Vec<Pair>,
     pair_ids: HashMap<(Role, Role), usize>,
+    /// What was looked up last, by [`RECENT`] parts of names.
+    recent: Vec<usize>,
     elapsed: ByName<Elapsed>,
     /// Time waited while the only idle CPUs were in other LLCs, by the LLC that was waited on.
     crowded_ns: Vec<u64>,
@@ -167,6 +172,7 @@ impl BehindMeter {
             lines: (0..placewise_policy::NR_CPUS).map(|_| Line::default()).collect(),
             pairs: vec![Pair::default()],
             pair_ids: HashMap::new(),
+            recent: vec![0; RECENT],
             elapsed: ByName::default(),
             crowded_ns: vec![0; places.nr_llcs()],
         }
@@ -275,6 +281,17 @@ impl BehindMeter {
     }
 
     fn pair(&mut self, waiter: Role, runner: Role) -> usize {
+        let recent = (waiter.name * 31 + runner.name) as usize % RECENT;
+        let id = self.recent[recent];
+        let pair = &self.pairs[id];
+        if id != 0 && pair.waiter == waiter && pair.runner == runner {
+            return id;
+        }
+        self.recent[recent] = self.look_up(waiter, runner);
+        self.recent[recent]
+    }
+
+    fn look_up(&mut self, waiter: Role, runner: Role) -> usize {
         if let Some(&id) = self.pair_ids.get(&(waiter, runner)) {
             return id;
         }

@@ -40,6 +40,7 @@ const OTHERS_LISTED: usize = 8;
 /// few milliseconds.
 const SURELY_BOUND_NS: u64 = 100_000_000;
 
+/// Why a task waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
@@ -52,6 +53,20 @@ pub enum CauseKind {
     Overload,
     Throttled,
     AcrossLlcs,
+}
+
+impl CauseKind {
+    pub const ALL: [CauseKind; 9] = [
+        CauseKind::RealTime,
+        CauseKind::Bound,
+        CauseKind::NewTasks,
+        CauseKind::IdleInLlc,
+        CauseKind::IdleInNode,
+        CauseKind::IdleInOtherNode,
+        CauseKind::Overload,
+        CauseKind::Throttled,
+        CauseKind::AcrossLlcs,
+    ];
 }
 
 /// Whom a task waited behind.

@@ -172,7 +172,13 @@ impl Audience {
 
 /// Which `Audience` a waiting task is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AudienceId(usize);
+pub struct AudienceId(u32);
+
+impl AudienceId {
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
 
 const EVERYWHERE: AudienceId = AudienceId(0);
 
@@ -210,12 +216,12 @@ impl IdleBesideMeter {
 
     /// For an audience that somebody waits in, seen from `place`.
     pub fn times(&self, id: AudienceId, place: Place) -> IdleTimes {
-        let audience = &self.audiences[id.0];
+        let audience = &self.audiences[id.at()];
         IdleTimes {
             llc: audience.idle_of_llc[usize::from(place.llc)].until(self.now),
             node: audience.idle_of_node[usize::from(place.node)].until(self.now),
             allowed: audience.idle.until(self.now),
-            machine: self.audiences[EVERYWHERE.0].idle.until(self.now),
+            machine: self.audiences[EVERYWHERE.at()].idle.until(self.now),
         }
     }
 
@@ -262,7 +268,7 @@ impl IdleBesideMeter {
     fn toggle(&mut self, cpu: u32, idle: bool, place: Place) {
         self.changed = true;
         for (id, audience) in self.audiences.iter_mut().enumerate() {
-            if id != EVERYWHERE.0 && audience.nr_waiting == 0 {
+            if id != EVERYWHERE.at() && audience.nr_waiting == 0 {
                 continue;
             }
             match idle {
@@ -284,14 +290,14 @@ impl IdleBesideMeter {
             true => EVERYWHERE,
             false => self.audience_of(allowed, places),
         };
-        self.audiences[id.0].wait(place);
+        self.audiences[id.at()].wait(place);
         self.nr_waiting += 1;
         self.changed = true;
         id
     }
 
     pub fn end_wait(&mut self, id: AudienceId, place: Place) {
-        self.audiences[id.0].end_wait(place);
+        self.audiences[id.at()].end_wait(place);
         self.nr_waiting -= 1;
         self.changed = true;
     }
@@ -301,18 +307,18 @@ impl IdleBesideMeter {
         let others = || self.audiences.iter().enumerate().skip(1);
         let same = |a: &&Audience| a.nr_waiting > 0 && a.allowed == *allowed;
         if let Some((id, _)) = others().find(|(_, audience)| same(audience)) {
-            return AudienceId(id);
+            return AudienceId(id as u32);
         }
         let free = others().find(|(_, audience)| audience.nr_waiting == 0).map(|(id, _)| id);
         let audience = Audience::new(*allowed, places, &self.idle, self.now);
         match free {
             Some(id) => {
                 self.audiences[id] = audience;
-                AudienceId(id)
+                AudienceId(id as u32)
             }
             None => {
                 self.audiences.push(audience);
-                AudienceId(self.audiences.len() - 1)
+                AudienceId(self.audiences.len() as u32 - 1)
             }
         }
     }

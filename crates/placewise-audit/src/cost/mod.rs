@@ -66,6 +66,8 @@ pub struct CostReport {
     pub idle_beside: IdleBeside,
     /// What placements onto CPUs that ran nothing took until their tasks ran.
     pub idle_exit_ns: u64,
+    /// How often a CPU began to idle.
+    pub idle_entries: u64,
     /// Who waited behind whom.
     pub behind: Vec<BehindOther>,
     /// Time waited while the only idle CPUs were in other LLCs, by the LLC that was waited on.
@@ -251,6 +253,7 @@ impl Cost {
             worst_decisions: self.worst.report(tasks),
             idle_beside: self.waiting.idle_beside().report(),
             idle_exit_ns: self.idle_exit_ns,
+            idle_entries: self.turns.idle_entries(),
             behind: self.waiting.behind().report(tasks),
             crowded_llcs_ns: self.waiting.behind().crowded_ns().to_vec(),
             bouncing,

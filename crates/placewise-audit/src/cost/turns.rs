@@ -28,7 +28,7 @@ pub struct TurnsOfName {
 }
 
 /// The longest wait of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorstWait {
     pub pid: u32,
     pub wait_ns: u64,
@@ -45,7 +45,7 @@ pub struct Turns {
     pub forks: u64,
     waits: u64,
     waited_ns: u64,
-    worst: Option<WorstWait>,
+    worst: WorstWait,
     /// Where all its tasks ran, and whether any ran on two CPUs.
     pub cpus: CpuSet,
     pub moved: bool,
@@ -55,7 +55,9 @@ pub struct Turns {
 struct Turn {
     /// It could run since then, and does not.
     waits_since: Option<u64>,
+    /// Where it ran last, and under which name.
     cpu: Option<u16>,
+    name: NameId,
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +70,7 @@ pub struct TurnMeter {
     tasks: ByTask<Turn>,
     names: ByName<Turns>,
     current: Vec<Current>,
-    switches: u64,
+    idle_entries: u64,
 }
 
 impl TurnMeter {
@@ -77,7 +79,7 @@ impl TurnMeter {
             tasks: ByTask::default(),
             names: ByName::default(),
             current: (0..NR_CPUS).map(|idle| Current { task: idle, since: 0 }).collect(),
-            switches: 0,
+            idle_entries: 0,
         }
     }
 
@@ -87,7 +89,7 @@ impl TurnMeter {
         match step.action {
             Action::Waking { task, .. } | Action::Wakeup { task, .. } => self.could_run(task, now),
             Action::WakeupNew { task, .. } => {
-                *self.tasks.of(task) = Turn { waits_since: Some(now), cpu: None };
+                *self.tasks.of(task) = Turn { waits_since: Some(now), ..Turn::default() };
                 self.names.of(tasks.get(task).name).forks += 1;
             }
             Action::Switch { prev, prev_state, .. } if prev >= FIRST_TASK => {
@@ -122,15 +124,18 @@ impl TurnMeter {
     fn comes(&mut self, step: &Step, now: u64, silent_ns: u64, task: TaskId, tasks: &Tasks) {
         let cpu = step.cpu;
         self.current[cpu as usize] = Current { task, since: now };
-        self.switches += 1;
         if task < FIRST_TASK {
+            self.idle_entries += 1;
             return;
         }
         let entry = tasks.get(task);
-        let turns = self.names.of(entry.name);
-        turns.cpus.insert(cpu as usize);
         let turn = self.tasks.of(task);
-        turns.moved |= turn.cpu.replace(cpu as u16).is_some_and(|before| u32::from(before) != cpu);
+        let turns = self.names.of(entry.name);
+        if (turn.cpu, turn.name) != (Some(cpu as u16), entry.name) {
+            turns.moved |= turn.cpu.is_some_and(|before| u32::from(before) != cpu);
+            (turn.cpu, turn.name) = (Some(cpu as u16), entry.name);
+            turns.cpus.insert(cpu as usize);
+        }
         let waited_since = turn.waits_since.take();
         if !entry.counts {
             return;
@@ -141,9 +146,9 @@ impl TurnMeter {
         let wait_ns = now - since;
         turns.waits += 1;
         turns.waited_ns += wait_ns;
-        if turns.worst.is_none_or(|worst| worst.wait_ns < wait_ns) {
+        if turns.worst.wait_ns < wait_ns {
             let time_ns = since + silent_ns;
-            turns.worst = Some(WorstWait { pid: entry.pid, wait_ns, time_ns, cpu });
+            turns.worst = WorstWait { pid: entry.pid, wait_ns, time_ns, cpu };
         }
     }
 
@@ -159,8 +164,9 @@ impl TurnMeter {
         self.names.get(name).copied().unwrap_or_default()
     }
 
-    pub fn switches(&self) -> u64 {
-        self.switches
+    /// How often a CPU began to idle.
+    pub fn idle_entries(&self) -> u64 {
+        self.idle_entries
     }
 
     /// Those that waited longest first, then those that ran longest.
@@ -173,7 +179,7 @@ impl TurnMeter {
                 switched_in: turns.switched_in,
                 waits: turns.waits,
                 waited_ns: turns.waited_ns,
-                worst_wait: turns.worst,
+                worst_wait: Some(turns.worst).filter(|worst| worst.wait_ns > 0),
             })
             .collect();
         let rank = |of: &TurnsOfName| std::cmp::Reverse((of.waited_ns, of.run_ns));

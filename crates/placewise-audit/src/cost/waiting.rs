@@ -216,13 +216,14 @@ impl Waiting {
         let cpu = entry.cpu;
         let current = view.state.rq[usize::from(cpu)].curr == task;
         let waits = entry.on_rq != 0 && entry.delayed == 0 && !current;
-        let waiter = *self.tasks.of(task);
+        let waiter = self.tasks.of(task);
+        waiter.new &= !current;
         if waiter.waits && !(waits && waiter.cpu == cpu) {
             self.leave(task, view);
         }
-        self.tasks.of(task).new &= !current;
-        let came_from = std::mem::replace(&mut self.tasks.of(task).cpu, cpu);
-        if waits && !self.tasks.of(task).waits {
+        let waiter = self.tasks.of(task);
+        let came_from = std::mem::replace(&mut waiter.cpu, cpu);
+        if waits && !waiter.waits {
             self.join(task, cpu.into(), view);
         }
         // It may have been current there, and the step does not say that it is no longer.

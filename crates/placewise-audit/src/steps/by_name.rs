@@ -8,6 +8,7 @@ pub struct ByName<T> {
 }
 
 impl<T: Clone + Default> ByName<T> {
+    #[inline]
     pub fn of(&mut self, name: NameId) -> &mut T {
         let at = name as usize;
         if self.values.len() <= at {

@@ -1,19 +1,22 @@
 //! How an audit is printed: the finding first, then tables on one screen, or the figures for
 //! programs.
 
-use placewise_audit::cost::causes::CauseKind;
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
 use placewise_audit::cost::places::Nearest;
 use placewise_audit::cost::turns::TurnsOfName;
 use placewise_audit::{ByDistance, Distance};
 
+use serde::Serialize;
+
 use super::args::Format;
+use super::difference::{Change, Difference, Unit};
 use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures};
 use super::finding::Finding;
 use super::percent::percent;
-use super::units::{cpus, time, trace_time};
+use super::schedstat::Counted;
+use super::units::{cause_words, cpus, time, trace_time};
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::terminal::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
@@ -121,6 +124,7 @@ fn about(figures: &Figures) -> Vec<String> {
     if more > 0 {
         lines.push(format!("! {more} more kinds of problems: --format json has them"));
     }
+    lines.extend(trace.cautions.iter().map(|caution| format!("! {caution}")));
     lines
 }
 
@@ -180,6 +184,12 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         let heading = format!("decisions that differ from those of {kernel}");
         tables.push((heading, policies(figures, empty())));
     }
+    if let Some(counted) = &figures.schedstat {
+        let heading = format!("beside /proc/schedstat, version {}", counted.version);
+        tables.push((heading, beside_schedstat(figures, counted, empty())));
+        let heading = "balance passes that /proc/schedstat has: all, failed, tasks pulled";
+        tables.push((heading.to_owned(), balance_passes(counted, empty())));
+    }
     let heading = format!("agreement of the kernel with {kernel}, %");
     tables.push((heading, agreement(figures, empty())));
     if figures.agreement.reasons.iter().any(|reason| reason.disagreed > 0) {
@@ -199,7 +209,7 @@ fn causes(figures: &Figures, top: usize, mut table: Table) -> Table {
         });
         table.add_row([
             cause.task.clone(),
-            words(cause.cause).to_owned(),
+            cause_words(cause.cause).to_owned(),
             time(cause.cost_ns),
             percent(cause.cost_ns, cause.run_ns).map_or(String::new(), |of| format!("{of:.1} %")),
             others.unwrap_or_default(),
@@ -207,20 +217,6 @@ fn causes(figures: &Figures, top: usize, mut table: Table) -> Table {
         ]);
     }
     table
-}
-
-fn words(cause: CauseKind) -> &'static str {
-    match cause {
-        CauseKind::RealTime => "real-time task",
-        CauseKind::Bound => "bound",
-        CauseKind::NewTasks => "new tasks",
-        CauseKind::IdleInLlc => "idle CPU in the LLC",
-        CauseKind::IdleInNode => "idle CPU in the node",
-        CauseKind::IdleInOtherNode => "idle CPU beyond",
-        CauseKind::Overload => "no CPU idle",
-        CauseKind::Throttled => "throttled",
-        CauseKind::AcrossLlcs => "woken across LLCs",
-    }
 }
 
 fn turns(figures: &Figures, top: usize, mut table: Table) -> Table {
@@ -307,6 +303,38 @@ fn add_latencies(figures: &Figures, table: &mut Table) {
     add("wakeup to run max", to_run, |waits| waits.max_ns);
     add("behind another p99", wakeups.map(|waits| waits.behind_another), |waits| waits.p99_ns);
     add("fork to run p99", forks.map(|waits| waits.wakeup_to_run), |waits| waits.p99_ns);
+}
+
+fn beside_schedstat(figures: &Figures, counted: &Counted, mut table: Table) -> Table {
+    table.set_header(["", "trace", "schedstat"]);
+    table.align_right_from(1);
+    let sum = |of: fn(&TurnsOfName) -> u64| figures.cost.turns.iter().map(of).sum::<u64>();
+    let no_placement: u64 = figures.no_placement.iter().map(|of| of.count).sum();
+    let number = |count: u64| count.to_string();
+    let switched_in = sum(|of| of.switched_in);
+    for (what, trace, schedstat, shown) in [
+        ("tasks switched in", switched_in, counted.switched_in, &number as &dyn Fn(u64) -> String),
+        ("idle task switched in", figures.cost.idle_entries, counted.idle_entries, &number),
+        ("wakeups", figures.placements.wakeups + no_placement, counted.wakeups, &number),
+        ("moved by balancing", figures.placements.balance, counted.moved(), &number),
+        ("ran", sum(|of| of.run_ns), counted.run_ns, &time),
+        ("waited to run", sum(|of| of.waited_ns), counted.run_delay_ns, &time),
+    ] {
+        table.add_row([what.to_owned(), shown(trace), shown(schedstat)]);
+    }
+    table
+}
+
+fn balance_passes(counted: &Counted, mut table: Table) -> Table {
+    table.set_header(["domain", "busy", "idle", "newly idle", "pushed", "wakeups across"]);
+    table.align_right_from(1);
+    for of in &counted.domains {
+        let [busy, idle, newly_idle] = [of.busy, of.idle, of.newly_idle]
+            .map(|of| format!("{}, {}, {}", of.passes, of.failed, of.pulled));
+        let (pushed, across) = (of.active_pushed.to_string(), of.woken_remote.to_string());
+        table.add_row([of.name.clone(), busy, idle, newly_idle, pushed, across]);
+    }
+    table
 }
 
 fn policies(figures: &Figures, mut table: Table) -> Table {
@@ -422,8 +450,74 @@ fn micros(ns: u64) -> String {
     number::figure(ns as f64 / 1e3)
 }
 
+/// Two traces side by side.
+pub fn difference(difference: &Difference, format: Format) -> anyhow::Result<String> {
+    match format {
+        Format::Table => {
+            let heading: String = side_by_side(difference).iter().map(|line| lines(line)).collect();
+            let table = changes(difference, empty_bare_table());
+            Ok(format!("{heading}\n{}\n", table.trimmed()))
+        }
+        Format::Markdown => {
+            let told = side_by_side(difference).into_iter();
+            let heading: String = told.map(|line| format!("- {}\n", in_markdown(&line))).collect();
+            Ok(format!("{heading}\n{}\n", changes(difference, markdown::empty_table())))
+        }
+        Format::Csv => in_csv(difference),
+        Format::Json => json::render(difference),
+    }
+}
+
+fn side_by_side(difference: &Difference) -> Vec<String> {
+    let mut lines = Vec::new();
+    let both = [("before", &difference.before), ("after", &difference.after)];
+    for (when, figures) in both {
+        let first = told(figures).next().map(|finding| finding.text.clone());
+        lines.push(format!("{when}: {}", first.unwrap_or_else(|| nothing_wrong(figures))));
+    }
+    for (when, figures) in both {
+        let about = about(figures).into_iter();
+        lines.extend(about.map(|line| match line.strip_prefix("! ") {
+            Some(problem) => format!("! {when}: {problem}"),
+            None => format!("{when}: {line}"),
+        }));
+    }
+    lines.extend(difference.unlike.iter().map(|unlike| format!("! {unlike}")));
+    lines
+}
+
+fn changes(difference: &Difference, mut table: Table) -> Table {
+    table.set_header(["", "before", "after", "change"]);
+    table.align_right_from(1);
+    for Change { figure, unit, before, after } in &difference.changes {
+        let shown =
+            |value: &Option<f64>| value.map(|value| in_unit(value, *unit)).unwrap_or_default();
+        let change = before.zip(*after).map(|(before, after)| changed(before, after, *unit));
+        table.add_row([figure.clone(), shown(before), shown(after), change.unwrap_or_default()]);
+    }
+    table
+}
+
+fn in_unit(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Percent => format!("{value:.1} %"),
+        Unit::Ns => time(value as u64),
+        Unit::PerSecond => format!("{} /s", number::figure(value)),
+    }
+}
+
+/// Shares by points, all else by how many times as much it is.
+fn changed(before: f64, after: f64, unit: Unit) -> String {
+    match unit {
+        _ if before == after => "=".to_owned(),
+        Unit::Percent => format!("{:+.1} points", after - before),
+        _ if before > 0.0 => format!("x{}", number::figure(after / before)),
+        _ => "new".to_owned(),
+    }
+}
+
 /// One row per figure: the path of the JSON report, and the value.
-fn in_csv(figures: &Figures) -> anyhow::Result<String> {
+fn in_csv(figures: &impl Serialize) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     flatten(String::new(), &serde_json::to_value(figures)?, &mut rows);
     csv::table(&["figure", "value"], rows)
@@ -449,14 +543,26 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>)
 }
 
 /// Decisions step by step.
-pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result<String> {
+pub fn explanations(
+    explained: &[Explanation],
+    cautions: &[String],
+    format: Format,
+) -> anyhow::Result<String> {
     match format {
-        Format::Table => Ok(step_by_step(explained, |heading, rules| {
-            format!("{}\n{}\n", visible(heading), filled(rules, empty_bare_table()).trimmed())
-        })),
-        Format::Markdown => Ok(step_by_step(explained, |heading, rules| {
-            format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
-        })),
+        Format::Table => {
+            let text = step_by_step(explained, |heading, rules| {
+                format!("{}\n{}\n", visible(heading), filled(rules, empty_bare_table()).trimmed())
+            });
+            let cautions = cautions.iter().map(|caution| lines(&format!("! {caution}")));
+            Ok(text + &cautions.collect::<String>())
+        }
+        Format::Markdown => {
+            let text = step_by_step(explained, |heading, rules| {
+                format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
+            });
+            let cautions = cautions.iter().map(|caution| format!("\n{}\n", in_markdown(caution)));
+            Ok(text + &cautions.collect::<String>())
+        }
         Format::Csv => explanations_csv(explained),
         Format::Json => json::render(explained),
     }

@@ -1,5 +1,6 @@
-//! Times and CPUs as the report has them.
+//! Times, CPUs and causes as the report has them.
 
+use placewise_audit::cost::causes::CauseKind;
 use placewise_machine::CpuSet;
 
 use crate::report::number;
@@ -32,5 +33,19 @@ pub fn cpus(cpus: &CpuSet) -> String {
         1 => format!("CPU {list}"),
         _ if list.len() <= LONGEST_LIST => format!("CPUs {list}"),
         several => format!("{several} CPUs"),
+    }
+}
+
+pub fn cause_words(cause: CauseKind) -> &'static str {
+    match cause {
+        CauseKind::RealTime => "real-time task",
+        CauseKind::Bound => "bound",
+        CauseKind::NewTasks => "new tasks",
+        CauseKind::IdleInLlc => "idle CPU in the LLC",
+        CauseKind::IdleInNode => "idle CPU in the node",
+        CauseKind::IdleInOtherNode => "idle CPU beyond",
+        CauseKind::Overload => "no CPU idle",
+        CauseKind::Throttled => "throttled",
+        CauseKind::AcrossLlcs => "woken across LLCs",
     }
 }
