@@ -9,10 +9,7 @@
 //! role and an affinity, is settled when the line or the running task changes. What was idle since
 //! comes from the clocks of [`super::idle_beside`].
 //!
-//! Bounded: pairs are told apart up to 65,536, first come; further ones are in the sum of one pair
-//! without names.
-
-use std::collections::HashMap;
+//! Bounded: pairs beyond those that [`ByPair`] tells apart are in the sum of one without names.
 
 use placewise_machine::CpuSet;
 use serde::{Serialize, Serializer};
@@ -20,13 +17,8 @@ use serde::{Serialize, Serializer};
 use super::idle_beside::{AudienceId, IdleBesideMeter, IdleTimes};
 use super::places::{ByNearest, Nearest, Places};
 use crate::steps::by_name::ByName;
+use crate::steps::by_pair::{ByPair, Place};
 use crate::steps::task::{NameId, TaskId, Tasks};
-
-/// Pairs that are told apart.
-const PAIRS_MAX: usize = 1 << 16;
-
-/// Pairs that need no look into the map.
-const RECENT: usize = 256;
 
 /// In a report.
 const LISTED: usize = 32;
@@ -53,6 +45,19 @@ impl Beside {
         self.idle_ns.other_node += other.idle_ns.other_node;
         self.forbidden_ns += other.forbidden_ns;
         self.none_idle_ns += other.none_idle_ns;
+    }
+
+    /// A part of it left out.
+    pub fn without(&self, part: &Beside) -> Self {
+        Beside {
+            idle_ns: ByNearest {
+                same_llc: self.idle_ns.same_llc - part.idle_ns.same_llc,
+                same_node: self.idle_ns.same_node - part.idle_ns.same_node,
+                other_node: self.idle_ns.other_node - part.idle_ns.other_node,
+            },
+            forbidden_ns: self.forbidden_ns - part.forbidden_ns,
+            none_idle_ns: self.none_idle_ns - part.none_idle_ns,
+        }
     }
 
     /// So many tasks waited from one moment to another.
@@ -87,11 +92,15 @@ impl Role {
     }
 }
 
-/// Tasks of one role that waited while one of another ran.
+impl Place for Role {
+    fn place(&self) -> usize {
+        self.name as usize * 2 + usize::from(self.new)
+    }
+}
+
+/// What tasks of one role waited while one of another ran.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pair {
-    pub waiter: Role,
-    pub runner: Role,
+pub struct Waits {
     pub beside: Beside,
     /// On its way to the queue, by what was idle when it set off.
     pub on_the_way: Beside,
@@ -133,8 +142,8 @@ struct Entry {
     waiter: Role,
     audience: AudienceId,
     tasks: u64,
-    /// In [`BehindMeter::pairs`].
-    pair: usize,
+    /// In [`BehindMeter::pairs`]; `None`: one too many.
+    pair: Option<usize>,
     /// Up to then it is settled.
     since: u64,
     idle: IdleTimes,
@@ -157,10 +166,9 @@ struct Elapsed {
 /// Measures the waits of a trace, pair by pair.
 pub struct BehindMeter {
     lines: Vec<Line>,
-    pairs: Vec<Pair>,
-    pair_ids: HashMap<(Role, Role), usize>,
-    /// What was looked up last, by [`RECENT`] parts of names.
-    recent: Vec<usize>,
+    /// Waiter, runner.
+    pairs: ByPair<Role, Waits>,
+    further: Waits,
     elapsed: ByName<Elapsed>,
     /// Time waited while the only idle CPUs were in other LLCs, by the LLC that was waited on.
     crowded_ns: Vec<u64>,
@@ -170,9 +178,8 @@ impl BehindMeter {
     pub fn new(places: &Places) -> Self {
         BehindMeter {
             lines: (0..placewise_policy::NR_CPUS).map(|_| Line::default()).collect(),
-            pairs: vec![Pair::default()],
-            pair_ids: HashMap::new(),
-            recent: vec![0; RECENT],
+            pairs: ByPair::default(),
+            further: Waits::default(),
             elapsed: ByName::default(),
             crowded_ns: vec![0; places.nr_llcs()],
         }
@@ -193,7 +200,7 @@ impl BehindMeter {
         }
         for at in 0..self.lines[cpu as usize].entries.len() {
             self.settle(cpu, at, now, idle, places);
-            let pair = self.pair(self.lines[cpu as usize].entries[at].waiter, runner);
+            let pair = self.pairs.id(self.lines[cpu as usize].entries[at].waiter, runner);
             self.lines[cpu as usize].entries[at].pair = pair;
         }
     }
@@ -218,7 +225,7 @@ impl BehindMeter {
             self.lines[cpu as usize].entries[at].tasks += 1;
             return;
         }
-        let pair = self.pair(waiter, self.lines[cpu as usize].runner);
+        let pair = self.pairs.id(waiter, self.lines[cpu as usize].runner);
         let idle = idle.times(audience, places.of(cpu));
         let entry = Entry { waiter, audience, tasks: 1, pair, since: now, idle };
         self.lines[cpu as usize].entries.push(entry);
@@ -262,45 +269,27 @@ impl BehindMeter {
         let times = idle.times(entry.audience, place);
         let beside = Beside::between(entry.tasks, now - entry.since, &entry.idle, &times);
         (entry.since, entry.idle) = (now, times);
-        let pair = &mut self.pairs[entry.pair];
-        pair.beside.add(&beside);
-        pair.cpus.insert(cpu as usize);
+        let waits = match entry.pair {
+            Some(pair) => self.pairs.of(pair),
+            None => &mut self.further,
+        };
+        waits.beside.add(&beside);
+        waits.cpus.insert(cpu as usize);
         self.crowded_ns[usize::from(place.llc)] +=
             beside.idle_ns.same_node + beside.idle_ns.other_node;
     }
 
     /// A wakeup took so long to its queue.
     pub fn arrived(&mut self, wakeup: &OnTheWay, ns: u64) {
-        let pair = self.pair(wakeup.waiter, wakeup.runner);
-        let pair = &mut self.pairs[pair];
-        pair.cpus.insert(wakeup.cpu as usize);
+        let waits = match self.pairs.id(wakeup.waiter, wakeup.runner) {
+            Some(pair) => self.pairs.of(pair),
+            None => &mut self.further,
+        };
+        waits.cpus.insert(wakeup.cpu as usize);
         match wakeup.nearest_idle {
-            Some(nearest) => pair.on_the_way.idle_ns[nearest] += ns,
-            None => pair.on_the_way.none_idle_ns += ns,
+            Some(nearest) => waits.on_the_way.idle_ns[nearest] += ns,
+            None => waits.on_the_way.none_idle_ns += ns,
         }
-    }
-
-    fn pair(&mut self, waiter: Role, runner: Role) -> usize {
-        let recent = (waiter.name * 31 + runner.name) as usize % RECENT;
-        let id = self.recent[recent];
-        let pair = &self.pairs[id];
-        if id != 0 && pair.waiter == waiter && pair.runner == runner {
-            return id;
-        }
-        self.recent[recent] = self.look_up(waiter, runner);
-        self.recent[recent]
-    }
-
-    fn look_up(&mut self, waiter: Role, runner: Role) -> usize {
-        if let Some(&id) = self.pair_ids.get(&(waiter, runner)) {
-            return id;
-        }
-        if self.pairs.len() == PAIRS_MAX {
-            return 0;
-        }
-        self.pairs.push(Pair { waiter, runner, ..Pair::default() });
-        self.pair_ids.insert((waiter, runner), self.pairs.len() - 1);
-        self.pairs.len() - 1
     }
 
     /// Settles what waits still: the trace is over.
@@ -312,26 +301,29 @@ impl BehindMeter {
         }
     }
 
-    /// Pairs that waited for any time.
-    pub fn pairs(&self) -> impl Iterator<Item = &Pair> {
-        self.pairs.iter().filter(|pair| pair.beside.total() + pair.on_the_way.total() > 0)
+    /// Waiter, runner and waits of those that waited for any time.
+    pub fn pairs(&self) -> impl Iterator<Item = (Role, Role, &Waits)> {
+        let further = std::iter::once((Role::default(), Role::default(), &self.further));
+        let waited =
+            |(_, _, of): &(Role, Role, &Waits)| of.beside.total() + of.on_the_way.total() > 0;
+        self.pairs.iter().chain(further).filter(waited)
     }
 
     /// Those that waited longest first.
     pub fn report(&self, tasks: &Tasks) -> Vec<BehindOther> {
-        let waited = self.pairs.iter().filter(|pair| pair.beside.total() > 0);
-        let mut pairs: Vec<&Pair> = waited.collect();
+        let mut pairs: Vec<(Role, Role, &Waits)> = self.pairs().collect();
+        pairs.retain(|(_, _, of)| of.beside.total() > 0);
         // Equal ones as they came.
-        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.beside.total()));
+        pairs.sort_by_key(|(_, _, of)| std::cmp::Reverse(of.beside.total()));
         pairs.truncate(LISTED);
-        let report = |pair: &Pair| BehindOther {
-            task: tasks.name(pair.waiter.name).into(),
-            new: pair.waiter.new,
-            behind: tasks.name(pair.runner.name).into(),
-            real_time: pair.runner.real_time,
-            waited_ns: pair.beside.total(),
-            beside: pair.beside,
-            cpus: pair.cpus,
+        let report = |(waiter, runner, of): (Role, Role, &Waits)| BehindOther {
+            task: tasks.name(waiter.name).into(),
+            new: waiter.new,
+            behind: tasks.name(runner.name).into(),
+            real_time: runner.real_time,
+            waited_ns: of.beside.total(),
+            beside: of.beside,
+            cpus: of.cpus,
         };
         pairs.into_iter().map(report).collect()
     }

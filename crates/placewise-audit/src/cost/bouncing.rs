@@ -10,19 +10,16 @@
 //! further pairs are told in one sum.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use serde::Serialize;
 
 use crate::steps::by_name::ByName;
+use crate::steps::by_pair::ByPair;
 use crate::steps::by_task::ByTask;
 use crate::steps::task::{NameId, TaskId, Tasks};
 
 /// Tasks, and pairs of names, in a report.
 const LISTED: usize = 32;
-
-/// Pairs of names that are told apart.
-const PAIRS_MAX: usize = 1 << 16;
 
 const NSEC_PER_SEC: f64 = 1e9;
 
@@ -121,9 +118,7 @@ struct Ended {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Pair {
-    waker: NameId,
-    wakee: NameId,
+struct Wakeups {
     wakeups: u64,
     across_llcs: u64,
     onto_idle: Sum,
@@ -137,8 +132,8 @@ pub struct BouncingCounter {
     ended: Vec<Ended>,
     names: ByName<u64>,
     llc_changes: u64,
-    pairs: Vec<Pair>,
-    pair_ids: HashMap<(NameId, NameId), usize>,
+    /// Waker, wakee.
+    pairs: ByPair<NameId, Wakeups>,
     wakeups_by_tasks: u64,
     across_llcs: u64,
     wakeups_of_further_pairs: u64,
@@ -172,11 +167,12 @@ impl BouncingCounter {
         let wakee = tasks.get(task).name;
         self.wakeups_by_tasks += 1;
         self.across_llcs += u64::from(across_llcs);
-        let pair = self.pair(waker, wakee);
+        let pair = self.pairs.id(waker, wakee);
         match pair {
             Some(pair) => {
-                self.pairs[pair].wakeups += 1;
-                self.pairs[pair].across_llcs += u64::from(across_llcs);
+                let of_pair = self.pairs.of(pair);
+                of_pair.wakeups += 1;
+                of_pair.across_llcs += u64::from(across_llcs);
             }
             None => self.wakeups_of_further_pairs += 1,
         }
@@ -187,23 +183,11 @@ impl BouncingCounter {
     pub fn reached(&mut self, task: TaskId, ns: u64) {
         let sum = match self.lives.of(task).placed.take() {
             Some(PlacedBy { across_llcs: false, .. }) => &mut self.within_llc,
-            Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs[pair].onto_idle,
+            Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs.of(pair).onto_idle,
             _ => return,
         };
         sum.count += 1;
         sum.ns += ns;
-    }
-
-    fn pair(&mut self, waker: NameId, wakee: NameId) -> Option<usize> {
-        Some(match self.pair_ids.get(&(waker, wakee)) {
-            Some(&id) => id,
-            None if self.pairs.len() == PAIRS_MAX => return None,
-            None => {
-                self.pair_ids.insert((waker, wakee), self.pairs.len());
-                self.pairs.push(Pair { waker, wakee, ..Pair::default() });
-                self.pairs.len() - 1
-            }
-        })
     }
 
     /// The task ends; its number may become another's.
@@ -236,18 +220,19 @@ impl BouncingCounter {
     }
 
     fn pairs_across_llcs(&self, tasks: &Tasks) -> Vec<WakerWakee> {
-        let mut pairs: Vec<_> = self.pairs.iter().filter(|pair| pair.across_llcs > 0).collect();
-        pairs.sort_by_key(|pair| (Reverse(pair.across_llcs), pair.waker, pair.wakee));
+        let across = self.pairs.iter().filter(|(_, _, of)| of.across_llcs > 0);
+        let mut pairs: Vec<(NameId, NameId, &Wakeups)> = across.collect();
+        pairs.sort_by_key(|&(waker, wakee, of)| (Reverse(of.across_llcs), waker, wakee));
         pairs.truncate(LISTED);
-        let report = |pair: &Pair| WakerWakee {
-            wakee_id: pair.wakee,
-            waker: tasks.name(pair.waker).into(),
-            wakee: tasks.name(pair.wakee).into(),
-            wakeups: pair.wakeups,
-            across_llcs: pair.across_llcs,
-            share_across_llcs: pair.across_llcs as f64 / pair.wakeups as f64,
-            onto_idle: pair.onto_idle.count,
-            onto_idle_ns: pair.onto_idle.ns,
+        let report = |(waker, wakee, of): (NameId, NameId, &Wakeups)| WakerWakee {
+            wakee_id: wakee,
+            waker: tasks.name(waker).into(),
+            wakee: tasks.name(wakee).into(),
+            wakeups: of.wakeups,
+            across_llcs: of.across_llcs,
+            share_across_llcs: of.across_llcs as f64 / of.wakeups as f64,
+            onto_idle: of.onto_idle.count,
+            onto_idle_ns: of.onto_idle.ns,
         };
         pairs.into_iter().map(report).collect()
     }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use placewise_machine::CpuSet;
 use serde::Serialize;
 
-use super::behind::{Beside, Pair, list};
+use super::behind::{Beside, Role, Waits, list};
 use super::bouncing::{BouncingReport, WakerWakee};
 use super::turns::{TurnMeter, Turns};
 use super::waiting::Waiting;
@@ -135,11 +135,13 @@ impl Evidence<'_> {
 
     fn of_waits(&self) -> Vec<Cause> {
         let mut causes: HashMap<(NameId, CauseKind), Cause> = HashMap::new();
-        for pair in self.waiting.behind().pairs() {
-            for (kind, beside) in self.split(pair).into_iter().filter(|(_, of)| of.total() > 0) {
-                let name = pair.waiter.name;
+        for (waiter, runner, waits) in self.waiting.behind().pairs() {
+            let name = waiter.name;
+            for (kind, beside) in self.split(waiter, runner, waits) {
                 let cause = causes.entry((name, kind)).or_insert_with(|| self.cause(kind, name));
-                cause.add(pair, &beside, self.other(pair, beside.total()));
+                cause.beside.add(&beside);
+                cause.cpus |= waits.cpus;
+                cause.others.push(self.other(waiter, runner, beside.total()));
             }
         }
         let mut causes: Vec<Cause> = causes.into_values().collect();
@@ -165,33 +167,29 @@ impl Evidence<'_> {
         }
     }
 
-    fn other(&self, pair: &Pair, cost_ns: u64) -> Other {
-        let Turns { cpus, .. } = self.turns.of(pair.runner.name);
-        let stayed_there = cpus.is_subset(&self.turns.of(pair.waiter.name).cpus);
-        Other { name: self.tasks.name(pair.runner.name).into(), cost_ns, stayed_there }
+    fn other(&self, waiter: Role, runner: Role, cost_ns: u64) -> Other {
+        let Turns { cpus, .. } = self.turns.of(runner.name);
+        let stayed_there = cpus.is_subset(&self.turns.of(waiter.name).cpus);
+        Other { name: self.tasks.name(runner.name).into(), cost_ns, stayed_there }
     }
 
     /// The time of a pair by cause.
-    fn split(&self, pair: &Pair) -> Vec<(CauseKind, Beside)> {
-        let mut beside = pair.beside;
-        beside.add(&pair.on_the_way);
-        if pair.runner.real_time && !pair.waiter.real_time {
-            return vec![(CauseKind::RealTime, beside)];
-        }
-        let free_ns = beside.idle_ns.total();
-        let stays = !self.turns.of(pair.waiter.name).moved;
-        if stays && free_ns + beside.forbidden_ns >= SURELY_BOUND_NS {
-            let bound = Beside { none_idle_ns: 0, ..beside };
-            let none_idle = Beside { none_idle_ns: beside.none_idle_ns, ..Beside::default() };
-            return vec![(CauseKind::Bound, bound), (CauseKind::Overload, none_idle)];
-        }
-        let bound = Beside { forbidden_ns: beside.forbidden_ns, ..Beside::default() };
-        let free = Beside { forbidden_ns: 0, ..beside };
-        let mut causes = vec![(CauseKind::Bound, bound)];
-        causes.extend(match pair.waiter.new {
-            true => vec![(CauseKind::NewTasks, free)],
-            false => by_nearest(&free),
-        });
+    fn split(&self, waiter: Role, runner: Role, waits: &Waits) -> Vec<(CauseKind, Beside)> {
+        let mut beside = waits.beside;
+        beside.add(&waits.on_the_way);
+        let stays = !self.turns.of(waiter.name).moved;
+        let free_ns = beside.idle_ns.total() + beside.forbidden_ns;
+        let bound = match stays && free_ns >= SURELY_BOUND_NS {
+            true => Beside { none_idle_ns: 0, ..beside },
+            false => Beside { forbidden_ns: beside.forbidden_ns, ..Beside::default() },
+        };
+        let free = beside.without(&bound);
+        let mut causes = match (runner.real_time && !waiter.real_time, waiter.new) {
+            (true, _) => vec![(CauseKind::RealTime, beside)],
+            (false, true) => vec![(CauseKind::Bound, bound), (CauseKind::NewTasks, free)],
+            (false, false) => [vec![(CauseKind::Bound, bound)], by_nearest(&free)].concat(),
+        };
+        causes.retain(|(_, beside)| beside.total() > 0);
         causes
     }
 
@@ -224,12 +222,6 @@ fn by_nearest(free: &Beside) -> Vec<(CauseKind, Beside)> {
 }
 
 impl Cause {
-    fn add(&mut self, pair: &Pair, beside: &Beside, other: Other) {
-        self.beside.add(beside);
-        self.cpus |= pair.cpus;
-        self.others.push(other);
-    }
-
     fn sum_up(&mut self) {
         self.cost_ns = self.beside.total();
         // A name that ran under two roles, as a real-time task and not, is one.

@@ -106,7 +106,7 @@ impl Cost {
             missed_idle: MissedIdleCounter::default(),
             worst: WorstDecisions::default(),
             bouncing: BouncingCounter::default(),
-            turns: TurnMeter::new(),
+            turns: TurnMeter::default(),
             on_the_way: ByTask::default(),
             idle_exit_ns: 0,
             start: None,

@@ -73,8 +73,8 @@ pub struct TurnMeter {
     idle_entries: u64,
 }
 
-impl TurnMeter {
-    pub fn new() -> Self {
+impl Default for TurnMeter {
+    fn default() -> Self {
         TurnMeter {
             tasks: ByTask::default(),
             names: ByName::default(),
@@ -82,7 +82,9 @@ impl TurnMeter {
             idle_entries: 0,
         }
     }
+}
 
+impl TurnMeter {
     /// A step that made `current` run on its CPU, or left it there. `silent_ns`: what the times of
     /// the trace are later by.
     pub fn step(&mut self, now: u64, silent_ns: u64, step: &Step, current: TaskId, tasks: &Tasks) {

@@ -2,6 +2,7 @@
 //! wakeup ended ([`timeline`]).
 
 pub mod by_name;
+pub mod by_pair;
 pub mod by_task;
 pub mod selection;
 pub mod step;

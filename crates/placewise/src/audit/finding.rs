@@ -46,7 +46,12 @@ fn finding(args: &AuditArgs, cause: &Cause, audit: &Audit) -> Finding {
         cost_ns: cause.cost_ns,
         task: cause.task.clone(),
         cause: cause.cause,
-        extent: extent(cause, audit.cost.duration_ns) + &placements(cause, audit),
+        extent: [
+            extent(cause, audit.cost.duration_ns),
+            crowded(cause, audit),
+            placements(cause, audit),
+        ]
+        .concat(),
         command: command(args, cause),
     }
 }
@@ -54,12 +59,16 @@ fn finding(args: &AuditArgs, cause: &Cause, audit: &Audit) -> Finding {
 fn text(cause: &Cause, audit: &Audit) -> String {
     let (task, cost) = (&cause.task, time(cause.cost_ns));
     let on = cpus(&cause.cpus);
-    let waited = || format!("{task} waited {cost}{} on {on}", behind(cause));
+    let waited = || match behind(cause) {
+        // An apposition ends with a comma.
+        behind if behind.starts_with(',') => format!("{task} waited {cost}{behind}, on {on}"),
+        behind => format!("{task} waited {cost}{behind} on {on}"),
+    };
     match cause.cause {
         CauseKind::RealTime => waited(),
         CauseKind::Bound => format!("{}: {}; other CPUs were idle", waited(), bound(cause)),
         CauseKind::NewTasks => format!(
-            "{} new {task} waited {cost} for their first run{} {}",
+            "{} new {task} waited {cost} for their first run{}; {}",
             cause.forks,
             behind(cause),
             while_idle(cause)
@@ -70,7 +79,7 @@ fn text(cause: &Cause, audit: &Audit) -> String {
         CauseKind::AcrossLlcs => across_llcs(cause, audit),
         CauseKind::Overload => format!("{}; no CPU was idle{}", waited(), forked(cause, audit)),
         CauseKind::IdleInLlc | CauseKind::IdleInNode | CauseKind::IdleInOtherNode => {
-            format!("{}{} {}", waited(), crowded(cause, audit), while_idle(cause))
+            format!("{}; {}", waited(), while_idle(cause))
         }
     }
 }
@@ -81,10 +90,12 @@ fn across_llcs(cause: &Cause, audit: &Audit) -> String {
     let mut pairs = audit.cost.bouncing.pairs.iter();
     let pair = pairs.find(|pair| pair.wakee == *task && pair.waker == waker);
     let of = pair.map_or(*times, |pair| pair.wakeups);
-    format!(
-        "{waker} woke {task} across LLCs: {times} of {of} times, and it ran {} later for that",
-        time(cause.cost_ns)
-    )
+    let cost = time(cause.cost_ns);
+    let took = match audit.cost.bouncing.within_llc_mean_ns {
+        0 => format!("it took {cost} to run"),
+        _ => format!("it ran {cost} later for that"),
+    };
+    format!("{waker} woke {task} across LLCs: {times} of {of} times, and {took}")
 }
 
 /// ` behind b`, `, mostly behind b,` or ` behind b and 2 others`.
@@ -93,7 +104,7 @@ fn behind(cause: &Cause) -> String {
     match (cause.others.as_slice(), cause.nr_others) {
         ([only], _) => format!(" behind {class}{}", only.name),
         ([most, ..], _) if most.cost_ns * 2 > cause.cost_ns => {
-            format!(", mostly behind {class}{},", most.name)
+            format!(", mostly behind {class}{}", most.name)
         }
         ([most, _], 2) => format!(" behind {class}{} and 1 other", most.name),
         ([most, ..], all) => format!(" behind {class}{} and {} others", most.name, all - 1),
@@ -113,7 +124,7 @@ fn bound(cause: &Cause) -> String {
 /// More than there are CPUs for.
 fn forked(cause: &Cause, audit: &Audit) -> String {
     match cause.forks {
-        forks if forks > audit.cost.nr_cpus => format!(" for the {forks} that were forked"),
+        forks if forks > audit.cost.nr_cpus => format!(", {forks} were forked"),
         _ => String::new(),
     }
 }
@@ -121,13 +132,17 @@ fn forked(cause: &Cause, audit: &Audit) -> String {
 fn while_idle(cause: &Cause) -> &'static str {
     let idle = &cause.beside.idle_ns;
     let parts = [
-        (idle.same_llc, "while an idle CPU was in the LLC"),
-        (idle.same_node, "while only other LLCs had idle CPUs"),
-        (idle.other_node, "while only other nodes had idle CPUs"),
-        (cause.beside.none_idle_ns, "while no CPU was idle"),
+        (idle.same_llc, "an idle CPU was in the LLC"),
+        (idle.same_node, "only other LLCs had idle CPUs"),
+        (idle.other_node, "only other nodes had idle CPUs"),
+        (cause.beside.none_idle_ns, "no CPU was idle"),
     ];
     // Of equal ones the nearest.
     parts.into_iter().rev().max_by_key(|&(ns, _)| ns).map_or("", |(_, text)| text)
+}
+
+fn beyond_llc(cause: &Cause) -> bool {
+    matches!(cause.cause, CauseKind::IdleInNode | CauseKind::IdleInOtherNode)
 }
 
 /// Where most of such waiting was, if that is one LLC.
@@ -136,10 +151,8 @@ fn crowded(cause: &Cause, audit: &Audit) -> String {
     let (total, most) = (of_llcs.iter().sum::<u64>(), of_llcs.iter().max().copied());
     let llc = of_llcs.iter().position(|&ns| Some(ns) == most);
     match (llc, most) {
-        (Some(llc), Some(most))
-            if cause.cause != CauseKind::IdleInLlc && most > total / 2 && of_llcs.len() > 2 =>
-        {
-            format!(" (most on LLC {llc})")
+        (Some(llc), Some(most)) if beyond_llc(cause) && most > total / 2 && of_llcs.len() > 2 => {
+            format!("; most of it on LLC {llc}")
         }
         _ => String::new(),
     }

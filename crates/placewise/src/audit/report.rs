@@ -205,7 +205,7 @@ fn causes(figures: &Figures, top: usize, mut table: Table) -> Table {
     for cause in figures.cost.causes.iter().take(top) {
         let others = cause.others.first().map(|other| match cause.nr_others - 1 {
             0 => other.name.clone(),
-            more => format!("{} and {more} more", other.name),
+            more => format!("{} +{more}", other.name),
         });
         table.add_row([
             cause.task.clone(),
@@ -551,7 +551,11 @@ pub fn explanations(
     match format {
         Format::Table => {
             let text = step_by_step(explained, |heading, rules| {
-                format!("{}\n{}\n", visible(heading), filled(rules, empty_bare_table()).trimmed())
+                format!(
+                    "{}\n{}\n",
+                    visible(heading),
+                    wrapped(filled(rules, empty_bare_table())).trimmed()
+                )
             });
             let cautions = cautions.iter().map(|caution| lines(&format!("! {caution}")));
             Ok(text + &cautions.collect::<String>())
@@ -577,8 +581,12 @@ fn step_by_step(
     texts.collect::<Vec<_>>().join("\n")
 }
 
+fn wrapped(mut table: Table) -> Table {
+    table.wrap_at(WIDTH as u16);
+    table
+}
+
 fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {
-    table.wrap();
     table.set_header(["rule", "saw", "answer"]);
     for rule in rules {
         table.add_row([rule.rule, &rule.saw, &rule.answer]);

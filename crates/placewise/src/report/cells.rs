@@ -51,6 +51,14 @@ impl Table {
         self.table.set_content_arrangement(ContentArrangement::Dynamic);
     }
 
+    /// The same, at this width where that of the terminal is not known.
+    pub fn wrap_at(&mut self, width: u16) {
+        self.wrap();
+        if self.table.width().is_none() {
+            self.table.set_width(width);
+        }
+    }
+
     /// Without spaces at the ends of lines.
     pub fn trimmed(&self) -> String {
         self.table.trim_fmt()

@@ -151,3 +151,52 @@ fn a_selection_narrows_everything() {
     let waited = |figures: &Value| figures["idle_beside"]["waited_ns"].as_u64().unwrap();
     assert!(waited(&figures) < waited(&all));
 }
+
+/// What stands first of each trace that comes along.
+#[test]
+fn bundled_traces() {
+    for (trace, task, cause) in [
+        ("vm16-k510-hackbench-sockets", "hackbench", "overload"),
+        ("vm16-k61-stress-mix", "stress-ng-switc", "overload"),
+        ("vm16-k612-pingpong", "pp", "idle_in_node"),
+        ("vm16-k618-nps2-forkpar", "busybox", "idle_in_other_node"),
+        ("vm32-k73-hackbench-pipe", "hackbench", "idle_in_other_node"),
+        ("vm64-k618-overcommit", "hog", "idle_in_other_node"),
+        ("vm8-k618-nosmt-hackbench-pipe", "hackbench", "overload"),
+    ] {
+        let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
+        let json = placewise(&["audit", &path, "--format", "json"]);
+        let figures: Value = serde_json::from_str(&json).unwrap();
+        let finding = &figures["findings"][0];
+        assert_eq!((&finding["task"], &finding["cause"]), (&task.into(), &cause.into()), "{trace}");
+        let text = placewise(&["audit", &path]);
+        // Commands can be copied as they are.
+        let lines = text.lines().filter(|line| !line.starts_with("  placewise audit "));
+        lines.for_each(|line| assert!(line.chars().count() <= 100, "{trace}: {line}"));
+    }
+}
+
+#[test]
+fn the_worst_decisions_are_found_by_their_time() {
+    let trace = "vm32-k73-hackbench-pipe";
+    let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
+    let figures: Value =
+        serde_json::from_str(&placewise(&["audit", &path, "--format", "json"])).unwrap();
+    let worst = figures["worst_decisions"].as_array().unwrap();
+    assert_eq!(worst.len(), 10);
+    let costs = worst.iter().map(|decision| decision["cost_ns"].as_u64().unwrap());
+    assert!(costs.is_sorted_by(|a, b| a >= b));
+    for decision in [&worst[0], &worst[9]] {
+        let time = decision["time_ns"].as_u64().unwrap();
+        let at = format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+        let explained = placewise(&["audit", &path, "--at", &at, "--format", "json"]);
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        let mut explained = explained.as_array().unwrap().iter();
+        let same = explained.find(|of| of["pid"] == decision["pid"]).expect("it is at that time");
+        for (key, its) in
+            [("prev_cpu", "from_cpu"), ("actual_cpu", "to_cpu"), ("predicted_cpu", "predicted_cpu")]
+        {
+            assert_eq!(same[key], decision[its], "{key}");
+        }
+    }
+}
