@@ -12,8 +12,8 @@
 //! | while a CPU was idle that it may use | [`CauseKind::IdleInLlc`] and its like |
 //! | while no CPU was idle | [`CauseKind::Overload`] |
 //!
-//! Beside these are throttling, and wakeups across LLCs onto idle CPUs: what they took longer to run
-//! than those within one.
+//! Beside these are throttling, and placements on CPUs that ran nothing: wakeups across LLCs have
+//! taken longer to run than those within one, and the rest is what idle CPUs took to wake up.
 //!
 //! Limit: no tracepoint tells where a task may run. That one is bound follows from the header, from
 //! its name, or from what it never did.
@@ -28,6 +28,7 @@ use super::bouncing::{BouncingReport, WakerWakee};
 use super::turns::{TurnMeter, Turns};
 use super::waiting::Waiting;
 use super::worst::WorstDecisions;
+use crate::steps::by_name::ByName;
 use crate::steps::task::{NameId, Tasks};
 
 /// In a report.
@@ -53,10 +54,11 @@ pub enum CauseKind {
     Overload,
     Throttled,
     AcrossLlcs,
+    IdleExit,
 }
 
 impl CauseKind {
-    pub const ALL: [CauseKind; 9] = [
+    pub const ALL: [CauseKind; 10] = [
         CauseKind::RealTime,
         CauseKind::Bound,
         CauseKind::NewTasks,
@@ -66,6 +68,7 @@ impl CauseKind {
         CauseKind::Overload,
         CauseKind::Throttled,
         CauseKind::AcrossLlcs,
+        CauseKind::IdleExit,
     ];
 }
 
@@ -97,12 +100,19 @@ pub struct Cause {
     pub run_ns: u64,
     /// For how long at least one of them waited behind another, for whatever cause.
     pub elapsed_ns: u64,
-    /// Wakeups across LLCs; times that one was throttled.
+    /// Wakeups across LLCs, or onto idle CPUs; times that one was throttled.
     pub times: u64,
     /// Tasks that were forked with this name.
     pub forks: u64,
     /// The placement of this name that cost most.
     pub worst_time_ns: Option<u64>,
+}
+
+/// Placements of one name on CPUs that ran nothing, and what they took until the task ran.
+#[derive(Clone, Copy, Default)]
+pub struct IdleExit {
+    pub wakeups: u64,
+    pub ns: u64,
 }
 
 /// What the causes are made from.
@@ -111,6 +121,7 @@ pub struct Evidence<'a> {
     pub turns: &'a TurnMeter,
     pub worst: &'a WorstDecisions,
     pub bouncing: &'a BouncingReport,
+    pub idle_exit: &'a ByName<IdleExit>,
     pub tasks: &'a Tasks,
     pub now: u64,
 }
@@ -124,13 +135,28 @@ impl Evidence<'_> {
             let cause = self.cause(CauseKind::Throttled, name);
             Cause { cost_ns, times, cpus: throttled.cpus, worst_time_ns: None, ..cause }
         }));
-        causes.extend(self.bouncing.pairs.iter().filter_map(|pair| self.across_llcs(pair)));
+        let across = self.bouncing.pairs.iter().filter_map(|pair| self.across_llcs(pair));
+        causes.extend(across);
+        causes.extend(self.idle_exits(&causes));
         causes.sort_by(|a, b| {
             let order = b.cost_ns.cmp(&a.cost_ns).then(a.cause.cmp(&b.cause));
             order.then_with(|| a.task.cmp(&b.task))
         });
         causes.truncate(LISTED);
         causes
+    }
+
+    /// Without what some of them took longer across LLCs.
+    fn idle_exits(&self, causes: &[Cause]) -> Vec<Cause> {
+        let exits = self.idle_exit.iter().filter(|(_, exit)| exit.ns > 0);
+        let exits = exits.map(|(name, exit)| {
+            let cause = self.cause(CauseKind::IdleExit, name);
+            let told = |of: &&Cause| of.cause == CauseKind::AcrossLlcs && of.task == cause.task;
+            let across_ns: u64 = causes.iter().filter(told).map(|of| of.cost_ns).sum();
+            let (cost_ns, cpus) = (exit.ns.saturating_sub(across_ns), self.turns.of(name).cpus);
+            Cause { cost_ns, times: exit.wakeups, cpus, worst_time_ns: None, ..cause }
+        });
+        exits.collect()
     }
 
     fn of_waits(&self) -> Vec<Cause> {

@@ -34,7 +34,7 @@ use serde::Serialize;
 
 use self::behind::{BehindOther, OnTheWay, Role};
 use self::bouncing::{BouncingCounter, BouncingReport};
-use self::causes::{Cause, Evidence};
+use self::causes::{Cause, Evidence, IdleExit};
 use self::idle_beside::IdleBeside;
 use self::latency::{LatencyMeter, LatencyReport, Waited};
 use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
@@ -42,6 +42,7 @@ use self::places::Places;
 use self::turns::{TurnMeter, TurnsOfName};
 use self::waiting::Waiting;
 use self::worst::{WorstDecision, WorstDecisions};
+use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{TaskId, Tasks};
@@ -88,7 +89,7 @@ pub struct Cost {
     turns: TurnMeter,
     /// Wakeups whose wakee does not run yet.
     on_the_way: ByTask<Option<OnTheWay>>,
-    idle_exit_ns: u64,
+    idle_exit: ByName<IdleExit>,
     start: Option<u64>,
     now: u64,
     /// What the times of the trace are later by.
@@ -108,7 +109,7 @@ impl Cost {
             bouncing: BouncingCounter::default(),
             turns: TurnMeter::default(),
             on_the_way: ByTask::default(),
-            idle_exit_ns: 0,
+            idle_exit: ByName::default(),
             start: None,
             now: 0,
             silent_ns: 0,
@@ -183,7 +184,7 @@ impl Cost {
             }
             Action::Switch { prev, prev_state, next } => {
                 if next >= FIRST_TASK {
-                    self.end_wait(next);
+                    self.end_wait(next, tasks);
                     self.runs(next, step.cpu, tasks);
                 }
                 if prev_state == PrevState::Dead {
@@ -199,7 +200,7 @@ impl Cost {
         self.bouncing.switched_in(task, self.places.of(cpu).llc, self.now, tasks);
     }
 
-    fn end_wait(&mut self, task: TaskId) {
+    fn end_wait(&mut self, task: TaskId, tasks: &Tasks) {
         let behind_ns = self.waiting.take_behind_ns(task);
         if let Some(waited) = self.latency.switched_in(task, self.now, behind_ns) {
             let Waited { latency_ns, behind_ns } = waited;
@@ -209,7 +210,9 @@ impl Cost {
             match self.on_the_way.of(task).take() {
                 Some(wakeup) => self.waiting.arrived(&wakeup, on_the_way_ns),
                 None if behind_ns == 0 => {
-                    self.idle_exit_ns += latency_ns;
+                    let idle_exit = self.idle_exit.of(tasks.get(task).name);
+                    idle_exit.wakeups += 1;
+                    idle_exit.ns += latency_ns;
                     self.bouncing.reached(task, latency_ns);
                 }
                 None => {}
@@ -241,6 +244,7 @@ impl Cost {
             turns: &self.turns,
             worst: &self.worst,
             bouncing: &bouncing,
+            idle_exit: &self.idle_exit,
             tasks,
             now: self.now,
         };
@@ -252,7 +256,7 @@ impl Cost {
             missed_idle: self.missed_idle.report(tasks),
             worst_decisions: self.worst.report(tasks),
             idle_beside: self.waiting.idle_beside().report(),
-            idle_exit_ns: self.idle_exit_ns,
+            idle_exit_ns: self.idle_exit.iter().map(|(_, exit)| exit.ns).sum(),
             idle_entries: self.turns.idle_entries(),
             behind: self.waiting.behind().report(tasks),
             crowded_llcs_ns: self.waiting.behind().crowded_ns().to_vec(),

@@ -1,8 +1,9 @@
 //! What to say first: what kept the tasks of the trace waiting most, as the causes of
 //! `placewise_audit::cost::causes` have it, and the command that shows more.
 //!
-//! A cause is told if it cost its task 1 % of the time that the task ran and 0.1 % of that of the
-//! trace. Less is what any scheduling costs.
+//! A cause is told if it cost its task 1 % of the time that the task ran, 0.1 % of that of the trace,
+//! and 1 % of what all tasks waited. Less is what any scheduling costs; so is what idle CPUs take to
+//! wake up, however much that is.
 
 use placewise_audit::Audit;
 use placewise_audit::cost::causes::{Cause, CauseKind};
@@ -12,8 +13,10 @@ use super::args::{AUTO, AuditArgs};
 use super::percent::percent;
 use super::units::{cpus, time, trace_time};
 
-const PERCENT_OF_RUN_TIME: u64 = 1;
-const PER_MILLE_OF_TRACE: u64 = 1;
+/// Per mille.
+const OF_RUN_TIME: u128 = 10;
+const OF_TRACE: u128 = 1;
+const OF_ALL_WAITING: u128 = 10;
 
 /// One kind of cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,14 +33,18 @@ pub struct Finding {
 }
 
 pub fn findings(args: &AuditArgs, audit: &Audit) -> Vec<Finding> {
-    let causes = audit.cost.causes.iter().filter(|cause| tells(cause, audit.cost.duration_ns));
+    let causes = audit.cost.causes.iter().filter(|cause| tells(cause, audit));
     causes.map(|cause| finding(args, cause, audit)).collect()
 }
 
-fn tells(cause: &Cause, duration_ns: u64) -> bool {
-    let cost_ns = u128::from(cause.cost_ns);
-    cost_ns * 100 >= u128::from(cause.run_ns * PERCENT_OF_RUN_TIME)
-        && cost_ns * 1_000 >= u128::from(duration_ns * PER_MILLE_OF_TRACE)
+fn tells(cause: &Cause, audit: &Audit) -> bool {
+    let waited_ns = audit.cost.turns.iter().map(|turns| turns.waited_ns).sum();
+    let at_least =
+        |per_mille: u128, of: u64| u128::from(cause.cost_ns) * 1_000 >= per_mille * u128::from(of);
+    cause.cause != CauseKind::IdleExit
+        && at_least(OF_RUN_TIME, cause.run_ns)
+        && at_least(OF_TRACE, audit.cost.duration_ns)
+        && at_least(OF_ALL_WAITING, waited_ns)
 }
 
 fn finding(args: &AuditArgs, cause: &Cause, audit: &Audit) -> Finding {
@@ -77,6 +84,7 @@ fn text(cause: &Cause, audit: &Audit) -> String {
             format!("{task} was throttled for {cost} on {on}, which idled: a quota (cpu.max)")
         }
         CauseKind::AcrossLlcs => across_llcs(cause, audit),
+        CauseKind::IdleExit => format!("{task} waited {cost} for idle CPUs to wake up"),
         CauseKind::Overload => format!("{}; no CPU was idle{}", waited(), forked(cause, audit)),
         CauseKind::IdleInLlc | CauseKind::IdleInNode | CauseKind::IdleInOtherNode => {
             format!("{}; {}", waited(), while_idle(cause))
@@ -194,7 +202,7 @@ fn placements(cause: &Cause, audit: &Audit) -> String {
 }
 
 fn waits_behind(cause: &Cause) -> bool {
-    !matches!(cause.cause, CauseKind::Throttled | CauseKind::AcrossLlcs)
+    !matches!(cause.cause, CauseKind::Throttled | CauseKind::AcrossLlcs | CauseKind::IdleExit)
 }
 
 /// With the options that the trace was read with.

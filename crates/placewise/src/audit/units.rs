@@ -47,5 +47,6 @@ pub fn cause_words(cause: CauseKind) -> &'static str {
         CauseKind::Overload => "no CPU idle",
         CauseKind::Throttled => "throttled",
         CauseKind::AcrossLlcs => "woken across LLCs",
+        CauseKind::IdleExit => "idle exit",
     }
 }

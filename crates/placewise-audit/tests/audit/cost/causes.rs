@@ -84,7 +84,7 @@ fn a_task_that_was_woken_onto_an_idle_cpu_is_not_throttled() {
     let wakee = world.task(2, "wakee");
     world.at(1_000).wake(0, wakee, 1, 1);
     world.at(5_000).switch(1, PrevState::Runnable, wakee);
-    assert_eq!(causes(&mut world), []);
+    assert_eq!(causes(&mut world), [(CauseKind::IdleExit, "wakee".to_owned(), 4_000)]);
     assert_eq!(world.report().idle_exit_ns, 4_000);
 }
 
