@@ -110,9 +110,10 @@ impl TurnMeter {
 
     fn could_run(&mut self, task: TaskId, now: u64) {
         let turn = self.tasks.of(task);
-        let runs = turn.cpu.is_some_and(|cpu| self.current[usize::from(cpu)].task == task);
-        if !runs {
-            turn.waits_since.get_or_insert(now);
+        if turn.waits_since.is_none()
+            && turn.cpu.is_none_or(|cpu| self.current[usize::from(cpu)].task != task)
+        {
+            turn.waits_since = Some(now);
         }
     }
 
