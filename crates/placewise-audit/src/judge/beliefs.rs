@@ -52,7 +52,7 @@ impl Beliefs {
         let pair = self.pairs.of(pair);
         let seen = pair.seen.map_or(0, |seen| seen.saturating_add(1));
         pair.seen = Some(seen);
-        !explained || seen < TRIALS || seen % SAMPLE == 0
+        !explained || seen < TRIALS || seen.is_multiple_of(SAMPLE)
     }
 
     /// Which hypotheses explained a wakeup; `None` was not possible.
