@@ -22,6 +22,7 @@ use crate::report::agreement::Agreement;
 use crate::report::explain::Sight;
 use crate::report::moves::{Moves, Placements};
 use crate::report::other::Other;
+use crate::steps::selection::Selection;
 use crate::steps::step::{Action, Step};
 use crate::steps::task::{TaskId, Tasks};
 use crate::steps::timeline::{Repairs, Timeline};
@@ -41,7 +42,7 @@ pub struct Options<'a> {
     pub kernel: &'a Policy,
     /// What else the kernel might have done.
     pub others: &'a [Policy],
-    /// Only tasks of this name count.
+    /// Only these tasks count: a name, a pattern or a pid.
     pub task: Option<&'a str>,
 }
 
@@ -55,6 +56,20 @@ pub enum AuditError {
         "line {line}: an event at {seconds} s: expected a clock that counts from boot, such as `mono`"
     )]
     Clock { line: u64, seconds: u64 },
+    #[error("no task of the trace is `{wanted}`; there are {}", some(names))]
+    NoTask { wanted: String, names: Vec<String> },
+}
+
+/// Names that an error tells.
+const NAMES_TOLD: usize = 24;
+
+/// `a, b, c and 12 more`
+fn some(names: &[String]) -> String {
+    let told = names[..names.len().min(NAMES_TOLD)].join(", ");
+    match names.len().saturating_sub(NAMES_TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
 }
 
 /// Everything about a trace.
@@ -112,7 +127,9 @@ pub fn audit(
     let mut pass = Pass::new(reader.header(), options, observer)?;
     let tick_ns = NSEC_PER_SEC / u64::from(options.machine.costs.hz);
     let overwritten = reader.header().overrun.is_some_and(|cpus| cpus > 0);
-    let mut timeline = Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten);
+    let selection = options.task.map(Selection::of).unwrap_or_default();
+    let mut timeline =
+        Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten).about(selection);
     let mut events = 0;
     while let Some(record) = reader.next_record()? {
         if record.time_ns > LATEST_NS {
@@ -128,11 +145,16 @@ pub fn audit(
     }
     timeline.end();
     pass.drain(&mut timeline);
-    Ok(pass.finish(events, &timeline, reader))
+    match options.task {
+        Some(wanted) if !timeline.tasks().any_counts() => {
+            let names = timeline.tasks().names().into_iter().map(str::to_owned).collect();
+            Err(AuditError::NoTask { wanted: wanted.to_owned(), names })
+        }
+        _ => Ok(pass.finish(events, &timeline, reader)),
+    }
 }
 
-struct Pass<'a, 'o> {
-    options: &'a Options<'a>,
+struct Pass<'o> {
     observer: &'o mut dyn Observer,
     kernel: Reconstruction,
     others: Vec<Reconstruction>,
@@ -149,10 +171,10 @@ struct Pass<'a, 'o> {
     silent_ns: u64,
 }
 
-impl<'a, 'o> Pass<'a, 'o> {
+impl<'o> Pass<'o> {
     fn new(
         header: &Header,
-        options: &'a Options<'a>,
+        options: &Options<'_>,
         observer: &'o mut dyn Observer,
     ) -> Result<Self, MachineError> {
         let stated: BTreeMap<u32, CpuSet> =
@@ -160,7 +182,6 @@ impl<'a, 'o> Pass<'a, 'o> {
         let reconstruct = |policy| Reconstruction::new(options.machine, policy, &stated);
         let kernel = reconstruct(options.kernel)?;
         Ok(Pass {
-            options,
             observer,
             cost: Cost::new(options.machine, kernel.state()),
             kernel,
@@ -189,15 +210,15 @@ impl<'a, 'o> Pass<'a, 'o> {
         }
         let sight = Sight::before(step, self.kernel.state());
         let verdict = self.kernel.step(step, tasks);
-        let verdict = self.counted(step, verdict, tasks);
+        let verdict = counted(step, verdict, tasks);
         if let Some(placed) = self.recorded.step(step)
-            && self.counts(placed.task, tasks)
+            && tasks.get(placed.task).counts
         {
             self.from_recorded.record(&placed, self.kernel.state());
         }
         self.cost.step(step, &verdict, self.kernel.state(), tasks);
         if let Action::Migrate { task, from, to, placement: false } = step.action
-            && self.counts(task, tasks)
+            && tasks.get(task).counts
         {
             let distance = Distance::of(self.kernel.state(), from, to);
             self.placements.balanced(distance, tasks.get(task).name);
@@ -212,23 +233,6 @@ impl<'a, 'o> Pass<'a, 'o> {
             Verdict::NoPlacement(why) => *self.no_placement.entry(why).or_default() += 1,
             Verdict::Nothing => {}
         }
-    }
-
-    /// Nothing, if it is about a task that does not count.
-    fn counted(&self, step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
-        let about = match &verdict {
-            Verdict::Placed(placed) => Some(placed.task),
-            Verdict::NoPlacement(_) => woken(step),
-            Verdict::Nothing => None,
-        };
-        match about {
-            Some(task) if self.counts(task, tasks) => verdict,
-            _ => Verdict::Nothing,
-        }
-    }
-
-    fn counts(&self, task: TaskId, tasks: &Tasks) -> bool {
-        self.options.task.is_none_or(|name| tasks.name_of(task) == name)
     }
 
     fn placed(
@@ -255,23 +259,19 @@ impl<'a, 'o> Pass<'a, 'o> {
         self.observer.decided(&Decided { number, time_ns, placed, sight, state, tasks });
     }
 
-    fn finish(self, events: u64, timeline: &Timeline, reader: &TraceReader) -> Audit {
+    fn finish(mut self, events: u64, timeline: &Timeline, reader: &TraceReader) -> Audit {
         let (agreement, plain) = if self.from_recorded == Agreement::default() {
             (self.agreement, None)
         } else {
             (self.from_recorded, Some(self.agreement))
         };
-        let mut cost = self.cost.report(timeline.tasks());
-        if let Some(task) = self.options.task {
-            cost.bouncing.keep_to(task);
-        }
         Audit {
             events,
             losses: reader.losses().clone(),
             repairs: timeline.repairs(),
             moves: self.placements.overall,
             moves_by_name: self.placements.by_name(timeline.tasks()),
-            cost,
+            cost: self.cost.report(timeline.tasks()),
             agreement,
             plain,
             no_placement: self.no_placement,
@@ -279,6 +279,19 @@ impl<'a, 'o> Pass<'a, 'o> {
             predicted: self.predicted,
             others: self.differences,
         }
+    }
+}
+
+/// Nothing, if it is about a task that does not count.
+fn counted(step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
+    let about = match &verdict {
+        Verdict::Placed(placed) => Some(placed.task),
+        Verdict::NoPlacement(_) => woken(step),
+        Verdict::Nothing => None,
+    };
+    match about {
+        Some(task) if tasks.get(task).counts => verdict,
+        _ => Verdict::Nothing,
     }
 }
 

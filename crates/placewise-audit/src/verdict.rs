@@ -2,6 +2,7 @@
 //! it, or why nothing was placed.
 
 use placewise_policy::Decision;
+use serde::Serialize;
 
 use crate::steps::task::TaskId;
 
@@ -46,7 +47,8 @@ impl NoPlacement {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     Wakeup,
     Fork,

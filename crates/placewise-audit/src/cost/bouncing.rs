@@ -10,19 +10,16 @@
 //! further pairs are told in one sum.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use serde::Serialize;
 
 use crate::steps::by_name::ByName;
+use crate::steps::by_pair::ByPair;
 use crate::steps::by_task::ByTask;
 use crate::steps::task::{NameId, TaskId, Tasks};
 
 /// Tasks, and pairs of names, in a report.
 const LISTED: usize = 32;
-
-/// Pairs of names that are told apart.
-const PAIRS_MAX: usize = 1 << 16;
 
 const NSEC_PER_SEC: f64 = 1e9;
 
@@ -49,12 +46,18 @@ pub struct BouncingName {
 /// Wakeups between tasks of two names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WakerWakee {
+    #[serde(skip)]
+    pub wakee_id: NameId,
     pub waker: String,
     pub wakee: String,
     pub wakeups: u64,
     pub across_llcs: u64,
     /// The part of `wakeups` that reached across LLCs, 0 to 1.
     pub share_across_llcs: f64,
+    /// Those of `across_llcs` that went to CPUs that ran nothing, and how long their wakees took to
+    /// run.
+    pub onto_idle: u64,
+    pub onto_idle_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,14 +76,8 @@ pub struct BouncingReport {
     pub pairs: Vec<WakerWakee>,
     /// Wakeups of pairs beyond those that are told apart.
     pub wakeups_of_further_pairs: u64,
-}
-
-impl BouncingReport {
-    /// Lists of tasks keep to the name that counts; sums are of all.
-    pub fn keep_to(&mut self, name: &str) {
-        self.tasks.retain(|task| task.name == name);
-        self.names.retain(|of| of.name == name);
-    }
+    /// How long wakees took to run on CPUs of their waker's LLC that ran nothing, on average.
+    pub within_llc_mean_ns: u64,
 }
 
 /// A task, as it was when it last ran: its number may be another's before its end is known.
@@ -93,6 +90,22 @@ struct Life {
     began_ns: u64,
     /// The waker's name, if a task woke it.
     waker: Option<NameId>,
+    /// A wakeup that placed it, while it waits.
+    placed: Option<PlacedBy>,
+}
+
+#[derive(Clone, Copy)]
+struct PlacedBy {
+    /// `None`: beyond those that are told apart.
+    pair: Option<usize>,
+    across_llcs: bool,
+}
+
+/// Times of many wakeups.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    ns: u64,
 }
 
 /// What is left of a task.
@@ -104,12 +117,11 @@ struct Ended {
     lifetime_ns: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Pair {
-    waker: NameId,
-    wakee: NameId,
+#[derive(Clone, Copy, Default)]
+struct Wakeups {
     wakeups: u64,
     across_llcs: u64,
+    onto_idle: Sum,
 }
 
 /// Counts LLC changes and wakeups across LLCs.
@@ -120,11 +132,12 @@ pub struct BouncingCounter {
     ended: Vec<Ended>,
     names: ByName<u64>,
     llc_changes: u64,
-    pairs: Vec<Pair>,
-    pair_ids: HashMap<(NameId, NameId), usize>,
+    /// Waker, wakee.
+    pairs: ByPair<NameId, Wakeups>,
     wakeups_by_tasks: u64,
     across_llcs: u64,
     wakeups_of_further_pairs: u64,
+    within_llc: Sum,
 }
 
 impl BouncingCounter {
@@ -134,7 +147,7 @@ impl BouncingCounter {
         (life.pid, life.name) = (entry.pid, entry.name);
         match life.llc.replace(llc) {
             None => life.began_ns = now,
-            Some(before) if before != llc => {
+            Some(before) if before != llc && entry.counts => {
                 life.llc_changes += 1;
                 self.llc_changes += 1;
                 *self.names.of(life.name) += 1;
@@ -154,26 +167,27 @@ impl BouncingCounter {
         let wakee = tasks.get(task).name;
         self.wakeups_by_tasks += 1;
         self.across_llcs += u64::from(across_llcs);
-        match self.pair(waker, wakee) {
+        let pair = self.pairs.id(waker, wakee);
+        match pair {
             Some(pair) => {
-                pair.wakeups += 1;
-                pair.across_llcs += u64::from(across_llcs);
+                let of_pair = self.pairs.of(pair);
+                of_pair.wakeups += 1;
+                of_pair.across_llcs += u64::from(across_llcs);
             }
             None => self.wakeups_of_further_pairs += 1,
         }
+        self.lives.of(task).placed = Some(PlacedBy { pair, across_llcs });
     }
 
-    fn pair(&mut self, waker: NameId, wakee: NameId) -> Option<&mut Pair> {
-        let id = match self.pair_ids.get(&(waker, wakee)) {
-            Some(&id) => id,
-            None if self.pairs.len() == PAIRS_MAX => return None,
-            None => {
-                self.pair_ids.insert((waker, wakee), self.pairs.len());
-                self.pairs.push(Pair { waker, wakee, wakeups: 0, across_llcs: 0 });
-                self.pairs.len() - 1
-            }
+    /// The task runs, so long after its wakeup, and had nobody before it.
+    pub fn reached(&mut self, task: TaskId, ns: u64) {
+        let sum = match self.lives.of(task).placed.take() {
+            Some(PlacedBy { across_llcs: false, .. }) => &mut self.within_llc,
+            Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs.of(pair).onto_idle,
+            _ => return,
         };
-        Some(&mut self.pairs[id])
+        sum.count += 1;
+        sum.ns += ns;
     }
 
     /// The task ends; its number may become another's.
@@ -201,19 +215,24 @@ impl BouncingCounter {
             across_llcs: self.across_llcs,
             pairs: self.pairs_across_llcs(tasks),
             wakeups_of_further_pairs: self.wakeups_of_further_pairs,
+            within_llc_mean_ns: self.within_llc.ns / self.within_llc.count.max(1),
         }
     }
 
     fn pairs_across_llcs(&self, tasks: &Tasks) -> Vec<WakerWakee> {
-        let mut pairs: Vec<_> = self.pairs.iter().filter(|pair| pair.across_llcs > 0).collect();
-        pairs.sort_by_key(|pair| (Reverse(pair.across_llcs), pair.waker, pair.wakee));
+        let across = self.pairs.iter().filter(|(_, _, of)| of.across_llcs > 0);
+        let mut pairs: Vec<(NameId, NameId, &Wakeups)> = across.collect();
+        pairs.sort_by_key(|&(waker, wakee, of)| (Reverse(of.across_llcs), waker, wakee));
         pairs.truncate(LISTED);
-        let report = |pair: &Pair| WakerWakee {
-            waker: tasks.name(pair.waker).into(),
-            wakee: tasks.name(pair.wakee).into(),
-            wakeups: pair.wakeups,
-            across_llcs: pair.across_llcs,
-            share_across_llcs: pair.across_llcs as f64 / pair.wakeups as f64,
+        let report = |(waker, wakee, of): (NameId, NameId, &Wakeups)| WakerWakee {
+            wakee_id: wakee,
+            waker: tasks.name(waker).into(),
+            wakee: tasks.name(wakee).into(),
+            wakeups: of.wakeups,
+            across_llcs: of.across_llcs,
+            share_across_llcs: of.across_llcs as f64 / of.wakeups as f64,
+            onto_idle: of.onto_idle.count,
+            onto_idle_ns: of.onto_idle.ns,
         };
         pairs.into_iter().map(report).collect()
     }

@@ -27,15 +27,54 @@ pub struct IdleBeside {
     pub elapsed_ns: u64,
 }
 
+/// Time until now with an idle CPU within reach, for differences.
+#[derive(Clone, Copy, Default)]
+pub struct IdleTimes {
+    /// One that may be used, in the LLC, in the node, anywhere.
+    pub llc: u64,
+    pub node: u64,
+    pub allowed: u64,
+    /// Any CPU.
+    pub machine: u64,
+}
+
+/// How many CPUs are idle, and for how long any was.
+#[derive(Clone, Default)]
+struct Idle {
+    count: u32,
+    since: u64,
+    total_ns: u64,
+}
+
+impl Idle {
+    fn add(&mut self, now: u64) {
+        if self.count == 0 {
+            self.since = now;
+        }
+        self.count += 1;
+    }
+
+    fn remove(&mut self, now: u64) {
+        self.count -= 1;
+        if self.count == 0 {
+            self.total_ns += now - self.since;
+        }
+    }
+
+    fn until(&self, now: u64) -> u64 {
+        self.total_ns + if self.count > 0 { now - self.since } else { 0 }
+    }
+}
+
 /// The tasks that wait with one affinity, and the idle CPUs in it.
 struct Audience {
     allowed: Mask,
     nr_waiting: u64,
     /// Idle CPUs, and waiting tasks, by LLC.
-    idle_of_llc: Vec<u32>,
+    idle_of_llc: Vec<Idle>,
     waiting_of_llc: Vec<u32>,
-    idle_of_node: Vec<u32>,
-    nr_idle: u32,
+    idle_of_node: Vec<Idle>,
+    idle: Idle,
     /// Tasks that wait on an LLC without an idle CPU, by node.
     no_idle_llc_of_node: Vec<u32>,
     /// The same of all nodes.
@@ -45,56 +84,56 @@ struct Audience {
 }
 
 impl Audience {
-    fn new(allowed: Mask, places: &Places, idle: &Mask) -> Self {
+    fn new(allowed: Mask, places: &Places, idle: &Mask, now: u64) -> Self {
         let mut audience = Audience {
             allowed,
             nr_waiting: 0,
-            idle_of_llc: vec![0; places.nr_llcs()],
+            idle_of_llc: vec![Idle::default(); places.nr_llcs()],
             waiting_of_llc: vec![0; places.nr_llcs()],
-            idle_of_node: vec![0; places.nr_nodes()],
-            nr_idle: 0,
+            idle_of_node: vec![Idle::default(); places.nr_nodes()],
+            idle: Idle::default(),
             no_idle_llc_of_node: vec![0; places.nr_nodes()],
             no_idle_llc: 0,
             no_idle_node: 0,
         };
         for cpu in 0..places.nr_cpus() as u32 {
             if contains(&places.online, cpu) && contains(idle, cpu) {
-                audience.idle(cpu, places.of(cpu));
+                audience.idle(cpu, places.of(cpu), now);
             }
         }
         audience
     }
 
-    fn idle(&mut self, cpu: u32, place: Place) {
+    fn idle(&mut self, cpu: u32, place: Place, now: u64) {
         if !contains(&self.allowed, cpu) {
             return;
         }
         let (llc, node) = (usize::from(place.llc), usize::from(place.node));
-        if self.idle_of_node[node] == 0 {
+        if self.idle_of_node[node].count == 0 {
             self.no_idle_node -= u64::from(self.no_idle_llc_of_node[node]);
         }
-        if self.idle_of_llc[llc] == 0 {
+        if self.idle_of_llc[llc].count == 0 {
             self.no_idle_llc_of_node[node] -= self.waiting_of_llc[llc];
             self.no_idle_llc -= u64::from(self.waiting_of_llc[llc]);
         }
-        self.idle_of_llc[llc] += 1;
-        self.idle_of_node[node] += 1;
-        self.nr_idle += 1;
+        self.idle_of_llc[llc].add(now);
+        self.idle_of_node[node].add(now);
+        self.idle.add(now);
     }
 
-    fn busy(&mut self, cpu: u32, place: Place) {
+    fn busy(&mut self, cpu: u32, place: Place, now: u64) {
         if !contains(&self.allowed, cpu) {
             return;
         }
         let (llc, node) = (usize::from(place.llc), usize::from(place.node));
-        self.idle_of_llc[llc] -= 1;
-        self.idle_of_node[node] -= 1;
-        self.nr_idle -= 1;
-        if self.idle_of_llc[llc] == 0 {
+        self.idle_of_llc[llc].remove(now);
+        self.idle_of_node[node].remove(now);
+        self.idle.remove(now);
+        if self.idle_of_llc[llc].count == 0 {
             self.no_idle_llc_of_node[node] += self.waiting_of_llc[llc];
             self.no_idle_llc += u64::from(self.waiting_of_llc[llc]);
         }
-        if self.idle_of_node[node] == 0 {
+        if self.idle_of_node[node].count == 0 {
             self.no_idle_node += u64::from(self.no_idle_llc_of_node[node]);
         }
     }
@@ -103,10 +142,10 @@ impl Audience {
         let (llc, node) = (usize::from(place.llc), usize::from(place.node));
         self.nr_waiting += 1;
         self.waiting_of_llc[llc] += 1;
-        if self.idle_of_llc[llc] == 0 {
+        if self.idle_of_llc[llc].count == 0 {
             self.no_idle_llc_of_node[node] += 1;
             self.no_idle_llc += 1;
-            self.no_idle_node += u64::from(self.idle_of_node[node] == 0);
+            self.no_idle_node += u64::from(self.idle_of_node[node].count == 0);
         }
     }
 
@@ -114,10 +153,10 @@ impl Audience {
         let (llc, node) = (usize::from(place.llc), usize::from(place.node));
         self.nr_waiting -= 1;
         self.waiting_of_llc[llc] -= 1;
-        if self.idle_of_llc[llc] == 0 {
+        if self.idle_of_llc[llc].count == 0 {
             self.no_idle_llc_of_node[node] -= 1;
             self.no_idle_llc -= 1;
-            self.no_idle_node -= u64::from(self.idle_of_node[node] == 0);
+            self.no_idle_node -= u64::from(self.idle_of_node[node].count == 0);
         }
     }
 
@@ -126,14 +165,20 @@ impl Audience {
         ByNearest {
             same_llc: self.nr_waiting - self.no_idle_llc,
             same_node: self.no_idle_llc - self.no_idle_node,
-            other_node: if self.nr_idle > 0 { self.no_idle_node } else { 0 },
+            other_node: if self.idle.count > 0 { self.no_idle_node } else { 0 },
         }
     }
 }
 
 /// Which `Audience` a waiting task is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AudienceId(usize);
+pub struct AudienceId(u32);
+
+impl AudienceId {
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
 
 const EVERYWHERE: AudienceId = AudienceId(0);
 
@@ -155,7 +200,7 @@ impl IdleBesideMeter {
     pub fn new(places: &Places, idle: &Mask) -> Self {
         IdleBesideMeter {
             idle: *idle,
-            audiences: vec![Audience::new(places.online, places, idle)],
+            audiences: vec![Audience::new(places.online, places, idle, 0)],
             nr_waiting: 0,
             beside_idle: ByNearest::default(),
             changed: false,
@@ -167,6 +212,17 @@ impl IdleBesideMeter {
     /// The idle CPUs of the last step.
     pub fn idle(&self) -> &Mask {
         &self.idle
+    }
+
+    /// For an audience that somebody waits in, seen from `place`.
+    pub fn times(&self, id: AudienceId, place: Place) -> IdleTimes {
+        let audience = &self.audiences[id.at()];
+        IdleTimes {
+            llc: audience.idle_of_llc[usize::from(place.llc)].until(self.now),
+            node: audience.idle_of_node[usize::from(place.node)].until(self.now),
+            allowed: audience.idle.until(self.now),
+            machine: self.audiences[EVERYWHERE.at()].idle.until(self.now),
+        }
     }
 
     /// Goes on to `now`, up to which nothing has changed.
@@ -212,12 +268,12 @@ impl IdleBesideMeter {
     fn toggle(&mut self, cpu: u32, idle: bool, place: Place) {
         self.changed = true;
         for (id, audience) in self.audiences.iter_mut().enumerate() {
-            if id != EVERYWHERE.0 && audience.nr_waiting == 0 {
+            if id != EVERYWHERE.at() && audience.nr_waiting == 0 {
                 continue;
             }
             match idle {
-                true => audience.idle(cpu, place),
-                false => audience.busy(cpu, place),
+                true => audience.idle(cpu, place, self.now),
+                false => audience.busy(cpu, place, self.now),
             }
         }
     }
@@ -234,14 +290,14 @@ impl IdleBesideMeter {
             true => EVERYWHERE,
             false => self.audience_of(allowed, places),
         };
-        self.audiences[id.0].wait(place);
+        self.audiences[id.at()].wait(place);
         self.nr_waiting += 1;
         self.changed = true;
         id
     }
 
     pub fn end_wait(&mut self, id: AudienceId, place: Place) {
-        self.audiences[id.0].end_wait(place);
+        self.audiences[id.at()].end_wait(place);
         self.nr_waiting -= 1;
         self.changed = true;
     }
@@ -251,18 +307,18 @@ impl IdleBesideMeter {
         let others = || self.audiences.iter().enumerate().skip(1);
         let same = |a: &&Audience| a.nr_waiting > 0 && a.allowed == *allowed;
         if let Some((id, _)) = others().find(|(_, audience)| same(audience)) {
-            return AudienceId(id);
+            return AudienceId(id as u32);
         }
         let free = others().find(|(_, audience)| audience.nr_waiting == 0).map(|(id, _)| id);
-        let audience = Audience::new(*allowed, places, &self.idle);
+        let audience = Audience::new(*allowed, places, &self.idle, self.now);
         match free {
             Some(id) => {
                 self.audiences[id] = audience;
-                AudienceId(id)
+                AudienceId(id as u32)
             }
             None => {
                 self.audiences.push(audience);
-                AudienceId(self.audiences.len() - 1)
+                AudienceId(self.audiences.len() as u32 - 1)
             }
         }
     }

@@ -112,6 +112,13 @@ struct Begun {
     placed: Option<(Kind, Distance)>,
 }
 
+/// A wait that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    pub latency_ns: u64,
+    pub behind_ns: u64,
+}
+
 /// Measures the waits of a trace.
 #[derive(Default)]
 pub struct LatencyMeter {
@@ -131,8 +138,8 @@ impl LatencyMeter {
         self.begun.of(task).placed = Some((kind, distance));
     }
 
-    /// The task is switched in; the latency, if it waited since a placement.
-    pub fn switched_in(&mut self, task: TaskId, time_ns: u64, behind_ns: u64) -> Option<u64> {
+    /// The task is switched in; its wait, if it waited since a placement.
+    pub fn switched_in(&mut self, task: TaskId, time_ns: u64, behind_ns: u64) -> Option<Waited> {
         let begun = self.begun.of(task);
         let (kind, distance) = begun.placed.take()?;
         let latency = time_ns - begun.time_ns;
@@ -144,7 +151,7 @@ impl LatencyMeter {
         if behind_ns > 0 {
             waits.behind_another.record(behind_ns);
         }
-        Some(latency)
+        Some(Waited { latency_ns: latency, behind_ns })
     }
 
     /// The task's wait ends, nobody knows when.

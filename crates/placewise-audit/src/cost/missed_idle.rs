@@ -70,7 +70,7 @@ pub struct MissedIdleCounter {
 }
 
 impl MissedIdleCounter {
-    /// `idle`: the CPUs that were idle when the kernel decided.
+    /// `idle`: the CPUs that were idle when the kernel decided. Where the nearest is that was missed.
     pub fn placed(
         &mut self,
         placed: &Placed,
@@ -78,7 +78,7 @@ impl MissedIdleCounter {
         places: &Places,
         idle: &Mask,
         allowed: &Mask,
-    ) {
+    ) -> Option<Nearest> {
         let on_busy_cpu = !contains(idle, placed.actual);
         let nearest = if on_busy_cpu { places.nearest(placed.actual, idle, allowed) } else { None };
         let kind = placed.kind;
@@ -90,6 +90,7 @@ impl MissedIdleCounter {
             }
         }
         *self.misses.of(placed.task) = nearest.map(|nearest| Miss { kind, nearest, name });
+        nearest
     }
 
     /// The task waited since its placement.

@@ -1,10 +1,13 @@
 //! What the kernel's placements cost.
 //!
 //! [`Cost`] follows a trace beside a reconstruction and answers with a
-//! [`CostReport`]: how long tasks waited, by how far they were sent ([`latency`]),
-//! whether an idle CPU was missed when the kernel placed them ([`missed_idle`]) and
-//! while they waited ([`idle_beside`]), and what went back and forth between LLCs
-//! ([`bouncing`]). How often they were sent how far, [`Moves`](crate::Moves) counts.
+//! [`CostReport`]: how long tasks ran and waited ([`turns`]), behind whom and what was
+//! idle meanwhile ([`behind`], summed up in [`idle_beside`]) or while nothing ran
+//! ([`throttled`]); how long they waited by how far they were sent ([`latency`]),
+//! whether an idle CPU was missed when the kernel placed them ([`missed_idle`]), which
+//! placements cost most ([`worst`]), and what went back and forth between LLCs
+//! ([`bouncing`]). What follows from all that is in [`causes`]. How often tasks were
+//! sent how far, [`Moves`](crate::Moves) counts.
 //!
 //! It judges what the kernel did, so one reconstruction is enough, that under the
 //! kernel's own policy: from others it would learn nothing else. What it keeps is
@@ -13,23 +16,34 @@
 //! Limits: what is idle, queued and allowed is what the reconstruction says. In
 //! gaps of a trace a wait goes on until the task is seen again.
 
+pub mod behind;
 pub mod bouncing;
+pub mod causes;
 pub mod idle_beside;
 pub mod latency;
 pub mod missed_idle;
 pub mod places;
+mod throttled;
+pub mod turns;
 mod waiting;
+pub mod worst;
 
 use placewise_machine::Machine;
 use placewise_policy::{FIRST_TASK, State};
 use serde::Serialize;
 
+use self::behind::{BehindOther, OnTheWay, Role};
 use self::bouncing::{BouncingCounter, BouncingReport};
+use self::causes::{Cause, Evidence, IdleExit};
 use self::idle_beside::IdleBeside;
-use self::latency::{LatencyMeter, LatencyReport};
+use self::latency::{LatencyMeter, LatencyReport, Waited};
 use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
 use self::places::Places;
+use self::turns::{TurnMeter, TurnsOfName};
 use self::waiting::Waiting;
+use self::worst::{WorstDecision, WorstDecisions};
+use crate::steps::by_name::ByName;
+use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{TaskId, Tasks};
 use crate::verdict::{Kind, Placed, Verdict};
@@ -41,10 +55,27 @@ pub struct CostReport {
     /// From the first step to the last, less the silences. No cost.
     #[serde(skip)]
     pub duration_ns: u64,
+    /// Those that are online. No cost either.
+    #[serde(skip)]
+    pub nr_cpus: u64,
+    /// What kept tasks waiting, most expensive first.
+    pub causes: Vec<Cause>,
     pub latency: LatencyReport,
     pub missed_idle: MissedIdleReport,
+    /// Those that missed an idle CPU, most expensive first.
+    pub worst_decisions: Vec<WorstDecision>,
     pub idle_beside: IdleBeside,
+    /// What placements onto CPUs that ran nothing took until their tasks ran.
+    pub idle_exit_ns: u64,
+    /// How often a CPU began to idle.
+    pub idle_entries: u64,
+    /// Who waited behind whom.
+    pub behind: Vec<BehindOther>,
+    /// Time waited while the only idle CPUs were in other LLCs, by the LLC that was waited on.
+    pub crowded_llcs_ns: Vec<u64>,
     pub bouncing: BouncingReport,
+    /// Those that waited longest first.
+    pub turns: Vec<TurnsOfName>,
 }
 
 /// Observes a trace.
@@ -53,9 +84,16 @@ pub struct Cost {
     waiting: Waiting,
     latency: LatencyMeter,
     missed_idle: MissedIdleCounter,
+    worst: WorstDecisions,
     bouncing: BouncingCounter,
+    turns: TurnMeter,
+    /// Wakeups whose wakee does not run yet.
+    on_the_way: ByTask<Option<OnTheWay>>,
+    idle_exit: ByName<IdleExit>,
     start: Option<u64>,
     now: u64,
+    /// What the times of the trace are later by.
+    silent_ns: u64,
 }
 
 impl Cost {
@@ -67,9 +105,14 @@ impl Cost {
             places,
             latency: LatencyMeter::default(),
             missed_idle: MissedIdleCounter::default(),
+            worst: WorstDecisions::default(),
             bouncing: BouncingCounter::default(),
+            turns: TurnMeter::default(),
+            on_the_way: ByTask::default(),
+            idle_exit: ByName::default(),
             start: None,
             now: 0,
+            silent_ns: 0,
         }
     }
 
@@ -77,17 +120,22 @@ impl Cost {
     pub fn step(&mut self, step: &Step, verdict: &Verdict, state: &State, tasks: &Tasks) {
         self.now = self.now.max(step.time_ns);
         self.start.get_or_insert(self.now);
+        if let Action::Silence { ns } = step.action {
+            self.silent_ns += ns;
+        }
         self.begin_wakeup(step, state, tasks);
         // A wakeup sees the CPUs that were idle before it, for its wakee is already on its way
         // after it. One that had to wait for a switch sees those after the switch.
         let after_switch = matches!(step.action, Action::Switch { .. });
         if let (Verdict::Placed(placed), false) = (verdict, after_switch) {
-            self.placed(placed, state, tasks);
+            self.placed(step.time_ns, placed, state, tasks);
         }
-        self.waiting.step(self.now, step, state, &self.places);
+        self.waiting.step(self.now, step, state, &self.places, tasks);
         if let (Verdict::Placed(placed), true) = (verdict, after_switch) {
-            self.placed(placed, state, tasks);
+            self.placed(step.time_ns, placed, state, tasks);
         }
+        let current = state.rq[step.cpu as usize].curr;
+        self.turns.step(self.now, self.silent_ns, step, current, tasks);
         self.follow(step, tasks);
     }
 
@@ -105,14 +153,22 @@ impl Cost {
         }
     }
 
-    fn placed(&mut self, placed: &Placed, state: &State, tasks: &Tasks) {
+    fn placed(&mut self, time_ns: u64, placed: &Placed, state: &State, tasks: &Tasks) {
         let task = placed.task;
         let name = tasks.get(task).name;
         let distance = Distance::of(state, placed.prev_cpu, placed.actual);
         let allowed = &state.task[task as usize].cpus_allowed.bits;
         let idle = self.waiting.idle_beside().idle();
         self.latency.placed(task, placed.kind, distance);
-        self.missed_idle.placed(placed, name, &self.places, idle, allowed);
+        let missed = self.missed_idle.placed(placed, name, &self.places, idle, allowed);
+        self.worst.placed(placed, time_ns + self.silent_ns, missed, tasks);
+        let runner = state.rq[placed.actual as usize].curr;
+        *self.on_the_way.of(task) = (runner >= FIRST_TASK).then(|| OnTheWay {
+            waiter: Role::of(task, tasks),
+            runner: Role::of(runner, tasks),
+            cpu: placed.actual,
+            nearest_idle: missed,
+        });
         if placed.kind == Kind::Wakeup {
             let llc = |cpu| self.places.of(cpu).llc;
             self.bouncing.placed(task, llc(placed.waking_cpu) != llc(placed.actual), tasks);
@@ -128,7 +184,7 @@ impl Cost {
             }
             Action::Switch { prev, prev_state, next } => {
                 if next >= FIRST_TASK {
-                    self.end_wait(next);
+                    self.end_wait(next, tasks);
                     self.runs(next, step.cpu, tasks);
                 }
                 if prev_state == PrevState::Dead {
@@ -144,10 +200,23 @@ impl Cost {
         self.bouncing.switched_in(task, self.places.of(cpu).llc, self.now, tasks);
     }
 
-    fn end_wait(&mut self, task: TaskId) {
+    fn end_wait(&mut self, task: TaskId, tasks: &Tasks) {
         let behind_ns = self.waiting.take_behind_ns(task);
-        if let Some(latency) = self.latency.switched_in(task, self.now, behind_ns) {
-            self.missed_idle.waited(task, latency);
+        if let Some(waited) = self.latency.switched_in(task, self.now, behind_ns) {
+            let Waited { latency_ns, behind_ns } = waited;
+            self.missed_idle.waited(task, latency_ns);
+            self.worst.waited(task, behind_ns);
+            let on_the_way_ns = latency_ns.saturating_sub(behind_ns);
+            match self.on_the_way.of(task).take() {
+                Some(wakeup) => self.waiting.arrived(&wakeup, on_the_way_ns),
+                None if behind_ns == 0 => {
+                    let idle_exit = self.idle_exit.of(tasks.get(task).name);
+                    idle_exit.wakeups += 1;
+                    idle_exit.ns += latency_ns;
+                    self.bouncing.reached(task, latency_ns);
+                }
+                None => {}
+            }
         }
     }
 
@@ -155,6 +224,8 @@ impl Cost {
         self.waiting.take_behind_ns(task);
         self.latency.forget(task);
         self.missed_idle.forget(task);
+        self.worst.forget(task);
+        *self.on_the_way.of(task) = None;
     }
 
     fn end(&mut self, task: TaskId) {
@@ -162,15 +233,35 @@ impl Cost {
         self.bouncing.end(task, self.now);
     }
 
-    /// What the steps so far cost.
-    pub fn report(&self, tasks: &Tasks) -> CostReport {
+    /// What the steps cost: there are no more.
+    pub fn report(&mut self, tasks: &Tasks) -> CostReport {
+        self.waiting.end(&self.places, tasks);
+        self.turns.end(self.now, tasks);
         let duration_ns = self.now - self.start.unwrap_or(self.now);
+        let bouncing = self.bouncing.report(self.now, duration_ns, tasks);
+        let evidence = Evidence {
+            waiting: &self.waiting,
+            turns: &self.turns,
+            worst: &self.worst,
+            bouncing: &bouncing,
+            idle_exit: &self.idle_exit,
+            tasks,
+            now: self.now,
+        };
         CostReport {
             duration_ns,
+            nr_cpus: self.places.nr_online.into(),
+            causes: evidence.causes(),
             latency: self.latency.report(),
             missed_idle: self.missed_idle.report(tasks),
+            worst_decisions: self.worst.report(tasks),
             idle_beside: self.waiting.idle_beside().report(),
-            bouncing: self.bouncing.report(self.now, duration_ns, tasks),
+            idle_exit_ns: self.idle_exit.iter().map(|(_, exit)| exit.ns).sum(),
+            idle_entries: self.turns.idle_entries(),
+            behind: self.waiting.behind().report(tasks),
+            crowded_llcs_ns: self.waiting.behind().crowded_ns().to_vec(),
+            bouncing,
+            turns: self.turns.report(tasks),
         }
     }
 }

@@ -5,16 +5,21 @@
 //! long as its CPU runs another task; on an idle CPU it waits for the switch only.
 //! After each step the tasks and CPUs that the step touched are looked at again,
 //! so the mirror follows whatever the reconstruction makes of a trace with gaps.
+//! Waits behind others are measured by what is idle ([`super::idle_beside`]) and by
+//! who runs ([`super::behind`]), those that an idle CPU lets wait by
+//! [`super::throttled`]; of tasks that count.
 //!
 //! Limit: the affinity of a wait is that at its beginning.
 
 use placewise_policy::{FIRST_TASK, NO_TASK, NR_CPUS, State};
 
+use super::behind::{BehindMeter, OnTheWay, Role};
 use super::idle_beside::{AudienceId, IdleBesideMeter};
 use super::places::Places;
+use super::throttled::ThrottledMeter;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, Step};
-use crate::steps::task::TaskId;
+use crate::steps::task::{TaskId, Tasks};
 
 #[derive(Clone, Copy)]
 struct Waiter {
@@ -25,14 +30,34 @@ struct Waiter {
     before: TaskId,
     after: TaskId,
     /// It waits behind another task since then.
-    behind: Option<(u64, AudienceId)>,
+    behind: Option<Behind>,
+    /// It is throttled since then.
+    throttled: Option<u64>,
+    /// It was forked and has not run yet.
+    new: bool,
     /// What it has waited behind others since it last ran.
     behind_ns: u64,
 }
 
+#[derive(Clone, Copy)]
+struct Behind {
+    since: u64,
+    /// As what it is measured; nothing, if it does not count.
+    as_part: Option<(AudienceId, Role)>,
+}
+
 impl Default for Waiter {
     fn default() -> Self {
-        Waiter { cpu: 0, waits: false, before: NO_TASK, after: NO_TASK, behind: None, behind_ns: 0 }
+        Waiter {
+            cpu: 0,
+            waits: false,
+            before: NO_TASK,
+            after: NO_TASK,
+            behind: None,
+            throttled: None,
+            new: false,
+            behind_ns: 0,
+        }
     }
 }
 
@@ -47,6 +72,8 @@ pub struct Waiting {
     tasks: ByTask<Waiter>,
     queues: Vec<Queue>,
     idle_beside: IdleBesideMeter,
+    behind: BehindMeter,
+    throttled: ThrottledMeter,
     now: u64,
 }
 
@@ -55,6 +82,7 @@ pub struct Waiting {
 struct View<'a> {
     state: &'a State,
     places: &'a Places,
+    tasks: &'a Tasks,
 }
 
 impl Waiting {
@@ -64,6 +92,8 @@ impl Waiting {
             tasks: ByTask::default(),
             queues: (0..NR_CPUS as usize).map(queue).collect(),
             idle_beside: IdleBesideMeter::new(places, &state.root.idle.bits),
+            behind: BehindMeter::new(places),
+            throttled: ThrottledMeter::default(),
             now: 0,
         }
     }
@@ -72,18 +102,29 @@ impl Waiting {
         &self.idle_beside
     }
 
+    pub fn behind(&self) -> &BehindMeter {
+        &self.behind
+    }
+
+    pub fn throttled(&self) -> &ThrottledMeter {
+        &self.throttled
+    }
+
     /// Follows a step to the state that it led to.
-    pub fn step(&mut self, now: u64, step: &Step, state: &State, places: &Places) {
+    pub fn step(&mut self, now: u64, step: &Step, state: &State, places: &Places, tasks: &Tasks) {
         self.now = now;
         self.idle_beside.advance(now);
         self.idle_beside.set_idle(&state.root.idle.bits, places);
-        let view = View { state, places };
+        let view = View { state, places, tasks };
         self.look_at_cpu(step.cpu, view);
         match step.action {
+            Action::WakeupNew { task, .. } => {
+                self.tasks.of(task).new = true;
+                self.look_at_task(task, view);
+            }
             Action::Running { task }
             | Action::Waking { task, .. }
             | Action::Wakeup { task, .. }
-            | Action::WakeupNew { task, .. }
             | Action::Migrate { task, .. }
             | Action::Exec { task }
             | Action::Exit { task }
@@ -101,6 +142,19 @@ impl Waiting {
             | Action::Silence { .. }
             | Action::Begin { .. } => {}
         }
+    }
+
+    /// Settles what waits still: the trace is over.
+    pub fn end(&mut self, places: &Places, tasks: &Tasks) {
+        self.behind.end(self.now, &self.idle_beside, places);
+        for task in FIRST_TASK..tasks.nr_tasks() {
+            self.end_throttled(task, tasks);
+        }
+    }
+
+    /// A wakeup took so long to the queue of its CPU.
+    pub fn arrived(&mut self, wakeup: &OnTheWay, ns: u64) {
+        self.behind.arrived(wakeup, ns);
     }
 
     /// How long the task waited behind others since it last ran; it runs now.
@@ -122,13 +176,21 @@ impl Waiting {
         if before == current {
             return;
         }
+        // What waited for its turn has it, and waits behind nobody any more.
+        if current >= FIRST_TASK {
+            self.requeue(current, view);
+            let (idle, now) = (&self.idle_beside, self.now);
+            self.behind.runs(cpu, Role::of(current, view.tasks), now, idle, view.places);
+        }
         let (was_busy, is_busy) = (before >= FIRST_TASK, current >= FIRST_TASK);
         if was_busy != is_busy {
             self.current_came_or_went(cpu, view);
         }
-        for task in [before, current] {
-            if task >= FIRST_TASK {
-                self.requeue(task, view);
+        if before >= FIRST_TASK {
+            self.requeue(before, view);
+            let waiter = self.tasks.of(before);
+            if !is_busy && waiter.waits && u32::from(waiter.cpu) == cpu {
+                waiter.throttled = Some(self.now);
             }
         }
     }
@@ -137,9 +199,12 @@ impl Waiting {
         let busy = self.queues[cpu as usize].current >= FIRST_TASK;
         let mut task = self.queues[cpu as usize].first_waiter;
         while task != NO_TASK {
-            match busy {
-                true => self.begin_behind(task, cpu, view),
-                false => self.end_behind(task, view.places),
+            if busy {
+                self.end_throttled(task, view.tasks);
+                self.begin_behind(task, cpu, view);
+            } else {
+                self.end_behind(task, view.places);
+                self.tasks.of(task).throttled = Some(self.now);
             }
             task = self.tasks.of(task).after;
         }
@@ -151,12 +216,14 @@ impl Waiting {
         let cpu = entry.cpu;
         let current = view.state.rq[usize::from(cpu)].curr == task;
         let waits = entry.on_rq != 0 && entry.delayed == 0 && !current;
-        let waiter = *self.tasks.of(task);
+        let waiter = self.tasks.of(task);
+        waiter.new &= !current;
         if waiter.waits && !(waits && waiter.cpu == cpu) {
-            self.leave(task, view.places);
+            self.leave(task, view);
         }
-        let came_from = std::mem::replace(&mut self.tasks.of(task).cpu, cpu);
-        if waits && !self.tasks.of(task).waits {
+        let waiter = self.tasks.of(task);
+        let came_from = std::mem::replace(&mut waiter.cpu, cpu);
+        if waits && !waiter.waits {
             self.join(task, cpu.into(), view);
         }
         // It may have been current there, and the step does not say that it is no longer.
@@ -172,15 +239,18 @@ impl Waiting {
         if after != NO_TASK {
             self.tasks.of(after).before = task;
         }
+        let beside_throttled = after != NO_TASK && self.tasks.of(after).throttled.is_some();
         let waiter = self.tasks.of(task);
         (waiter.waits, waiter.before, waiter.after) = (true, NO_TASK, after);
+        waiter.throttled = beside_throttled.then_some(self.now);
         if busy {
             self.begin_behind(task, cpu, view);
         }
     }
 
-    fn leave(&mut self, task: TaskId, places: &Places) {
-        self.end_behind(task, places);
+    fn leave(&mut self, task: TaskId, view: View) {
+        self.end_behind(task, view.places);
+        self.end_throttled(task, view.tasks);
         let waiter = self.tasks.of(task);
         waiter.waits = false;
         let Waiter { cpu, before, after, .. } = *waiter;
@@ -194,18 +264,37 @@ impl Waiting {
     }
 
     fn begin_behind(&mut self, task: TaskId, cpu: u32, view: View) {
-        let entry = &view.state.task[task as usize];
-        let (allowed, nr_allowed) = (&entry.cpus_allowed.bits, entry.nr_cpus_allowed);
-        let place = view.places.of(cpu);
-        let audience = self.idle_beside.wait(place, allowed, nr_allowed, view.places);
-        self.tasks.of(task).behind = Some((self.now, audience));
+        let new = self.tasks.of(task).new;
+        let as_part = view.tasks.get(task).counts.then(|| {
+            let entry = &view.state.task[task as usize];
+            let (allowed, nr_allowed) = (&entry.cpus_allowed.bits, entry.nr_cpus_allowed);
+            let place = view.places.of(cpu);
+            let audience = self.idle_beside.wait(place, allowed, nr_allowed, view.places);
+            let role = Role { new, ..Role::of(task, view.tasks) };
+            self.behind.wait(cpu, role, audience, self.now, &self.idle_beside, view.places);
+            (audience, role)
+        });
+        self.tasks.of(task).behind = Some(Behind { since: self.now, as_part });
     }
 
     fn end_behind(&mut self, task: TaskId, places: &Places) {
         let waiter = self.tasks.of(task);
-        if let Some((since, audience)) = waiter.behind.take() {
-            waiter.behind_ns += self.now - since;
-            self.idle_beside.end_wait(audience, places.of(waiter.cpu.into()));
+        let Some(Behind { since, as_part }) = waiter.behind.take() else { return };
+        waiter.behind_ns += self.now - since;
+        if let Some((audience, role)) = as_part {
+            let cpu = waiter.cpu.into();
+            self.behind.end_wait(cpu, role, audience, self.now, &self.idle_beside, places);
+            self.idle_beside.end_wait(audience, places.of(cpu));
+        }
+    }
+
+    fn end_throttled(&mut self, task: TaskId, tasks: &Tasks) {
+        let waiter = self.tasks.of(task);
+        if let Some(since) = waiter.throttled.take()
+            && tasks.get(task).counts
+        {
+            let (cpu, ns) = (waiter.cpu.into(), self.now - since);
+            self.throttled.ended(tasks.get(task).name, cpu, ns);
         }
     }
 }

@@ -9,12 +9,10 @@
 //! Limit: names stand for what tasks do; pairs beyond the limit are taken for
 //! neither sync nor wide.
 
-use std::collections::HashMap;
-
+use crate::steps::by_pair::ByPair;
 use crate::steps::task::NameId;
 use crate::verdict::Hypothesis;
 
-const PAIRS_MAX: usize = 1 << 16;
 const SCORE_MAX: i8 = 8;
 /// So many of a pair's first wakeups are all tried under every hypothesis.
 const TRIALS: u32 = 16;
@@ -24,20 +22,21 @@ const SAMPLE: u32 = 16;
 #[derive(Clone, Copy, Default)]
 struct Pair {
     scores: [i8; Hypothesis::ALL.len()],
-    seen: u32,
+    /// After the first.
+    seen: Option<u32>,
 }
 
 /// What is believed of each pair of names.
 #[derive(Default)]
 pub struct Beliefs {
-    pairs: HashMap<(NameId, NameId), Pair>,
+    pairs: ByPair<NameId, Pair>,
 }
 
 impl Beliefs {
     /// What is believed of a wakeup, if it may have been sync.
-    pub fn of(&self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
-        let scores =
-            self.pairs.get(&(waker, wakee)).map_or_else(Default::default, |pair| pair.scores);
+    pub fn of(&mut self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
+        let Some(pair) = self.pairs.id(waker, wakee) else { return Hypothesis::default() };
+        let scores = self.pairs.of(pair).scores;
         let mut best = 0;
         for at in 1..scores.len() {
             if scores[at] > scores[best] && (may_be_sync || !Hypothesis::ALL[at].sync) {
@@ -49,23 +48,17 @@ impl Beliefs {
 
     /// Is it worth trying this wakeup under every hypothesis?
     pub fn wants_trial(&mut self, waker: NameId, wakee: NameId, explained: bool) -> bool {
-        let full = self.pairs.len() >= PAIRS_MAX;
-        match self.pairs.get_mut(&(waker, wakee)) {
-            Some(pair) => {
-                pair.seen = pair.seen.saturating_add(1);
-                !explained || pair.seen < TRIALS || pair.seen % SAMPLE == 0
-            }
-            None if full => false,
-            None => {
-                self.pairs.insert((waker, wakee), Pair::default());
-                true
-            }
-        }
+        let Some(pair) = self.pairs.id(waker, wakee) else { return false };
+        let pair = self.pairs.of(pair);
+        let seen = pair.seen.map_or(0, |seen| seen.saturating_add(1));
+        pair.seen = Some(seen);
+        !explained || seen < TRIALS || seen.is_multiple_of(SAMPLE)
     }
 
     /// Which hypotheses explained a wakeup; `None` was not possible.
     pub fn learn(&mut self, waker: NameId, wakee: NameId, explained: [Option<bool>; 4]) {
-        let Some(pair) = self.pairs.get_mut(&(waker, wakee)) else { return };
+        let Some(pair) = self.pairs.id(waker, wakee) else { return };
+        let pair = self.pairs.of(pair);
         if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
             return;
         }
@@ -101,6 +94,12 @@ mod tests {
         beliefs
     }
 
+    /// Of the pair that was taught.
+    fn scores(mut beliefs: Beliefs) -> [i8; 4] {
+        let pair = beliefs.pairs.id(1, 2).unwrap();
+        beliefs.pairs.of(pair).scores
+    }
+
     #[test]
     fn what_explains_the_outcomes_is_believed() {
         assert_eq!(Beliefs::default().of(1, 2, true), Hypothesis::default());
@@ -117,22 +116,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sync_is_not_believed_to_be() {
-        let beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
+        let mut beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
         assert_eq!(beliefs.of(1, 2, false), WIDE);
     }
 
     #[test]
     fn an_outcome_that_all_or_none_explain_teaches_nothing() {
         let lessons = [only(&[SYNC]), only(&[]), only(&Hypothesis::ALL)];
-        let beliefs = taught(&lessons);
-        assert_eq!(beliefs.pairs[&(1, 2)].scores, [-1, 1, -1, -1]);
+        assert_eq!(scores(taught(&lessons)), [-1, 1, -1, -1]);
     }
 
     /// So that it can change within a few wakeups.
     #[test]
     fn no_belief_is_stronger_than_the_limit() {
         let mut lessons = vec![only(&[SYNC]); 100];
-        assert_eq!(taught(&lessons).pairs[&(1, 2)].scores, [-8, 8, -8, -8]);
+        assert_eq!(scores(taught(&lessons)), [-8, 8, -8, -8]);
         lessons.extend([only(&[WIDE]); 9]);
         assert_eq!(taught(&lessons).of(1, 2, true), WIDE);
     }
@@ -150,7 +148,7 @@ mod tests {
     #[test]
     fn pairs_beyond_the_limit_are_not_learned() {
         let mut beliefs = Beliefs::default();
-        for waker in 0..PAIRS_MAX as u32 {
+        for waker in 0..1 << 16 {
             assert!(beliefs.wants_trial(waker, 2, true));
         }
         assert!(!beliefs.wants_trial(u32::MAX, 2, false));

@@ -8,12 +8,22 @@ pub struct ByName<T> {
 }
 
 impl<T: Clone + Default> ByName<T> {
+    #[inline]
     pub fn of(&mut self, name: NameId) -> &mut T {
         let at = name as usize;
         if self.values.len() <= at {
             self.values.resize(at + 1, T::default());
         }
         &mut self.values[at]
+    }
+
+    /// `None`: nobody has asked for it yet.
+    pub fn get(&self, name: NameId) -> Option<&T> {
+        self.values.get(name as usize)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, &T)> {
+        self.values.iter().enumerate().map(|(name, value)| (name as NameId, value))
     }
 
     /// The names whose values count for something, the greatest first, equal ones by name.

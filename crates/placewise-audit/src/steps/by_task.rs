@@ -8,6 +8,7 @@ pub struct ByTask<T> {
 }
 
 impl<T: Clone + Default> ByTask<T> {
+    #[inline]
     pub fn of(&mut self, task: TaskId) -> &mut T {
         let at = task as usize;
         if self.values.len() <= at {

@@ -2,7 +2,9 @@
 //! wakeup ended ([`timeline`]).
 
 pub mod by_name;
+pub mod by_pair;
 pub mod by_task;
+pub mod selection;
 pub mod step;
 pub mod task;
 pub mod timeline;

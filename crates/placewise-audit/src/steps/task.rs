@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 
 use placewise_policy::{FIRST_TASK, NR_TASKS};
 
+use super::selection::Selection;
+
 /// A task, as its index in the policy's state. Below [`FIRST_TASK`] it is the idle task of a CPU.
 pub type TaskId = u32;
 
@@ -35,6 +37,8 @@ pub struct Task {
     pub name: NameId,
     /// The kernel's: below 100 real time, then 120 plus the nice level.
     pub prio: i32,
+    /// The audit is about it.
+    pub counts: bool,
     comm: Comm,
     last_mention: u64,
 }
@@ -57,10 +61,19 @@ pub struct Tasks {
     names: Vec<String>,
     name_ids: HashMap<Comm, NameId>,
     mentions: u64,
+    selection: Selection,
+    /// Any task counts.
+    selected: bool,
 }
 
 impl Tasks {
+    /// All of them count.
     pub fn new() -> Self {
+        Self::of(Selection::default())
+    }
+
+    /// Those of a selection count.
+    pub fn of(selection: Selection) -> Self {
         let mut tasks = Tasks {
             tasks: Vec::new(),
             by_pid: Vec::new(),
@@ -69,6 +82,8 @@ impl Tasks {
             names: vec![OTHER_NAMES.to_string()],
             name_ids: HashMap::new(),
             mentions: 0,
+            selection,
+            selected: false,
         };
         let idle = tasks.describe(0, "<idle>", DEFAULT_PRIO);
         tasks.tasks.resize(FIRST_TASK as usize, idle);
@@ -85,6 +100,24 @@ impl Tasks {
 
     pub fn name(&self, name: NameId) -> &str {
         &self.names[name as usize]
+    }
+
+    /// Whether the audit is about any.
+    pub fn any_counts(&self) -> bool {
+        self.selected
+    }
+
+    /// All names of tasks, in their order.
+    pub fn names(&self) -> Vec<&str> {
+        // Behind the names without a place of their own and that of the idle tasks.
+        let mut names: Vec<&str> = self.names[2..].iter().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// One past the highest task in use.
+    pub fn nr_tasks(&self) -> TaskId {
+        self.tasks.len() as TaskId
     }
 
     /// One past the highest name in use.
@@ -183,14 +216,21 @@ impl Tasks {
     fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
         let comm = comm_bytes(comm);
         let name = self.name_id(comm);
-        Task { pid, name, prio, comm, last_mention: self.mentions }
+        let counts = self.counts(pid, name);
+        Task { pid, name, prio, counts, comm, last_mention: self.mentions }
     }
 
     fn rename(&mut self, task: TaskId, comm: Comm) {
         let name = self.name_id(comm);
+        let counts = self.counts(self.get(task).pid, name);
         let entry = &mut self.tasks[task as usize];
-        entry.comm = comm;
-        entry.name = name;
+        (entry.comm, entry.name, entry.counts) = (comm, name, counts);
+    }
+
+    fn counts(&mut self, pid: u32, name: NameId) -> bool {
+        let counts = self.selection.has(pid, &self.names[name as usize]);
+        self.selected |= counts && pid != 0;
+        counts
     }
 
     fn name_id(&mut self, comm: Comm) -> NameId {

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use placewise_policy::{FIRST_TASK, NR_CPUS};
 use placewise_trace::{Context, Decision, Event, Readings, Record};
 
+use crate::steps::selection::Selection;
 use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
 use crate::steps::task::{TaskId, Tasks};
 use crate::steps::wakeup::Outcome;
@@ -107,6 +108,11 @@ impl Timeline {
             forgotten: Vec::new(),
             repairs: Repairs::default(),
         }
+    }
+
+    /// Only these tasks count.
+    pub fn about(self, selection: Selection) -> Self {
+        Timeline { tasks: Tasks::of(selection), ..self }
     }
 
     pub fn tasks(&self) -> &Tasks {

@@ -12,6 +12,7 @@ Examples:
   placewise audit trace.txt.zst
   placewise audit trace.txt --policy short-task --policy hint:wake_affine
   placewise audit trace.txt --at 5.544334
+  placewise audit before.txt.zst after.txt.zst
   perf script | placewise audit - --machine host --kernel v6.12
   placewise audit trace.txt --annotate | less
 
@@ -22,12 +23,16 @@ Exit status: 0 on success, 2 when the input is at fault, 1 when something else w
 pub const AUTO: &str = "auto";
 
 /// Judge the placement decisions in a scheduler trace
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct AuditArgs {
     /// Text of ftrace, `perf script` or `trace-cmd report`, plain or compressed with gzip or zstd,
     /// or a trace.dat; `-` for standard input
     pub trace: PathBuf,
+
+    /// Another trace of the same load, after a change: print the figures of both side by side
+    #[arg(conflicts_with_all = ["explain", "at", "annotate", "policies"])]
+    pub after: Option<PathBuf>,
 
     /// Machine of the trace: preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
     /// [default: the header of the trace]
@@ -43,9 +48,13 @@ pub struct AuditArgs {
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 
-    /// Only decisions about tasks of this name
+    /// Only these tasks count: a name, a pattern such as `kworker/*`, or a pid
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
+
+    /// Copies of /proc/schedstat from before and after the trace, to put beside it
+    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with_all = ["task", "after", "explain", "at", "annotate"])]
+    pub schedstat: Option<Vec<PathBuf>>,
 
     /// Rows of each list that has no end
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]

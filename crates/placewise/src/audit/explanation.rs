@@ -3,6 +3,7 @@
 use placewise_audit::{Decided, Kind, Rule, explain};
 use serde::Serialize;
 
+use super::units::trace_time;
 use crate::input::InputError;
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
@@ -84,11 +85,10 @@ impl Explanation {
 
     /// `wakeup 12 at 5.544334: pp-271 by pp-270 on CPU 3, previous CPU 5`
     pub fn heading(&self) -> String {
-        let (seconds, micros) =
-            (self.time_ns / NSEC_PER_SEC, self.time_ns % NSEC_PER_SEC / NSEC_PER_USEC);
+        let time = trace_time(self.time_ns);
         let Explanation { number, kind, task, pid, waker, waker_pid, .. } = self;
         format!(
-            "decision {number}, a {kind} at {seconds}.{micros:06}: {task}-{pid} by \
+            "decision {number}, a {kind} at {time}: {task}-{pid} by \
              {waker}-{waker_pid} on CPU {}, previous CPU {}",
             self.waking_cpu, self.prev_cpu
         )

@@ -11,6 +11,8 @@ use super::args::AuditArgs;
 use super::finding::{self, Finding};
 use super::origin::{Kernel, trace_name};
 use super::percent::percent;
+use super::problems;
+use super::schedstat::Counted;
 
 /// Everything, in the order of the report.
 #[derive(Serialize)]
@@ -28,6 +30,8 @@ pub struct Figures {
     pub no_placement: Vec<Count>,
     pub inferences: Vec<Count>,
     pub policies: Vec<PolicyFigures>,
+    /// What the kernel has counted meanwhile, if that is known.
+    pub schedstat: Option<Counted>,
 }
 
 #[derive(Serialize)]
@@ -38,13 +42,15 @@ pub struct Trace {
     /// Of the header, if the profile was chosen by it.
     pub release: Option<String>,
     pub machine: String,
-    /// The only name that counts.
+    /// The only tasks that count.
     pub task: Option<String>,
     pub events: u64,
     pub lost: u64,
     pub seconds: f64,
     /// What is missing or could not be read, one line each.
     pub problems: Vec<String>,
+    /// What of the report is no better than a guess.
+    pub cautions: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -163,7 +169,7 @@ impl Figures {
         };
         Figures {
             trace: trace(args, kernel, options, header, audit),
-            findings: finding::findings(audit),
+            findings: finding::findings(args, audit),
             placements: Counts {
                 wakeups: moves.wakeups.total(),
                 forks: moves.forks.total(),
@@ -182,6 +188,7 @@ impl Figures {
                 .zip(&audit.others)
                 .map(|(policy, other)| policy_figures(&policy.name, other))
                 .collect(),
+            schedstat: None,
         }
     }
 }
@@ -206,60 +213,16 @@ fn trace(
         .join(", "),
         task: args.task.clone(),
         events: audit.events,
-        lost: lost(audit),
+        lost: problems::lost(audit),
         seconds: audit.cost.duration_ns as f64 / 1e9,
-        problems: problems(header, audit),
+        problems: problems::problems(header, audit),
+        cautions: problems::cautions(&kernel.name, audit),
     }
 }
 
 /// `1 LLC`, `2 LLCs`
 fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Marks within the trace, and what its header says, tell of the same events.
-fn lost(audit: &Audit) -> u64 {
-    audit.losses.lost_events.max(audit.losses.overrun)
-}
-
-fn problems(header: &Header, audit: &Audit) -> Vec<String> {
-    let (losses, repairs) = (&audit.losses, &audit.repairs);
-    let mut problems = Vec::new();
-    let mut say = |count: u64, what: &str| {
-        if count > 0 {
-            problems.push(format!("{count} {what}"));
-        }
-    };
-    say(lost(audit), "events lost while recording");
-    say(losses.gaps, "places where events are missing");
-    let first = losses.first_malformed.as_ref();
-    let first = first.map(|first| format!(", first line {}: {}", first.line, first.reason));
-    say(losses.malformed_lines, &format!("lines cannot be read{}", first.unwrap_or_default()));
-    say(u64::from(losses.truncated_last_line), "line, the last, is cut off and left out");
-    say(u64::from(losses.truncated_file), "compressed file ends too early");
-    say(losses.clock_steps, "times lie before the one in front of them");
-    say(losses.cpus_out_of_range, "events name a CPU beyond those that the policies have room for");
-    say(
-        repairs.impossible_events,
-        "events name a CPU that the machine lacks, or a pid that cannot be",
-    );
-    say(
-        repairs.silences,
-        &format!(
-            "times no CPU had an event for more than 10 s: {:.0} s, which are left out",
-            repairs.silent_ns as f64 / 1e9
-        ),
-    );
-    say(repairs.missing_switches, "switches are missing");
-    say(repairs.wakeups_without_end, "wakeups have no end");
-    say(repairs.forgotten_tasks, "tasks were forgotten for want of room");
-    if let Some(first) = header.problems.first() {
-        say(
-            header.problems.len() as u64,
-            &format!("lines of the header cannot be read, first {first}"),
-        );
-    }
-    problems
 }
 
 fn agreement_figures(agreement: &Agreement, plain: Option<&Agreement>) -> AgreementFigures {

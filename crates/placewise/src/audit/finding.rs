@@ -1,22 +1,22 @@
-//! What to say first: what cost the tasks of the trace most time.
+//! What to say first: what kept the tasks of the trace waiting most, as the causes of
+//! `placewise_audit::cost::causes` have it, and the command that shows more.
 //!
-//! The rule: each kind of cost is measured in time that tasks waited, and those that cost any are
-//! told, the most expensive first.
-//!
-//! - A placement put its task on a busy CPU while an allowed CPU was idle in the LLC, elsewhere in
-//!   the node, or in another node: the time these tasks waited to run. The task that waited longest
-//!   is named.
-//! - Wakeups left their LLC: how much longer they waited to run, on average, than those that stayed,
-//!   for each of them. What a cold cache costs after that is in no trace.
-//! - Tasks waited behind others while no allowed CPU was idle: the time they did. There was too much
-//!   to do; placement could not have helped.
+//! A cause is told if it cost its task 1 % of the time that the task ran, 0.1 % of that of the trace,
+//! and 1 % of what all tasks waited. Less is what any scheduling costs; so is what idle CPUs take to
+//! wake up, however much that is.
 
-use placewise_audit::cost::latency::Latency;
-use placewise_audit::cost::missed_idle::{MissedIdle, MissedIdleOfName};
-use placewise_audit::{Audit, ByDistance, Distance};
+use placewise_audit::Audit;
+use placewise_audit::cost::causes::{Cause, CauseKind};
 use serde::Serialize;
 
+use super::args::{AUTO, AuditArgs};
 use super::percent::percent;
+use super::units::{cpus, time, trace_time};
+
+/// Per mille.
+const OF_RUN_TIME: u128 = 10;
+const OF_TRACE: u128 = 1;
+const OF_ALL_WAITING: u128 = 10;
 
 /// One kind of cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,91 +24,199 @@ pub struct Finding {
     /// In one sentence, for people.
     pub text: String,
     pub cost_ns: u64,
+    pub task: String,
+    pub cause: CauseKind,
+    /// How much that is.
+    pub extent: String,
+    /// The command that shows more of it.
+    pub command: String,
 }
 
-pub fn findings(audit: &Audit) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = [
-        missed(audit, "an idle CPU was in the LLC", |n| (n.missed.same_llc, n.waited_ns.same_llc)),
-        missed(audit, "an idle CPU was in the node, none in the LLC", |n| {
-            (n.missed.same_node, n.waited_ns.same_node)
-        }),
-        missed(audit, "the only idle CPUs were in other nodes", |n| {
-            (n.missed.other_node, n.waited_ns.other_node)
-        }),
-        left_llc(audit),
-        overload(audit),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.cost_ns));
-    findings
+pub fn findings(args: &AuditArgs, audit: &Audit) -> Vec<Finding> {
+    let causes = audit.cost.causes.iter().filter(|cause| tells(cause, audit));
+    causes.map(|cause| finding(args, cause, audit)).collect()
 }
 
-/// `of`: how often, and the time waited.
-fn missed(audit: &Audit, place: &str, of: impl Fn(&MissedIdle) -> (u64, u64)) -> Option<Finding> {
-    let report = &audit.cost.missed_idle;
-    let cost_ns = of(&report.wakeups).1 + of(&report.forks).1;
-    // Equal ones in the order of the report.
-    let waited = |name: &&MissedIdleOfName| std::cmp::Reverse(of(&name.missed_idle).1);
-    let worst = report.by_name.iter().min_by_key(waited).filter(|_| cost_ns > 0)?;
-    let (missed, _) = of(&worst.missed_idle);
-    let share = percent(missed, worst.missed_idle.placements)?;
-    let text = format!(
-        "{share:.1} % of {} placements ({missed}) queued on a busy CPU while {place}",
-        worst.name
+fn tells(cause: &Cause, audit: &Audit) -> bool {
+    let waited_ns = audit.cost.turns.iter().map(|turns| turns.waited_ns).sum();
+    let at_least =
+        |per_mille: u128, of: u64| u128::from(cause.cost_ns) * 1_000 >= per_mille * u128::from(of);
+    cause.cause != CauseKind::IdleExit
+        && at_least(OF_RUN_TIME, cause.run_ns)
+        && at_least(OF_TRACE, audit.cost.duration_ns)
+        && at_least(OF_ALL_WAITING, waited_ns)
+}
+
+fn finding(args: &AuditArgs, cause: &Cause, audit: &Audit) -> Finding {
+    Finding {
+        text: text(cause, audit),
+        cost_ns: cause.cost_ns,
+        task: cause.task.clone(),
+        cause: cause.cause,
+        extent: [
+            extent(cause, audit.cost.duration_ns),
+            crowded(cause, audit),
+            placements(cause, audit),
+        ]
+        .concat(),
+        command: command(args, cause),
+    }
+}
+
+fn text(cause: &Cause, audit: &Audit) -> String {
+    let (task, cost) = (&cause.task, time(cause.cost_ns));
+    let on = cpus(&cause.cpus);
+    let waited = || match behind(cause) {
+        // An apposition ends with a comma.
+        behind if behind.starts_with(',') => format!("{task} waited {cost}{behind}, on {on}"),
+        behind => format!("{task} waited {cost}{behind} on {on}"),
+    };
+    match cause.cause {
+        CauseKind::RealTime => waited(),
+        CauseKind::Bound => format!("{}: {}; other CPUs were idle", waited(), bound(cause)),
+        CauseKind::NewTasks => format!(
+            "{} new {task} waited {cost} for their first run{}; {}",
+            cause.forks,
+            behind(cause),
+            while_idle(cause)
+        ),
+        CauseKind::Throttled => {
+            format!("{task} was throttled for {cost} on {on}, which idled: a quota (cpu.max)")
+        }
+        CauseKind::AcrossLlcs => across_llcs(cause, audit),
+        CauseKind::IdleExit => format!("{task} waited {cost} for idle CPUs to wake up"),
+        CauseKind::Overload => format!("{}; no CPU was idle{}", waited(), forked(cause, audit)),
+        CauseKind::IdleInLlc | CauseKind::IdleInNode | CauseKind::IdleInOtherNode => {
+            format!("{}; {}", waited(), while_idle(cause))
+        }
+    }
+}
+
+fn across_llcs(cause: &Cause, audit: &Audit) -> String {
+    let Cause { task, times, .. } = cause;
+    let waker = cause.others.first().map_or("", |other| &other.name);
+    let mut pairs = audit.cost.bouncing.pairs.iter();
+    let pair = pairs.find(|pair| pair.wakee == *task && pair.waker == waker);
+    let of = pair.map_or(*times, |pair| pair.wakeups);
+    let cost = time(cause.cost_ns);
+    let took = match audit.cost.bouncing.within_llc_mean_ns {
+        0 => format!("it took {cost} to run"),
+        _ => format!("it ran {cost} later for that"),
+    };
+    format!("{waker} woke {task} across LLCs: {times} of {of} times, and {took}")
+}
+
+/// ` behind b`, `, mostly behind b,` or ` behind b and 2 others`.
+fn behind(cause: &Cause) -> String {
+    let class = if cause.cause == CauseKind::RealTime { "real-time " } else { "" };
+    match (cause.others.as_slice(), cause.nr_others) {
+        ([only], _) => format!(" behind {class}{}", only.name),
+        ([most, ..], _) if most.cost_ns * 2 > cause.cost_ns => {
+            format!(", mostly behind {class}{}", most.name)
+        }
+        ([most, _], 2) => format!(" behind {class}{} and 1 other", most.name),
+        ([most, ..], all) => format!(" behind {class}{} and {} others", most.name, all - 1),
+        ([], _) => String::new(),
+    }
+}
+
+fn bound(cause: &Cause) -> String {
+    let both = matches!(cause.others.as_slice(), [other] if other.stayed_there && other.name != cause.task);
+    let them = if cause.cpus.len() == 1 { "it" } else { "them" };
+    match both {
+        true => format!("both are bound to {them}"),
+        false => format!("{} is bound to {them}", cause.task),
+    }
+}
+
+/// More than there are CPUs for.
+fn forked(cause: &Cause, audit: &Audit) -> String {
+    match cause.forks {
+        forks if forks > audit.cost.nr_cpus => format!(", {forks} were forked"),
+        _ => String::new(),
+    }
+}
+
+fn while_idle(cause: &Cause) -> &'static str {
+    let idle = &cause.beside.idle_ns;
+    let parts = [
+        (idle.same_llc, "an idle CPU was in the LLC"),
+        (idle.same_node, "only other LLCs had idle CPUs"),
+        (idle.other_node, "only other nodes had idle CPUs"),
+        (cause.beside.none_idle_ns, "no CPU was idle"),
+    ];
+    // Of equal ones the nearest.
+    parts.into_iter().rev().max_by_key(|&(ns, _)| ns).map_or("", |(_, text)| text)
+}
+
+fn beyond_llc(cause: &Cause) -> bool {
+    matches!(cause.cause, CauseKind::IdleInNode | CauseKind::IdleInOtherNode)
+}
+
+/// Where most of such waiting was, if that is one LLC.
+fn crowded(cause: &Cause, audit: &Audit) -> String {
+    let of_llcs = &audit.cost.crowded_llcs_ns;
+    let (total, most) = (of_llcs.iter().sum::<u64>(), of_llcs.iter().max().copied());
+    let llc = of_llcs.iter().position(|&ns| Some(ns) == most);
+    match (llc, most) {
+        (Some(llc), Some(most)) if beyond_llc(cause) && most > total / 2 && of_llcs.len() > 2 => {
+            format!("; most of it on LLC {llc}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// `46.1 % of its run time; in 82.0 % of the elapsed time one waited, 4.6 at a time`
+fn extent(cause: &Cause, duration_ns: u64) -> String {
+    let of_run_time = match percent(cause.cost_ns, cause.run_ns) {
+        Some(share) if share >= 100.0 => format!("{:.1} times as long as it ran", share / 100.0),
+        Some(share) => format!("{share:.1} % of the time that it ran"),
+        None => "it did not run".to_owned(),
+    };
+    let at_a_time = cause.cost_ns as f64 / duration_ns.max(1) as f64;
+    match percent(cause.elapsed_ns, duration_ns) {
+        Some(share) if share > 0.0 && waits_behind(cause) => format!(
+            "{of_run_time}; in {share:.1} % of the elapsed time one waited, {at_a_time:.2} on average"
+        ),
+        _ => of_run_time,
+    }
+}
+
+/// `; 660 of 928 placements missed an idle CPU`
+fn placements(cause: &Cause, audit: &Audit) -> String {
+    let by_placement = matches!(
+        cause.cause,
+        CauseKind::NewTasks
+            | CauseKind::IdleInLlc
+            | CauseKind::IdleInNode
+            | CauseKind::IdleInOtherNode
     );
-    Some(Finding { text, cost_ns })
+    let mut names = audit.cost.missed_idle.by_name.iter();
+    match names.find(|of| of.name == cause.task).map(|of| of.missed_idle) {
+        Some(of) if by_placement => {
+            let (missed, all) = (of.missed.total(), of.placements);
+            format!("; {missed} of {all} placements missed an idle CPU")
+        }
+        _ => String::new(),
+    }
 }
 
-fn left_llc(audit: &Audit) -> Option<Finding> {
-    let waits = &audit.cost.latency.wakeups;
-    let mean = |wanted: fn(Distance) -> bool| mean_latency(waits, wanted);
-    let away = mean(leaves_llc)?;
-    let home = mean(|distance| !leaves_llc(distance))?;
-    let longer = (away > home).then_some(away - home)?;
-    let left: u64 = of_distance(waits, leaves_llc).map(|wait| wait.wakeup_to_run.count).sum();
-    let (name, wakeups) = left_most(audit)?;
-    let share = percent(wakeups.left_llc(), wakeups.total())?;
-    let text = format!(
-        "{share:.1} % of {name} wakeups left their LLC; wakeups that do wait {:.1} us longer to run",
-        longer / 1e3
-    );
-    Some(Finding { text, cost_ns: (longer * left as f64) as u64 })
+fn waits_behind(cause: &Cause) -> bool {
+    !matches!(cause.cause, CauseKind::Throttled | CauseKind::AcrossLlcs | CauseKind::IdleExit)
 }
 
-fn leaves_llc(distance: Distance) -> bool {
-    distance >= Distance::OtherLlc
-}
-
-fn of_distance(
-    waits: &[Latency],
-    wanted: impl Fn(Distance) -> bool,
-) -> impl Iterator<Item = &Latency> {
-    waits.iter().filter(move |wait| wanted(wait.distance))
-}
-
-/// In ns.
-fn mean_latency(waits: &[Latency], wanted: impl Fn(Distance) -> bool) -> Option<f64> {
-    let sums = of_distance(waits, wanted).fold((0, 0), |(count, total), wait| {
-        (count + wait.wakeup_to_run.count, total + wait.wakeup_to_run.total_ns)
-    });
-    (sums.0 > 0).then(|| sums.1 as f64 / sums.0 as f64)
-}
-
-/// The name whose wakeups left their LLC most often.
-fn left_most(audit: &Audit) -> Option<(&str, ByDistance)> {
-    let left = |wakeups: &ByDistance| std::cmp::Reverse(wakeups.left_llc());
-    let names = audit.moves_by_name.iter().map(|(name, moves)| (name.as_str(), moves.wakeups));
-    names.min_by_key(|(_, wakeups)| left(wakeups))
-}
-
-fn overload(audit: &Audit) -> Option<Finding> {
-    let waits = &audit.cost.idle_beside;
-    let cost_ns = waits.waited_ns.checked_sub(waits.beside_idle_ns.total()).filter(|&ns| ns > 0)?;
-    let share = percent(cost_ns, waits.waited_ns)?;
-    let text = format!(
-        "{share:.1} % of the time that tasks waited behind others, no CPU they may use was idle"
-    );
-    Some(Finding { text, cost_ns })
+/// With the options that the trace was read with.
+fn command(args: &AuditArgs, cause: &Cause) -> String {
+    let mut words = vec!["placewise".to_owned(), "audit".into(), args.trace.display().to_string()];
+    if let Some(machine) = &args.machine {
+        words.extend(["--machine".into(), machine.clone()]);
+    }
+    if args.kernel != AUTO {
+        words.extend(["--kernel".into(), args.kernel.clone()]);
+    }
+    words.extend(["--task".into(), cause.task.clone()]);
+    if let Some(time_ns) = cause.worst_time_ns.filter(|_| waits_behind(cause)) {
+        words.extend(["--at".into(), trace_time(time_ns)]);
+    }
+    shell_words::join(words)
 }

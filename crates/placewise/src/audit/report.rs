@@ -5,13 +5,21 @@ use std::collections::BTreeMap;
 
 use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
+use placewise_audit::cost::places::Nearest;
+use placewise_audit::cost::turns::TurnsOfName;
 use placewise_audit::{ByDistance, Distance};
 
+use serde::Serialize;
+
 use super::args::Format;
+use super::difference::{Change, Difference, Unit};
 use super::element;
 use super::explanation::{ExplainedRule, Explanation};
 use super::figures::{Count, Figures};
+use super::finding::Finding;
 use super::percent::percent;
+use super::schedstat::Counted;
+use super::units::{cause_words, cpus, time, trace_time};
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::terminal::empty_bare_table;
 use crate::report::{Table, csv, json, markdown, number};
@@ -20,6 +28,8 @@ use crate::report::{Table, csv, json, markdown, number};
 const FINDINGS: usize = 2;
 /// Problems that are told.
 const PROBLEMS: usize = 6;
+/// Columns of a line, but for commands: those can be copied as they are.
+const WIDTH: usize = 100;
 
 pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<String> {
     match format {
@@ -32,23 +42,42 @@ pub fn render(figures: &Figures, top: usize, format: Format) -> anyhow::Result<S
 
 fn terminal(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
-    for line in findings(figures).iter().chain(&about(figures)) {
-        text += &format!("{}\n", visible(line));
+    for finding in told(figures) {
+        text += &lines(&finding.text);
+        text += &lines(&format!("  {}", finding.extent));
+        text += &format!("  {}\n", visible(&finding.command));
+    }
+    if figures.findings.is_empty() {
+        text += &lines(&nothing_wrong(figures));
+    }
+    for line in about(figures) {
+        text += &lines(&line);
     }
     for (heading, table) in tables(figures, top, empty_bare_table) {
-        text += &format!("\n{}\n{}\n", visible(&heading), table.trimmed());
+        text += &format!("\n{}{}\n", lines(&heading), table.trimmed());
     }
     text += "\n";
     for line in remarks(figures) {
-        text += &format!("{line}\n");
+        text += &lines(&line);
     }
     text
 }
 
+/// What does not fit goes on below, further in.
+fn lines(line: &str) -> String {
+    let indent = if line.starts_with(' ') { "    " } else { "  " };
+    let options = textwrap::Options::new(WIDTH).subsequent_indent(indent);
+    textwrap::fill(&visible(line), options) + "\n"
+}
+
 fn document(figures: &Figures, top: usize) -> String {
     let mut text = String::new();
-    for line in findings(figures) {
-        text += &format!("**{}**\n\n", in_markdown(&line));
+    for Finding { text: what, extent, command, .. } in told(figures) {
+        let (what, extent) = (in_markdown(what), in_markdown(extent));
+        text += &format!("**{what}**: {extent}\n\n    {}\n\n", visible(command));
+    }
+    if figures.findings.is_empty() {
+        text += &format!("**{}**\n\n", in_markdown(&nothing_wrong(figures)));
     }
     for line in about(figures) {
         text += &format!("- {}\n", in_markdown(&line));
@@ -63,14 +92,19 @@ fn document(figures: &Figures, top: usize) -> String {
     text
 }
 
-fn findings(figures: &Figures) -> Vec<String> {
-    let told = figures.findings.iter().take(FINDINGS);
-    let lines: Vec<String> =
-        told.map(|finding| format!("{}: {}", time(finding.cost_ns), finding.text)).collect();
-    match lines.is_empty() {
-        true => vec!["No task waited for want of a better placement.".to_owned()],
-        false => lines,
-    }
+fn told(figures: &Figures) -> impl Iterator<Item = &Finding> {
+    figures.findings.iter().take(FINDINGS)
+}
+
+fn nothing_wrong(figures: &Figures) -> String {
+    let sum = |of: fn(&TurnsOfName) -> u64| figures.cost.turns.iter().map(of).sum::<u64>();
+    let (waited, ran) = (sum(|of| of.waited_ns), sum(|of| of.run_ns));
+    let idle_exit = time(figures.cost.idle_exit_ns);
+    format!(
+        "Nothing wrong: tasks ran {} and waited {} to run, {idle_exit} of it for idle CPUs to wake up.",
+        time(ran),
+        time(waited)
+    )
 }
 
 fn about(figures: &Figures) -> Vec<String> {
@@ -86,13 +120,14 @@ fn about(figures: &Figures) -> Vec<String> {
         chosen.unwrap_or_default()
     )];
     if let Some(task) = &trace.task {
-        lines.push(format!("only tasks named {task}"));
+        lines.push(format!("only tasks that are {task}"));
     }
     lines.extend(trace.problems.iter().take(PROBLEMS).map(|problem| format!("! {problem}")));
     let more = trace.problems.len().saturating_sub(PROBLEMS);
     if more > 0 {
         lines.push(format!("! {more} more kinds of problems: --format json has them"));
     }
+    lines.extend(trace.cautions.iter().map(|caution| format!("! {caution}")));
     lines
 }
 
@@ -123,13 +158,22 @@ fn counted(what: &str, counts: &[Count]) -> Option<String> {
 
 fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(String, Table)> {
     let kernel = &figures.trace.kernel;
-    let mut tables = vec![
+    let mut tables = Vec::new();
+    if !figures.cost.causes.is_empty() {
+        tables.push(("what tasks waited for".to_owned(), causes(figures, top, empty())));
+    }
+    tables.push(("how long tasks ran and waited".to_owned(), turns(figures, top, empty())));
+    if !figures.cost.worst_decisions.is_empty() {
+        let heading = "worst placements of those that missed an idle CPU: --at TIME explains one";
+        tables.push((heading.to_owned(), worst_decisions(figures, empty())));
+    }
+    tables.extend([
         ("by distance from the previous CPU".to_owned(), distances(figures, top, empty())),
         (
             "placed on a busy CPU while an allowed CPU was idle: the nearest one".to_owned(),
             missed_idle(figures, top, empty()),
         ),
-    ];
+    ]);
     if !figures.cost.bouncing.tasks.is_empty() || !figures.cost.bouncing.pairs.is_empty() {
         let bouncing = &figures.cost.bouncing;
         let heading = format!(
@@ -143,6 +187,12 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         let heading = format!("decisions that differ from those of {kernel}");
         tables.push((heading, policies(figures, empty())));
     }
+    if let Some(counted) = &figures.schedstat {
+        let heading = format!("beside /proc/schedstat, version {}", counted.version);
+        tables.push((heading, beside_schedstat(figures, counted, empty())));
+        let heading = "balance passes that /proc/schedstat has: all, failed, tasks pulled";
+        tables.push((heading.to_owned(), balance_passes(counted, empty())));
+    }
     let heading = format!("agreement of the kernel with {kernel}, %");
     tables.push((heading, agreement(figures, empty())));
     if figures.agreement.reasons.iter().any(|reason| reason.disagreed > 0) {
@@ -150,6 +200,62 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         tables.push((heading, reasons(figures, top, empty())));
     }
     tables
+}
+
+fn causes(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["task", "cause", "waited", "of run time", "behind", "on"]);
+    table.align_right([2, 3]);
+    for cause in figures.cost.causes.iter().take(top) {
+        let others = cause.others.first().map(|other| match cause.nr_others - 1 {
+            0 => other.name.clone(),
+            more => format!("{} +{more}", other.name),
+        });
+        table.add_row([
+            cause.task.clone(),
+            cause_words(cause.cause).to_owned(),
+            time(cause.cost_ns),
+            percent(cause.cost_ns, cause.run_ns).map_or(String::new(), |of| format!("{of:.1} %")),
+            others.unwrap_or_default(),
+            cpus(&cause.cpus),
+        ]);
+    }
+    table
+}
+
+fn turns(figures: &Figures, top: usize, mut table: Table) -> Table {
+    table.set_header(["task", "ran", "waited", "times", "worst", "at", "on"]);
+    table.align_right_from(1);
+    for of in figures.cost.turns.iter().take(top) {
+        let worst = of.worst_wait.map(|worst| {
+            [time(worst.wait_ns), trace_time(worst.time_ns), format!("CPU {}", worst.cpu)]
+        });
+        let figures = [of.name.clone(), time(of.run_ns), time(of.waited_ns), of.waits.to_string()];
+        table.add_row(figures.into_iter().chain(worst.unwrap_or_default()));
+    }
+    table
+}
+
+fn worst_decisions(figures: &Figures, mut table: Table) -> Table {
+    let kernel = &figures.trace.kernel;
+    table.set_header(["at", "task", "from", "to", kernel, "idle was", "waited"]);
+    table.align_right([2, 3, 4, 6]);
+    for decision in &figures.cost.worst_decisions {
+        table.add_row([
+            trace_time(decision.time_ns),
+            format!("{}-{}", decision.task, decision.pid),
+            format!("CPU {}", decision.from_cpu),
+            format!("CPU {}", decision.to_cpu),
+            format!("CPU {}", decision.predicted_cpu),
+            match decision.nearest_idle {
+                Nearest::SameLlc => "in the LLC",
+                Nearest::SameNode => "in the node",
+                Nearest::OtherNode => "beyond",
+            }
+            .to_owned(),
+            time(decision.cost_ns),
+        ]);
+    }
+    table
 }
 
 /// How far tasks went, and how long they then waited to run.
@@ -200,6 +306,38 @@ fn add_latencies(figures: &Figures, table: &mut Table) {
     add("wakeup to run max", to_run, |waits| waits.max_ns);
     add("behind another p99", wakeups.map(|waits| waits.behind_another), |waits| waits.p99_ns);
     add("fork to run p99", forks.map(|waits| waits.wakeup_to_run), |waits| waits.p99_ns);
+}
+
+fn beside_schedstat(figures: &Figures, counted: &Counted, mut table: Table) -> Table {
+    table.set_header(["", "trace", "schedstat"]);
+    table.align_right_from(1);
+    let sum = |of: fn(&TurnsOfName) -> u64| figures.cost.turns.iter().map(of).sum::<u64>();
+    let no_placement: u64 = figures.no_placement.iter().map(|of| of.count).sum();
+    let number = |count: u64| count.to_string();
+    let switched_in = sum(|of| of.switched_in);
+    for (what, trace, schedstat, shown) in [
+        ("tasks switched in", switched_in, counted.switched_in, &number as &dyn Fn(u64) -> String),
+        ("idle task switched in", figures.cost.idle_entries, counted.idle_entries, &number),
+        ("wakeups", figures.placements.wakeups + no_placement, counted.wakeups, &number),
+        ("moved by balancing", figures.placements.balance, counted.moved(), &number),
+        ("ran", sum(|of| of.run_ns), counted.run_ns, &time),
+        ("waited to run", sum(|of| of.waited_ns), counted.run_delay_ns, &time),
+    ] {
+        table.add_row([what.to_owned(), shown(trace), shown(schedstat)]);
+    }
+    table
+}
+
+fn balance_passes(counted: &Counted, mut table: Table) -> Table {
+    table.set_header(["domain", "busy", "idle", "newly idle", "pushed", "wakeups across"]);
+    table.align_right_from(1);
+    for of in &counted.domains {
+        let [busy, idle, newly_idle] = [of.busy, of.idle, of.newly_idle]
+            .map(|of| format!("{}, {}, {}", of.passes, of.failed, of.pulled));
+        let (pushed, across) = (of.active_pushed.to_string(), of.woken_remote.to_string());
+        table.add_row([of.name.clone(), busy, idle, newly_idle, pushed, across]);
+    }
+    table
 }
 
 fn policies(figures: &Figures, mut table: Table) -> Table {
@@ -315,18 +453,74 @@ fn micros(ns: u64) -> String {
     number::figure(ns as f64 / 1e3)
 }
 
-/// `12.34 ms`
-fn time(ns: u64) -> String {
-    match ns as f64 {
-        0.0 => "0".to_owned(),
-        ns if ns < 1e6 => format!("{} us", number::figure(ns / 1e3)),
-        ns if ns < 1e9 => format!("{} ms", number::figure(ns / 1e6)),
-        ns => format!("{} s", number::figure(ns / 1e9)),
+/// Two traces side by side.
+pub fn difference(difference: &Difference, format: Format) -> anyhow::Result<String> {
+    match format {
+        Format::Table => {
+            let heading: String = side_by_side(difference).iter().map(|line| lines(line)).collect();
+            let table = changes(difference, empty_bare_table());
+            Ok(format!("{heading}\n{}\n", table.trimmed()))
+        }
+        Format::Markdown => {
+            let told = side_by_side(difference).into_iter();
+            let heading: String = told.map(|line| format!("- {}\n", in_markdown(&line))).collect();
+            Ok(format!("{heading}\n{}\n", changes(difference, markdown::empty_table())))
+        }
+        Format::Csv => in_csv(difference),
+        Format::Json => json::render(difference),
+    }
+}
+
+fn side_by_side(difference: &Difference) -> Vec<String> {
+    let mut lines = Vec::new();
+    let both = [("before", &difference.before), ("after", &difference.after)];
+    for (when, figures) in both {
+        let first = told(figures).next().map(|finding| finding.text.clone());
+        lines.push(format!("{when}: {}", first.unwrap_or_else(|| nothing_wrong(figures))));
+    }
+    for (when, figures) in both {
+        let about = about(figures).into_iter();
+        lines.extend(about.map(|line| match line.strip_prefix("! ") {
+            Some(problem) => format!("! {when}: {problem}"),
+            None => format!("{when}: {line}"),
+        }));
+    }
+    lines.extend(difference.unlike.iter().map(|unlike| format!("! {unlike}")));
+    lines
+}
+
+fn changes(difference: &Difference, mut table: Table) -> Table {
+    table.set_header(["", "before", "after", "change"]);
+    table.align_right_from(1);
+    for Change { figure, unit, before, after } in &difference.changes {
+        let shown =
+            |value: &Option<f64>| value.map(|value| in_unit(value, *unit)).unwrap_or_default();
+        let change = before.zip(*after).map(|(before, after)| changed(before, after, *unit));
+        table.add_row([figure.clone(), shown(before), shown(after), change.unwrap_or_default()]);
+    }
+    table
+}
+
+fn in_unit(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Percent => format!("{value:.1} %"),
+        Unit::Ns => time(value as u64),
+        Unit::PerSecond => format!("{} /s", number::figure(value)),
+    }
+}
+
+/// Shares by points, all else by how many times as much it is.
+fn changed(before: f64, after: f64, unit: Unit) -> String {
+    match unit {
+        _ if before == after => "=".to_owned(),
+        Unit::Percent => format!("{:+.1} points", after - before),
+        _ if before > 0.0 => format!("x{}", number::figure(after / before)),
+        _ => "new".to_owned(),
     }
 }
 
 /// One row per figure: the path of the JSON report, and the value.
-fn in_csv(figures: &Figures) -> anyhow::Result<String> {
+fn in_csv(figures: &impl Serialize) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     flatten(String::new(), &serde_json::to_value(figures)?, &mut rows);
     csv::table(&["figure", "value"], rows)
@@ -352,14 +546,30 @@ fn flatten(path: String, value: &serde_json::Value, rows: &mut Vec<[String; 2]>)
 }
 
 /// Decisions step by step.
-pub fn explanations(explained: &[Explanation], format: Format) -> anyhow::Result<String> {
+pub fn explanations(
+    explained: &[Explanation],
+    cautions: &[String],
+    format: Format,
+) -> anyhow::Result<String> {
     match format {
-        Format::Table => Ok(step_by_step(explained, |heading, rules| {
-            format!("{}\n{}\n", visible(heading), filled(rules, empty_bare_table()).trimmed())
-        })),
-        Format::Markdown => Ok(step_by_step(explained, |heading, rules| {
-            format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
-        })),
+        Format::Table => {
+            let text = step_by_step(explained, |heading, rules| {
+                format!(
+                    "{}\n{}\n",
+                    visible(heading),
+                    wrapped(filled(rules, empty_bare_table())).trimmed()
+                )
+            });
+            let cautions = cautions.iter().map(|caution| lines(&format!("! {caution}")));
+            Ok(text + &cautions.collect::<String>())
+        }
+        Format::Markdown => {
+            let text = step_by_step(explained, |heading, rules| {
+                format!("{}\n\n{}\n", in_markdown(heading), filled(rules, markdown::empty_table()))
+            });
+            let cautions = cautions.iter().map(|caution| format!("\n{}\n", in_markdown(caution)));
+            Ok(text + &cautions.collect::<String>())
+        }
         Format::Csv => explanations_csv(explained),
         Format::Json => json::render(&BTreeMap::from([("decisions", explained)])),
     }
@@ -374,8 +584,12 @@ fn step_by_step(
     texts.collect::<Vec<_>>().join("\n")
 }
 
+fn wrapped(mut table: Table) -> Table {
+    table.wrap_at(WIDTH as u16);
+    table
+}
+
 fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {
-    table.wrap();
     table.set_header(["rule", "saw", "answer"]);
     for rule in rules {
         table.add_row([rule.rule, &rule.saw, &rule.answer]);

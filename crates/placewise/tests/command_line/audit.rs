@@ -135,6 +135,20 @@ fn agreement_stands_beside_the_trivial_predictor() {
 }
 
 #[test]
+fn a_policy_that_foresees_no_more_than_the_trivial_predictor_is_said_to_guess() {
+    let caution = "! the policy of v6.12 foresees 33.3 % of the wakeups";
+    assert!(audited(&trace(), &[]).contains(caution));
+    assert!(audited(&trace(), &["--explain", "2"]).contains(caution));
+    assert_eq!(
+        figures(&trace(), &[])["trace"]["cautions"].as_array().unwrap().len(),
+        1,
+        "of forks"
+    );
+    let foreseen = figures(&trace(), &["--task", "server"]);
+    assert_eq!(foreseen["trace"]["cautions"], serde_json::json!([]));
+}
+
+#[test]
 fn other_policies_are_compared_with_that_of_the_kernel() {
     let args = ["--policy", "baseline", "--policy", "short-task"];
     let policies = &figures(&trace(), &args)["policies"];
@@ -153,6 +167,19 @@ fn a_task_may_be_all_that_counts() {
     assert_eq!((&placements["wakeups"], &placements["forks"]), (&0.into(), &1.into()));
     assert_eq!(figures["agreement"]["exact_cpu_pct"], Value::Null);
     assert_eq!(figures["by_task"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn tasks_are_chosen_by_pattern_pid_or_all_that_the_kernel_has_of_a_name() {
+    let wakeups =
+        |task: &str| figures(&trace(), &["--task", task])["placements"]["wakeups"].clone();
+    for task in ["client", "cl*", "[a-d]lien?", "200"] {
+        assert_eq!(wakeups(task), 3, "{task}");
+    }
+    let long = trace().replace("client", "a-fifteen-bytes");
+    assert_eq!(figures(&long, &["--task", "a-fifteen-bytes-name"])["placements"]["wakeups"], 3);
+    let names = "no task of the trace is `nginx`; there are client, hog, server";
+    refused(&trace(), &["--task", "nginx"], &["standard input: ", names]);
 }
 
 #[test]
@@ -192,7 +219,7 @@ fn losses_stand_at_the_top() {
     let lossy = trace().replacen("  client-200", "CPU:2 [LOST 12 EVENTS]\n  client-200", 1);
     let lossy = format!("{lossy}  server-100 [000] d..3. nonsense\n");
     let text = audited(&lossy, &[]);
-    let top: Vec<&str> = text.lines().take(6).collect();
+    let top: Vec<&str> = text.lines().take(14).collect();
     assert!(top.contains(&"! 12 events lost while recording"), "{text}");
     assert!(top.iter().any(|line| line.starts_with("! 1 lines cannot be read")), "{text}");
     assert_eq!(figures(&lossy, &[])["trace"]["lost"], 12);

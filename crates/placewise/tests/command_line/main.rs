@@ -2,6 +2,8 @@
 
 mod advisories;
 mod audit;
+mod audit_beside;
+mod audit_causes;
 mod audit_decisions;
 mod bad_input;
 mod compare;

@@ -1,7 +1,9 @@
-//! Time that tasks wait beside idle CPUs, by hand and against a recomputation of every interval.
+//! Time that tasks wait beside idle CPUs and behind whom, by hand and against a recomputation of
+//! every interval.
 
 use std::collections::BTreeMap;
 
+use placewise_audit::cost::behind::Beside;
 use placewise_audit::cost::idle_beside::IdleBeside;
 use placewise_audit::{Action, Outcome, PrevState, TaskId};
 use placewise_policy::{FIRST_TASK, State};
@@ -140,6 +142,42 @@ fn waiters(world: &World, tasks: &[TaskId], before: &Waiters) -> Waiters {
     tasks.iter().copied().filter(waits).map(wait).collect()
 }
 
+/// By the names of who waits and who runs there.
+type Pairs = BTreeMap<(String, String), Beside>;
+
+/// Sums the interval from one step to the next up, pair by pair.
+fn add_pairs(pairs: &mut Pairs, world: &World, waiters: &Waiters, idle: u64, ns: u64) {
+    for (&task, &(cpu, allowed)) in waiters.iter().filter(|_| ns > 0) {
+        let cpus = &world.machine.cpus;
+        let here = cpus[cpu as usize];
+        let usable = || (0..16).filter(|cpu| idle & allowed & 1 << cpu != 0);
+        let runner = world.state().rq[cpu as usize].curr;
+        let name = |task| world.tasks.name_of(task).to_owned();
+        let beside = pairs.entry((name(task), name(runner))).or_default();
+        if usable().any(|cpu| cpus[cpu].llc == here.llc) {
+            beside.idle_ns.same_llc += ns;
+        } else if usable().any(|cpu| cpus[cpu].node == here.node) {
+            beside.idle_ns.same_node += ns;
+        } else if usable().next().is_some() {
+            beside.idle_ns.other_node += ns;
+        } else if idle & 0xffff != 0 {
+            beside.forbidden_ns += ns;
+        } else {
+            beside.none_idle_ns += ns;
+        }
+    }
+}
+
+fn reported(world: &mut World) -> (IdleBeside, Pairs) {
+    let report = world.report();
+    let mut pairs = Pairs::new();
+    for pair in report.behind {
+        assert_eq!(pair.waited_ns, pair.beside.total());
+        pairs.entry((pair.task, pair.behind)).or_default().add(&pair.beside);
+    }
+    (report.idle_beside, pairs)
+}
+
 /// Sums the interval from one step to the next up.
 fn add(sum: &mut IdleBeside, world: &World, waiters: &Waiters, idle: u64, ns: u64) {
     let mut any = false;
@@ -229,16 +267,17 @@ proptest! {
             .collect();
         let mut world = World::of_kernel(kernel, &restricted);
         let tasks: Vec<TaskId> =
-            (0..NR_TASKS).map(|at| world.task(1_000 + at as u32, "worker")).collect();
-        let mut expected = IdleBeside::default();
+            (0..NR_TASKS).map(|at| world.task(1_000 + at as u32, ["a", "b", "c"][at % 3])).collect();
+        let (mut expected, mut pairs) = (IdleBeside::default(), Pairs::new());
         let mut waiting = Waiters::new();
         for (step, ns) in &moves {
             let idle = world.state().root.idle.bits[0];
             add(&mut expected, &world, &waiting, idle, *ns);
+            add_pairs(&mut pairs, &world, &waiting, idle, *ns);
             world.now += ns;
             perform(&mut world, &tasks, step);
             waiting = waiters(&world, &tasks, &waiting);
         }
-        prop_assert_eq!(world.report().idle_beside, expected);
+        prop_assert_eq!(reported(&mut world), (expected, pairs));
     }
 }

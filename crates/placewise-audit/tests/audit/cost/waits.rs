@@ -5,7 +5,7 @@ use placewise_audit::{Action, Distance, PrevState, Verdict};
 
 use super::world::World;
 
-fn wakeup(world: &World, distance: Distance) -> Latency {
+fn wakeup(world: &mut World, distance: Distance) -> Latency {
     let waits = world.report().latency.wakeups;
     waits.into_iter().find(|latency| latency.distance == distance).unwrap()
 }
@@ -17,9 +17,9 @@ fn a_wait_goes_from_waking_to_the_switch_in() {
     let wakee = world.task(2, "wakee");
     world.at(1_000).waking(0, wakee, 1, 1);
     world.at(1_500).wakeup(0, wakee, 1);
-    assert_eq!(wakeup(&world, Distance::Smt).wakeup_to_run.count, 0);
+    assert_eq!(wakeup(&mut world, Distance::Smt).wakeup_to_run.count, 0);
     world.at(3_000).switch(1, PrevState::Runnable, wakee);
-    let latency = wakeup(&world, Distance::SameCpu);
+    let latency = wakeup(&mut world, Distance::SameCpu);
     assert_eq!((latency.wakeup_to_run.count, latency.wakeup_to_run.max_ns), (1, 2_000));
     assert_eq!(latency.behind_another.count, 0, "CPU 1 was idle");
 }
@@ -32,7 +32,7 @@ fn waits_are_told_by_the_distance_of_the_placement() {
         let wakee = world.task(2, "wakee");
         world.at(1_000).wake(15, wakee, 0, target);
         world.at(5_000).switch(target, PrevState::Runnable, wakee);
-        assert_eq!(wakeup(&world, distance).wakeup_to_run.total_ns, 4_000, "{distance:?}");
+        assert_eq!(wakeup(&mut world, distance).wakeup_to_run.total_ns, 4_000, "{distance:?}");
     }
 }
 
@@ -47,7 +47,7 @@ fn quantiles_are_those_of_all_waits() {
         world.at(start + turn * 1_000).switch(1, PrevState::Runnable, wakee);
         world.idles(1);
     }
-    let waits = wakeup(&world, Distance::SameCpu).wakeup_to_run;
+    let waits = wakeup(&mut world, Distance::SameCpu).wakeup_to_run;
     assert_eq!((waits.count, waits.max_ns, waits.total_ns), (100, 100_000, 5_050_000));
     assert!(waits.p50_ns.abs_diff(50_000) <= 50, "{waits:?}");
     assert!(waits.p99_ns.abs_diff(99_000) <= 99, "{waits:?}");
@@ -63,7 +63,7 @@ fn time_behind_another_ends_when_a_waiting_task_moves_to_an_idle_cpu() {
     world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, placement: false });
     world.at(7_000).switch(4, PrevState::Runnable, wakee);
     // Wherever it runs in the end, the wait is that of the placement on CPU 1.
-    let latency = wakeup(&world, Distance::SameCpu);
+    let latency = wakeup(&mut world, Distance::SameCpu);
     assert_eq!(latency.wakeup_to_run.total_ns, 6_000);
     assert_eq!(latency.behind_another.total_ns, 2_000);
 }
@@ -78,7 +78,7 @@ fn a_task_that_moves_from_behind_one_to_behind_another_waits_on() {
     world.at(1_000).wake(0, wakee, 1, 1);
     world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, placement: false });
     world.at(7_000).switch(4, PrevState::Runnable, wakee);
-    assert_eq!(wakeup(&world, Distance::SameCpu).behind_another.total_ns, 6_000);
+    assert_eq!(wakeup(&mut world, Distance::SameCpu).behind_another.total_ns, 6_000);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_second_wakeup_of_an_idle_cpu_waits_behind_the_first_once_that_runs() {
     world.at(2_000).wake(0, second, 1, 1);
     world.at(4_000).switch(1, PrevState::Runnable, first);
     world.at(9_000).switch(1, PrevState::Asleep, second);
-    let latency = wakeup(&world, Distance::SameCpu);
+    let latency = wakeup(&mut world, Distance::SameCpu);
     assert_eq!(latency.behind_another.count, 1);
     assert_eq!(latency.behind_another.total_ns, 5_000);
 }
@@ -107,7 +107,7 @@ fn a_wakee_that_was_still_on_its_cpu_waits_from_waking_on() {
     world.at(3_000).switch(1, PrevState::Asleep, other);
     world.at(4_000).wakeup(0, wakee, 1);
     world.at(9_000).switch(1, PrevState::Asleep, wakee);
-    let latency = wakeup(&world, Distance::SameCpu);
+    let latency = wakeup(&mut world, Distance::SameCpu);
     assert_eq!(latency.wakeup_to_run.count, 2);
     assert_eq!(latency.wakeup_to_run.total_ns, 2_000 + 7_000);
     assert_eq!(latency.behind_another.total_ns, 2_000 + 5_000);
@@ -124,13 +124,13 @@ fn a_preempted_task_begins_no_wakeup() {
     let other = world.task(2, "other");
     world.at(1_000).switch(0, PrevState::Runnable, other);
     world.at(5_000).switch(0, PrevState::Asleep, preempted);
-    assert_eq!(wakeup(&world, Distance::SameCpu).wakeup_to_run.count, 0);
+    assert_eq!(wakeup(&mut world, Distance::SameCpu).wakeup_to_run.count, 0);
     // Nor does its wait stick to its next wakeup.
     world.at(6_000).idles(0);
     world.running(3, "waker", 1);
     world.at(7_000).wake(1, preempted, 0, 0);
     world.at(8_000).switch(0, PrevState::Runnable, preempted);
-    let latency = wakeup(&world, Distance::SameCpu);
+    let latency = wakeup(&mut world, Distance::SameCpu);
     assert_eq!((latency.wakeup_to_run.total_ns, latency.behind_another.count), (1_000, 0));
 }
 
@@ -144,7 +144,7 @@ fn a_wait_that_ends_in_a_gap_is_left_out() {
     world.at(9_000).step(1, Action::Lost { count: 10 });
     world.step(1, Action::Running { task: wakee });
     let report = world.report();
-    assert_eq!(wakeup(&world, Distance::SameCpu).wakeup_to_run.count, 0);
+    assert_eq!(wakeup(&mut world, Distance::SameCpu).wakeup_to_run.count, 0);
     assert_eq!(report.missed_idle.wakeups.missed.same_llc, 1);
     assert_eq!(report.missed_idle.wakeups.waited_ns.same_llc, 0);
 }
@@ -234,6 +234,6 @@ fn a_number_that_is_used_again_inherits_no_wait() {
     world.at(2_000).step(0, Action::Forgotten { task: wakee });
     world.at(5_000).switch(1, PrevState::Runnable, wakee);
     let report = world.report();
-    assert_eq!(wakeup(&world, Distance::SameCpu).wakeup_to_run.count, 0);
+    assert_eq!(wakeup(&mut world, Distance::SameCpu).wakeup_to_run.count, 0);
     assert_eq!(report.idle_beside.waited_ns, 1_000);
 }

@@ -41,7 +41,7 @@ impl World {
         self.reconstruction.state()
     }
 
-    pub fn report(&self) -> CostReport {
+    pub fn report(&mut self) -> CostReport {
         self.cost.report(&self.tasks)
     }
 

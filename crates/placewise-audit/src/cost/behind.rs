@@ -1,0 +1,340 @@
+//! Who waited behind whom, on which CPUs, and what was idle meanwhile.
+//!
+//! The tasks that wait on a CPU are told by their names, and so is the task that runs there: each
+//! pair of names has the time that tasks of the first spent waiting while one of the second ran.
+//! Every nanosecond of waiting behind another is in one pair, and there in one part of [`Beside`].
+//! So is, apart, the time that a wakeup was on its way to the queue of a busy CPU.
+//!
+//! It is kept up by the line of one CPU at a time: what waits there, one entry for all tasks of a
+//! role and an affinity, is settled when the line or the running task changes. What was idle since
+//! comes from the clocks of [`super::idle_beside`].
+//!
+//! Bounded: pairs beyond those that [`ByPair`] tells apart are in the sum of one without names.
+
+use placewise_machine::CpuSet;
+use serde::{Serialize, Serializer};
+
+use super::idle_beside::{AudienceId, IdleBesideMeter, IdleTimes};
+use super::places::{ByNearest, Nearest, Places};
+use crate::steps::by_name::ByName;
+use crate::steps::by_pair::{ByPair, Place};
+use crate::steps::task::{NameId, TaskId, Tasks};
+
+/// In a report.
+const LISTED: usize = 32;
+
+/// Waiting behind others, by what was idle meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Beside {
+    /// A CPU that the task may use, by the nearest one.
+    pub idle_ns: ByNearest<u64>,
+    /// Only CPUs that it may not use.
+    pub forbidden_ns: u64,
+    /// No CPU of the machine.
+    pub none_idle_ns: u64,
+}
+
+impl Beside {
+    pub fn total(&self) -> u64 {
+        self.idle_ns.total() + self.forbidden_ns + self.none_idle_ns
+    }
+
+    pub fn add(&mut self, other: &Beside) {
+        self.idle_ns.same_llc += other.idle_ns.same_llc;
+        self.idle_ns.same_node += other.idle_ns.same_node;
+        self.idle_ns.other_node += other.idle_ns.other_node;
+        self.forbidden_ns += other.forbidden_ns;
+        self.none_idle_ns += other.none_idle_ns;
+    }
+
+    /// A part of it left out.
+    pub fn without(&self, part: &Beside) -> Self {
+        Beside {
+            idle_ns: ByNearest {
+                same_llc: self.idle_ns.same_llc - part.idle_ns.same_llc,
+                same_node: self.idle_ns.same_node - part.idle_ns.same_node,
+                other_node: self.idle_ns.other_node - part.idle_ns.other_node,
+            },
+            forbidden_ns: self.forbidden_ns - part.forbidden_ns,
+            none_idle_ns: self.none_idle_ns - part.none_idle_ns,
+        }
+    }
+
+    /// So many tasks waited from one moment to another.
+    fn between(tasks: u64, ns: u64, from: &IdleTimes, to: &IdleTimes) -> Self {
+        let (llc, node) = (to.llc - from.llc, to.node - from.node);
+        let (allowed, machine) = (to.allowed - from.allowed, to.machine - from.machine);
+        Beside {
+            idle_ns: ByNearest {
+                same_llc: tasks * llc,
+                same_node: tasks * (node - llc),
+                other_node: tasks * (allowed - node),
+            },
+            forbidden_ns: tasks * (machine - allowed),
+            none_idle_ns: tasks * (ns - machine),
+        }
+    }
+}
+
+/// A task as a pair knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Role {
+    pub name: NameId,
+    pub real_time: bool,
+    /// It was forked and has not run yet.
+    pub new: bool,
+}
+
+impl Role {
+    pub fn of(task: TaskId, tasks: &Tasks) -> Self {
+        let task = tasks.get(task);
+        Role { name: task.name, real_time: !task.is_fair(), new: false }
+    }
+}
+
+impl Place for Role {
+    fn place(&self) -> usize {
+        self.name as usize * 2 + usize::from(self.new)
+    }
+}
+
+/// What tasks of one role waited while one of another ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    pub beside: Beside,
+    /// On its way to the queue, by what was idle when it set off.
+    pub on_the_way: Beside,
+    /// Where.
+    pub cpus: CpuSet,
+}
+
+/// A wakeup onto a busy CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct OnTheWay {
+    pub waiter: Role,
+    pub runner: Role,
+    pub cpu: u32,
+    /// Of the idle CPUs that it may use.
+    pub nearest_idle: Option<Nearest>,
+}
+
+/// Tasks of one name that waited in the queue behind those of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BehindOther {
+    pub task: String,
+    /// They were forked and had not run yet.
+    pub new: bool,
+    pub behind: String,
+    /// Those are real-time tasks.
+    pub real_time: bool,
+    pub waited_ns: u64,
+    pub beside: Beside,
+    #[serde(serialize_with = "list")]
+    pub cpus: CpuSet,
+}
+
+pub(super) fn list<S: Serializer>(cpus: &CpuSet, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(cpus)
+}
+
+/// Tasks of one role and affinity that wait on one CPU.
+struct Entry {
+    waiter: Role,
+    audience: AudienceId,
+    tasks: u64,
+    /// In [`BehindMeter::pairs`]; `None`: one too many.
+    pair: Option<usize>,
+    /// Up to then it is settled.
+    since: u64,
+    idle: IdleTimes,
+}
+
+#[derive(Default)]
+struct Line {
+    runner: Role,
+    entries: Vec<Entry>,
+}
+
+/// For how long at least one task of a name waited.
+#[derive(Clone, Copy, Default)]
+struct Elapsed {
+    waiting: u64,
+    since: u64,
+    ns: u64,
+}
+
+/// Measures the waits of a trace, pair by pair.
+pub struct BehindMeter {
+    lines: Vec<Line>,
+    /// Waiter, runner.
+    pairs: ByPair<Role, Waits>,
+    further: Waits,
+    elapsed: ByName<Elapsed>,
+    /// Time waited while the only idle CPUs were in other LLCs, by the LLC that was waited on.
+    crowded_ns: Vec<u64>,
+}
+
+impl BehindMeter {
+    pub fn new(places: &Places) -> Self {
+        BehindMeter {
+            lines: (0..placewise_policy::NR_CPUS).map(|_| Line::default()).collect(),
+            pairs: ByPair::default(),
+            further: Waits::default(),
+            elapsed: ByName::default(),
+            crowded_ns: vec![0; places.nr_llcs()],
+        }
+    }
+
+    /// Another task runs on `cpu`.
+    pub fn runs(
+        &mut self,
+        cpu: u32,
+        runner: Role,
+        now: u64,
+        idle: &IdleBesideMeter,
+        places: &Places,
+    ) {
+        let before = std::mem::replace(&mut self.lines[cpu as usize].runner, runner);
+        if before == runner {
+            return;
+        }
+        for at in 0..self.lines[cpu as usize].entries.len() {
+            self.settle(cpu, at, now, idle, places);
+            let pair = self.pairs.id(self.lines[cpu as usize].entries[at].waiter, runner);
+            self.lines[cpu as usize].entries[at].pair = pair;
+        }
+    }
+
+    /// A task begins to wait behind what runs on `cpu`.
+    pub fn wait(
+        &mut self,
+        cpu: u32,
+        waiter: Role,
+        audience: AudienceId,
+        now: u64,
+        idle: &IdleBesideMeter,
+        places: &Places,
+    ) {
+        let elapsed = self.elapsed.of(waiter.name);
+        if elapsed.waiting == 0 {
+            elapsed.since = now;
+        }
+        elapsed.waiting += 1;
+        if let Some(at) = self.entry(cpu, waiter, audience) {
+            self.settle(cpu, at, now, idle, places);
+            self.lines[cpu as usize].entries[at].tasks += 1;
+            return;
+        }
+        let pair = self.pairs.id(waiter, self.lines[cpu as usize].runner);
+        let idle = idle.times(audience, places.of(cpu));
+        let entry = Entry { waiter, audience, tasks: 1, pair, since: now, idle };
+        self.lines[cpu as usize].entries.push(entry);
+    }
+
+    /// One of those no longer does.
+    pub fn end_wait(
+        &mut self,
+        cpu: u32,
+        waiter: Role,
+        audience: AudienceId,
+        now: u64,
+        idle: &IdleBesideMeter,
+        places: &Places,
+    ) {
+        let elapsed = self.elapsed.of(waiter.name);
+        elapsed.waiting -= 1;
+        if elapsed.waiting == 0 {
+            elapsed.ns += now - elapsed.since;
+        }
+        let at = self.entry(cpu, waiter, audience).expect("it waits there");
+        self.settle(cpu, at, now, idle, places);
+        let entries = &mut self.lines[cpu as usize].entries;
+        entries[at].tasks -= 1;
+        if entries[at].tasks == 0 {
+            entries.swap_remove(at);
+        }
+    }
+
+    fn entry(&self, cpu: u32, waiter: Role, audience: AudienceId) -> Option<usize> {
+        let entries = &self.lines[cpu as usize].entries;
+        entries.iter().position(|entry| entry.waiter == waiter && entry.audience == audience)
+    }
+
+    fn settle(&mut self, cpu: u32, at: usize, now: u64, idle: &IdleBesideMeter, places: &Places) {
+        let entry = &mut self.lines[cpu as usize].entries[at];
+        if entry.since == now {
+            return;
+        }
+        let place = places.of(cpu);
+        let times = idle.times(entry.audience, place);
+        let beside = Beside::between(entry.tasks, now - entry.since, &entry.idle, &times);
+        (entry.since, entry.idle) = (now, times);
+        let waits = match entry.pair {
+            Some(pair) => self.pairs.of(pair),
+            None => &mut self.further,
+        };
+        waits.beside.add(&beside);
+        waits.cpus.insert(cpu as usize);
+        self.crowded_ns[usize::from(place.llc)] +=
+            beside.idle_ns.same_node + beside.idle_ns.other_node;
+    }
+
+    /// A wakeup took so long to its queue.
+    pub fn arrived(&mut self, wakeup: &OnTheWay, ns: u64) {
+        let waits = match self.pairs.id(wakeup.waiter, wakeup.runner) {
+            Some(pair) => self.pairs.of(pair),
+            None => &mut self.further,
+        };
+        waits.cpus.insert(wakeup.cpu as usize);
+        match wakeup.nearest_idle {
+            Some(nearest) => waits.on_the_way.idle_ns[nearest] += ns,
+            None => waits.on_the_way.none_idle_ns += ns,
+        }
+    }
+
+    /// Settles what waits still: the trace is over.
+    pub fn end(&mut self, now: u64, idle: &IdleBesideMeter, places: &Places) {
+        for cpu in 0..self.lines.len() {
+            for at in 0..self.lines[cpu].entries.len() {
+                self.settle(cpu as u32, at, now, idle, places);
+            }
+        }
+    }
+
+    /// Waiter, runner and waits of those that waited for any time.
+    pub fn pairs(&self) -> impl Iterator<Item = (Role, Role, &Waits)> {
+        let further = std::iter::once((Role::default(), Role::default(), &self.further));
+        let waited =
+            |(_, _, of): &(Role, Role, &Waits)| of.beside.total() + of.on_the_way.total() > 0;
+        self.pairs.iter().chain(further).filter(waited)
+    }
+
+    /// Those that waited longest first.
+    pub fn report(&self, tasks: &Tasks) -> Vec<BehindOther> {
+        let mut pairs: Vec<(Role, Role, &Waits)> = self.pairs().collect();
+        pairs.retain(|(_, _, of)| of.beside.total() > 0);
+        // Equal ones as they came.
+        pairs.sort_by_key(|(_, _, of)| std::cmp::Reverse(of.beside.total()));
+        pairs.truncate(LISTED);
+        let report = |(waiter, runner, of): (Role, Role, &Waits)| BehindOther {
+            task: tasks.name(waiter.name).into(),
+            new: waiter.new,
+            behind: tasks.name(runner.name).into(),
+            real_time: runner.real_time,
+            waited_ns: of.beside.total(),
+            beside: of.beside,
+            cpus: of.cpus,
+        };
+        pairs.into_iter().map(report).collect()
+    }
+
+    /// Time in which a task of this name waited.
+    pub fn elapsed_ns(&self, name: NameId, now: u64) -> u64 {
+        let elapsed = self.elapsed.get(name).copied().unwrap_or_default();
+        elapsed.ns + if elapsed.waiting > 0 { now - elapsed.since } else { 0 }
+    }
+
+    pub fn crowded_ns(&self) -> &[u64] {
+        &self.crowded_ns
+    }
+}
