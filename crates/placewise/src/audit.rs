@@ -32,7 +32,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
         return annotate::run(&mut reader, &machine);
     }
     let kernel = kernel(args, reader.header())?;
-    let others = others(&kernel, &args.policies)?;
+    let others = others(args, &kernel)?;
     let options = Options {
         machine: &machine,
         kernel: &kernel.policy,

@@ -21,7 +21,7 @@ use crate::output_file::{self, OutputFile};
 use crate::parallel;
 use crate::report::{self, Format};
 use placewise_machine::TraceTopology;
-use placewise_policy::Policy;
+use placewise_policy::{Policy, with_knobs};
 use placewise_sim::{Figure, Outcome, Scenario, simulate};
 use placewise_trace::{FtraceWriter, Header, Sink};
 use placewise_workload as workload;
@@ -60,10 +60,14 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE")]
     environment: Option<PathBuf>,
 
-    /// Policy: `baseline`, a patch, `hint:A+B`, or several joined by `,` (repeatable); the first is
-    /// what the others are compared with
+    /// Policy: `baseline`, a patch, `hint:A+B`, `set:NAME=VALUE`, or several joined by `,`
+    /// (repeatable); the first is what the others are compared with
     #[arg(long = "policy", value_name = "POLICY", default_value = "baseline")]
     policies: Vec<String>,
+
+    /// Set a knob of the kernel under every policy, as `set:NAME=VALUE` does under one (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    knobs: Vec<String>,
 
     /// Runs of each case and policy; run i uses seed SEED + i for every policy
     #[arg(long, default_value_t = 5, value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
@@ -134,7 +138,7 @@ impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
         args.effort.check(args.runs, args.seed)?;
         let machine = placewise_machine::load(&args.machine)?;
-        let policies = policies(&args.kernel, &args.policies)?;
+        let policies = policies(args)?;
         let mut cases = cases(&args.workload, &args.cases, machine.online().len())?;
         if let Some(path) = &args.environment {
             let environment = Environment::read(path)?;
@@ -281,10 +285,10 @@ fn series<'a>(
     runs.iter().map(of_policy).collect()
 }
 
-fn policies(kernel: &str, specs: &[String]) -> anyhow::Result<Vec<Policy>> {
+fn policies(args: &CompareArgs) -> anyhow::Result<Vec<Policy>> {
     let mut policies: Vec<Policy> = Vec::new();
-    for spec in specs {
-        let policy = Policy::parse(kernel, spec)?;
+    for spec in &args.policies {
+        let policy = Policy::parse(&args.kernel, &with_knobs(spec, &args.knobs))?;
         if policies.iter().any(|other| other.name == policy.name) {
             let problem = format!("--policy {spec}: is given twice; name each policy once");
             return Err(InputError(problem).into());
@@ -351,6 +355,7 @@ fn command(args: &CompareArgs) -> Vec<String> {
         option("environment", &path.display().to_string());
     }
     args.policies.iter().for_each(|policy| option("policy", policy));
+    args.knobs.iter().for_each(|knob| option("set", knob));
     option("runs", &args.runs.to_string());
     if let Some(precision) = args.effort.precision {
         option("precision", &precision.to_string());

@@ -34,6 +34,7 @@ enum Format {
 struct Names {
     kernels: Vec<Named>,
     policies: Vec<Named>,
+    knobs: Vec<Knob>,
     workloads: Vec<Workload>,
     machines: Vec<Named>,
 }
@@ -42,6 +43,14 @@ struct Names {
 struct Named {
     name: String,
     about: String,
+}
+
+#[derive(Serialize)]
+struct Knob {
+    name: &'static str,
+    about: &'static str,
+    /// That have it.
+    kernels: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -71,6 +80,7 @@ fn names() -> anyhow::Result<Names> {
         policies: std::iter::once(baseline)
             .chain(patches.iter().map(|(name, about)| named(name, about)))
             .collect(),
+        knobs: placewise_policy::knob_names().into_iter().map(knob).collect(),
         workloads: placewise_workload::names().map(workload).collect::<anyhow::Result<_>>()?,
         machines: std::iter::once(named("host", "the machine this runs on"))
             .chain(machines.iter().map(|preset| named(preset.name, &preset.description)))
@@ -80,6 +90,10 @@ fn names() -> anyhow::Result<Names> {
 
 fn named(name: &str, about: &str) -> Named {
     Named { name: name.to_owned(), about: about.to_owned() }
+}
+
+fn knob((name, about, kernels): (&'static str, &'static str, Vec<&'static str>)) -> Knob {
+    Knob { name, about, kernels }
 }
 
 fn workload(name: &'static str) -> anyhow::Result<Workload> {
@@ -93,7 +107,16 @@ fn workload(name: &'static str) -> anyhow::Result<Workload> {
 
 fn table(names: &Names) -> String {
     let mut text = section("kernels (--kernel)", &names.kernels);
-    text += &section("policies (--policy; join patches by `,` and hints by `+`)", &names.policies);
+    text += &section(
+        "policies (--policy; join patches and knobs by `,` and hints by `+`)",
+        &names.policies,
+    );
+    text += "knobs (set:NAME=VALUE in --policy, or --set NAME=VALUE), with the kernels that have them\n";
+    for knob in &names.knobs {
+        text += &line(2, knob.name, knob.about);
+        text += &line(4, "", &knob.kernels.join(", "));
+    }
+    text += "\n";
     text += "workloads (--workload, or the path of an rt-app JSON file), with the keys of --case\n";
     for workload in &names.workloads {
         text += &line(2, &workload.name, &workload.about);
