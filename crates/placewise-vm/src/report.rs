@@ -8,7 +8,7 @@ use anyhow::Context;
 use comfy_table::{CellAlignment, Table, TableStyle, presets};
 use serde::Serialize;
 
-use crate::prediction::{Case, Predictions};
+use crate::prediction::{Case, Predictions, Unpredicted};
 use crate::score::{self, Effect, Part, Score, Verdict};
 use crate::summary::{Load, Spread};
 
@@ -52,7 +52,7 @@ impl<'a> Report<'a> {
 
     fn sections(&self, style: TableStyle, heading: impl Fn(&str) -> String) -> String {
         let sections = [
-            ("Score", scores(self.all().chain(self.baselines()))),
+            ("Score", scores([self.all(), self.baselines()])),
             ("Worst effects", self.worst_effects()),
             ("Worst levels without a knob", self.worst_levels()),
             ("Effects by figure", scores(self.by_figure())),
@@ -73,13 +73,13 @@ impl<'a> Report<'a> {
         Row { of, score }
     }
 
-    fn all(&self) -> impl Iterator<Item = Row> {
-        std::iter::once(self.score("all pairs of a load and a knob".to_owned(), |_| true))
+    fn all(&self) -> Row {
+        self.score("all pairs of a load and a knob".to_owned(), |_| true)
     }
 
-    fn baselines(&self) -> impl Iterator<Item = Row> {
+    fn baselines(&self) -> Row {
         let score = Score::of(&self.cases, &[], |case| case.knob.is_empty());
-        std::iter::once(Row { of: "loads without a knob".to_owned(), score })
+        Row { of: "loads without a knob".to_owned(), score }
     }
 
     fn by(&self, key: impl Fn(&Case) -> String) -> Vec<Row> {
@@ -172,13 +172,12 @@ impl<'a> Report<'a> {
             by_load: Vec<Row>,
             by_knob: Vec<Row>,
             cases: &'a [Case],
-            unpredicted: &'a [crate::prediction::Unpredicted],
+            unpredicted: &'a [Unpredicted],
         }
-        let only = |mut rows: Box<dyn Iterator<Item = Row> + '_>| rows.next().map(|row| row.score);
         let json = Json {
             runs: self.runs,
-            score: only(Box::new(self.all())).unwrap_or_default(),
-            without_knobs: only(Box::new(self.baselines())).unwrap_or_default(),
+            score: self.all().score,
+            without_knobs: self.baselines().score,
             by_figure: self.by_figure(),
             by_load: self.by(|case| told_load(&case.load)),
             by_knob: self.by(|case| told_knob(&case.knob)),

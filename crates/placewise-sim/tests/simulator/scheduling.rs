@@ -196,5 +196,5 @@ fn an_arrival_counts_and_does_not_wait() {
         Setup::new("uma-8", "v6.0", "baseline", workload).run().statistics.account
     };
     assert_eq!((arrivals(1).units, arrivals(2).units), (0, 2));
-    assert_eq!((arrivals(1).sleeps, arrivals(2).sleeps), (2, 2));
+    assert!(arrivals(1).ns < 3 * MS, "main sleeps twice for a ms, and for nobody");
 }
