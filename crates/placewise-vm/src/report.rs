@@ -61,7 +61,7 @@ impl<'a> Report<'a> {
             ("Not predicted", self.unpredicted()),
         ];
         let told = sections.map(|(title, mut table)| {
-            table.load_style(style.clone()).force_no_tty();
+            table.load_style(style).force_no_tty();
             heading(title) + &table.trim_fmt() + "\n"
         });
         told.join("\n")
