@@ -43,7 +43,7 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
         Ok(())
     })?;
     print("fork_and_wait_ns", rounds / 10, fork_and_wait)?;
-    println!("thread_start_ns {}", thread_start(rounds / 10)?);
+    threads(rounds / 10)?;
     yields(rounds)?;
     round_trip("same_cpu", HOME, rounds)?;
     for (distance, cpu) in Distances::of_guest()?.nearest(HOME) {
@@ -52,16 +52,23 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// CPU time of a new thread until it would tell a load that it is ready: the median.
-fn thread_start(rounds: u32) -> anyhow::Result<u64> {
-    let start =
-        || thread::spawn(|| fs::read_to_string("/proc/thread-self/sched").map(|_| cpu_time()));
-    let mut times = Vec::new();
+/// CPU time, median, that it takes to create a thread, and that the thread then takes until it would tell
+/// a load that it is ready.
+fn threads(rounds: u32) -> anyhow::Result<()> {
+    let (mut creations, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        times.push(start().join().expect("it does not panic").context("/proc/thread-self/sched")?);
+        let begin = cpu_time();
+        let ready = || fs::read_to_string("/proc/thread-self/sched").map(|_| cpu_time());
+        let thread = thread::spawn(ready);
+        creations.push(cpu_time() - begin);
+        let ready = thread.join().expect("it does not panic");
+        starts.push(ready.context("/proc/thread-self/sched")?);
     }
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
+    for (name, times) in [("thread_create_ns", &mut creations), ("thread_start_ns", &mut starts)] {
+        times.sort_unstable();
+        println!("{name} {}", times[times.len() / 2]);
+    }
+    Ok(())
 }
 
 /// Of this thread, in ns.
