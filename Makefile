@@ -33,6 +33,11 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | $(SUM_UP)
 
+.PHONY: predictions
+predictions: compiler ## predict the recorded interventions and write docs/interventions.md
+	$(CARGO) build --release --package placewise-vm --bin interventions
+	$(TARGET)/release/interventions predict studies/interventions/*.csv --page docs/interventions.md
+
 .PHONY: test-vm
 test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
 	@if scripts/need.sh clang-19 pkg-config libelf.h zlib.h; \

@@ -96,6 +96,7 @@ wake_affine_weight(const struct wakeup *wakeup,
 	s64 this_load = (s64)cpu_load(st, wakeup->this_cpu);
 	s64 prev_load = (s64)cpu_load(st, wakeup->prev);
 	s64 task_load = (s64)task_h_load(st, wakeup->wakee);
+	bool wa_bias = st->profile.wa_bias;
 
 	if (wakeup->sync) {
 		s64 current_load = (s64)task_h_load(st, wakeup->waker);
@@ -110,7 +111,7 @@ wake_affine_weight(const struct wakeup *wakeup,
 	this_load *= (s64)capacity_of(st, wakeup->prev);
 
 	prev_load -= task_load;
-	prev_load *= 100 + (span->imbalance_pct - 100) / 2;
+	prev_load *= 100 + (wa_bias ? (span->imbalance_pct - 100) / 2 : 0);
 	prev_load *= (s64)capacity_of(st, wakeup->this_cpu);
 	if (wakeup->sync)
 		prev_load++;
@@ -176,12 +177,15 @@ static inline enum affine_reason
 wake_affine_reason(const struct wakeup *wakeup,
 		   const struct sched_span __arena *span)
 {
-	enum affine_reason reason;
+	const struct profile __arena *profile = &wakeup->st->profile;
+	enum affine_reason reason = AFFINE_UNDECIDED;
 
-	if (wakeup->st->profile.affine == AFFINE_QUEUES)
+	if (profile->affine == AFFINE_QUEUES)
 		return wake_affine_queues(wakeup, span);
-	reason = wake_affine_idle(wakeup);
-	if (reason == AFFINE_UNDECIDED && !weight_test_skipped(wakeup))
+	if (profile->wa_idle)
+		reason = wake_affine_idle(wakeup);
+	if (reason == AFFINE_UNDECIDED && profile->wa_weight &&
+	    !weight_test_skipped(wakeup))
 		return wake_affine_weight(wakeup, span);
 	return reason;
 }

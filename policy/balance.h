@@ -167,7 +167,7 @@ verified_once enum lb_outcome pull_tasks(struct state __arena *st in_arena,
 	u32 nr_running = cpu_rq(st, env->src_cpu)->nr_running;
 	u32 i;
 
-	env->loop_max = min(nr_running, (u32)SCHED_NR_MIGRATE);
+	env->loop_max = min(nr_running, st->profile.nr_migrate);
 	for (i = opaque(0); i < NR_CPUS && can_loop; i++) {
 		env->loop = 0;
 		env->new_dst_cpu = NO_CPU;

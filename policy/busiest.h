@@ -299,7 +299,7 @@ static inline void update_idle_cpu_scan(struct state __arena *st,
 {
 	struct llc __arena *llc = cpu_llc(st, env->dst_cpu);
 
-	if (st->profile.scan_limit != SIS_UTIL || env->idle == CPU_NEWLY_IDLE ||
+	if (!st->profile.sis_util || env->idle == CPU_NEWLY_IDLE ||
 	    env->level != llc->domain_level)
 		return;
 	llc->nr_idle_scan =

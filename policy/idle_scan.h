@@ -262,7 +262,7 @@ static inline u64 predicted_idle(const struct wakeup *wakeup)
 	struct rq __arena *rq = cpu_rq(st, wakeup->this_cpu);
 	u64 now = jiffies(st, wakeup->now);
 
-	if (st->profile.scan_limit == SIS_PROP_AVG_IDLE)
+	if (!st->profile.sis_prop_wakes)
 		return rq->avg_idle / 512;
 	if (rq->wake_stamp < now) {
 		u64 gap = now - rq->wake_stamp;
@@ -294,21 +294,18 @@ static inline u32 scan_limit_prop(const struct idle_search *search)
 /* How many CPUs the search may look at; 0 = it need not begin. */
 static inline u32 scan_limit(const struct idle_search *search)
 {
-	switch (search->wakeup->st->profile.scan_limit) {
-	case SIS_UTIL:
+	const struct profile __arena *profile = &search->wakeup->st->profile;
+
+	if (profile->sis_util)
 		return search->llc->nr_idle_scan;
-	case SIS_PROP_AVG_IDLE:
-	case SIS_PROP_WAKE_AVG_IDLE:
+	if (profile->sis_prop)
 		return scan_limit_prop(search);
-	default:
-		return opaque(UNLIMITED);
-	}
+	return opaque(UNLIMITED);
 }
 
 static inline bool scan_limit_is_prop(const struct state __arena *st)
 {
-	return st->profile.scan_limit == SIS_PROP_AVG_IDLE ||
-	       st->profile.scan_limit == SIS_PROP_WAKE_AVG_IDLE;
+	return st->profile.sis_prop && !st->profile.sis_util;
 }
 
 /*
@@ -323,7 +320,7 @@ static inline void record_scan_cost(struct state __arena *st, u32 this_cpu,
 
 	if (!scratch_of(st)->decision.scan_timed)
 		return;
-	if (st->profile.scan_limit == SIS_PROP_WAKE_AVG_IDLE)
+	if (st->profile.sis_prop_wakes)
 		rq->wake_avg_idle = sub_positive(rq->wake_avg_idle, scan_ns);
 	update_avg(&scan_cost_domain(st, this_cpu)->avg_scan_cost, scan_ns);
 }

@@ -233,6 +233,8 @@ static inline bool ttwu_queue_wakelist(struct state __arena *st, u32 p,
 	    (!cpumask_test(&st->root.online, cpu) ||
 	     !task_allowed(task_of(st, p), cpu)))
 		return false;
+	if (!st->profile.ttwu_queue)
+		return false;
 	if (!cpus_share_cache(st, this_cpu, cpu))
 		return true;
 	if (this_cpu == cpu)

@@ -24,14 +24,6 @@ enum affine_rule {
 	AFFINE_LOADS, /* clauses about idle CPUs, then averages of load */
 };
 
-/* How the search for an idle CPU in an LLC is limited. */
-enum scan_limit {
-	SCAN_UNLIMITED,		/* the whole LLC */
-	SIS_PROP_AVG_IDLE,	/* avg_idle / 512 against the scan cost */
-	SIS_PROP_WAKE_AVG_IDLE, /* wake_avg_idle against the scan cost */
-	SIS_UTIL,		/* nr_idle_scan from LLC utilisation */
-};
-
 /* In which passes the LLC is searched. */
 enum scan_order {
 	SCAN_CORE_SMT_OF_TARGET, /* cores, then target's siblings: no CPU of another busy core */
@@ -182,17 +174,29 @@ enum run_queue_class {
 	RUN_QUEUE_EEVDF,
 };
 
+/* A time constant in ns. */
+struct tunable {
+	u64 ns;
+	bool grows; /* with the logarithm of the number of CPUs, as long as nobody sets it */
+};
+
+/* What is named in capitals in a comment is a feature of that name: knob.rs. */
 struct profile {
 	/* wakeup */
 	enum wake_wide_rule wake_wide;
 	enum affine_rule affine;
+	bool wa_idle;	/* WA_IDLE: the clauses about idle CPUs */
+	bool wa_weight; /* WA_WEIGHT: the comparison of loads */
+	bool wa_bias;	/* WA_BIAS: the previous CPU's bonus in it */
 	bool affine_prev_idle; /* clause 1 answers prev if that is idle, instead of the waking CPU */
 	bool affine_prev_idle_last; /* clause 3: prev idle => prev */
 	enum affine_short_rule affine_short;
 	bool affine_counts_delayed; /* clause 2 counts delayed tasks too */
 	bool affine_skip_weight_if_short;
 	bool affine_move_counts_prev; /* a decision for prev counts as an affine move */
-	enum scan_limit scan_limit;
+	bool sis_util; /* SIS_UTIL: a search looks at nr_idle_scan CPUs, from LLC utilisation */
+	bool sis_prop; /* SIS_PROP: else at as many as the idle time pays for; else at all */
+	bool sis_prop_wakes; /* which is wake_avg_idle instead of avg_idle / 512 */
 	enum scan_order scan_order;
 	bool scan_starts_after_target; /* wrap start target + 1 instead of target */
 	bool scan_allowed_only;	       /* the limit counts allowed CPUs only */
@@ -206,6 +210,7 @@ struct profile {
 	enum kthread_rule kthread_stacking;
 	enum recent_used_rule recent_used;
 	bool recent_used_tests_prev; /* the affinity test looks at the new value (prev) */
+	bool ttwu_queue;	     /* TTWU_QUEUE: there are wake lists */
 	enum wake_list_rule wake_list;
 	bool wake_list_clear_early; /* pending mark cleared before the tasks are enqueued */
 	enum run_length_metric run_length;
@@ -221,6 +226,7 @@ struct profile {
 	enum balance_algorithm balance;
 	enum balance_numa_rule balance_numa;
 	u32 busy_factor;
+	u32 nr_migrate; /* tasks that one attempt looks at, SCHED_NR_MIGRATE at most */
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
@@ -249,13 +255,16 @@ struct profile {
 	enum run_queue_class run_queue;
 	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
 	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
-	bool delayed_dequeue;
+	bool wakeup_preemption; /* WAKEUP_PREEMPTION: what is queued may preempt what runs */
+	bool place_lag; /* PLACE_LAG: a task comes back with the lag it left with */
+	bool delayed_dequeue; /* DELAY_DEQUEUE */
+	bool run_to_parity; /* RUN_TO_PARITY: what was picked is protected for its slice */
+	u64 min_protection;	       /* without that, for so many ns */
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;
 	bool vprot; /* EEVDF: current's protection ends at a point of its own, not by a new deadline */
 	bool slice_floor;   /* CFS: no slice below the minimum granularity */
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
-	u32 base_slice_us;  /* EEVDF, before scaling with the number of CPUs */
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
 
 	/* what is around the scheduler */
@@ -272,7 +281,10 @@ struct profile {
 	u32 schedstat_version;
 
 	u64 migration_cost; /* ns */
-	u64 min_gran;	    /* ns, scaled */
+	struct tunable min_gran;
+	struct tunable latency;	    /* CFS */
+	struct tunable wakeup_gran; /* CFS */
+	struct tunable base_slice;  /* EEVDF */
 };
 
 #endif

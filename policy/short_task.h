@@ -28,7 +28,7 @@ static inline void record_run_length(struct state __arena *st,
 	p->prev_sleep_runtime = p->sum_exec_runtime;
 	switch (st->profile.run_length) {
 	case RUN_LENGTH_AVERAGE_OUTLIERS:
-		if (deviation >= st->profile.min_gran)
+		if (deviation >= st->profile.min_gran.ns)
 			update_avg(&p->run_length_avg, run);
 		break;
 	case RUN_LENGTH_AVERAGE:
@@ -48,11 +48,11 @@ static inline bool run_length_is_short(struct state __arena *st, u64 average,
 
 	switch (profile->short_threshold) {
 	case SHORT_MIN_GRAN:
-		return average <= profile->min_gran;
+		return average <= profile->min_gran.ns;
 	case SHORT_MIN_GRAN_EIGHTH:
-		return average && average * 8 <= profile->min_gran;
+		return average && average * 8 <= profile->min_gran.ns;
 	case SHORT_BELOW_MIN_GRAN_EIGHTH:
-		return average && average * 8 < profile->min_gran;
+		return average && average * 8 < profile->min_gran.ns;
 	case SHORT_MIGRATION_COST:
 		return average && average < profile->migration_cost;
 	case SHORT_LLC_SIZE:
@@ -72,7 +72,7 @@ verified_once bool is_short_task(struct state __arena *st in_arena,
 		return false;
 	switch (profile->run_length) {
 	case RUN_LENGTH_TOTAL:
-		return p->sum_exec_runtime <= p->nvcsw * profile->min_gran;
+		return p->sum_exec_runtime <= p->nvcsw * profile->min_gran.ns;
 	case RUN_LENGTH_AVERAGE_OUTLIERS:
 	case RUN_LENGTH_AVERAGE:
 		return run_length_is_short(st, p->run_length_avg, cpu);

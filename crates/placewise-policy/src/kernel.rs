@@ -80,17 +80,29 @@ fn leading_number(text: &str) -> Option<u32> {
     text[..end].parse().ok()
 }
 
+/// With which every kernel boots, in ns.
+pub const MIGRATION_COST: u64 = 500_000;
+
+const fn grows(ns: u64) -> Tunable {
+    Tunable { ns, grows: true }
+}
+
 /// Before the smart wake-affine patch: every waker counts as affine.
 pub const V3_10: Profile = Profile {
     wake_wide: WAKE_WIDE_NONE,
     affine: AFFINE_QUEUES,
+    wa_idle: true,
+    wa_weight: true,
+    wa_bias: true,
     affine_prev_idle: false,
     affine_prev_idle_last: false,
     affine_short: AFFINE_SHORT_NONE,
     affine_counts_delayed: true,
     affine_skip_weight_if_short: false,
     affine_move_counts_prev: true,
-    scan_limit: SCAN_UNLIMITED,
+    sis_util: false,
+    sis_prop: false,
+    sis_prop_wakes: false,
     scan_order: SCAN_CORE_SMT_OF_TARGET,
     scan_starts_after_target: false,
     scan_allowed_only: false,
@@ -104,6 +116,7 @@ pub const V3_10: Profile = Profile {
     kthread_stacking: KTHREAD_STACKING_NONE,
     recent_used: RECENT_USED_NONE,
     recent_used_tests_prev: false,
+    ttwu_queue: true,
     wake_list: WAKE_LIST_CROSS_LLC,
     wake_list_clear_early: true,
     run_length: RUN_LENGTH_NONE,
@@ -117,6 +130,7 @@ pub const V3_10: Profile = Profile {
     balance: BALANCE_LEGACY,
     balance_numa: BALANCE_NUMA_NONE,
     busy_factor: 32,
+    nr_migrate: SCHED_NR_MIGRATE,
     balance_smt: false,
     newidle_gate: NEWIDLE_MIGRATION_COST,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
@@ -144,13 +158,16 @@ pub const V3_10: Profile = Profile {
     run_queue: RUN_QUEUE_CFS,
     group_load_rate_limited: false,
     empty_group_keeps_weight: false,
+    wakeup_preemption: true,
+    place_lag: true,
     delayed_dequeue: false,
+    run_to_parity: true,
+    min_protection: 0,
     runnable_without_delayed: false,
     util_est: UTIL_EST_NONE,
     vprot: false,
     slice_floor: false,
     fork_preempts: true,
-    base_slice_us: 0,
     exec_start_reset_at_enqueue: false,
 
     pipe_wakes: PIPE_WAKES_ALL,
@@ -164,8 +181,11 @@ pub const V3_10: Profile = Profile {
     asym_capacity_spreads: false,
     schedstat_version: 15,
 
-    migration_cost: 500_000,
-    min_gran: 750_000,
+    migration_cost: MIGRATION_COST,
+    min_gran: grows(750_000),
+    latency: grows(6_000_000),
+    wakeup_gran: grows(1_000_000),
+    base_slice: grows(0),
 };
 
 /// Smart wake-affine is in, and averages of load; the search goes on to CPUs of busy cores, as far
@@ -173,7 +193,7 @@ pub const V3_10: Profile = Profile {
 pub const V4_15: Profile = Profile {
     wake_wide: WAKE_WIDE_LLC,
     affine: AFFINE_LOADS,
-    scan_limit: SIS_PROP_AVG_IDLE,
+    sis_prop: true,
     scan_order: SCAN_CORE_CPU_SMT_OF_TARGET,
     ..V3_10
 };
@@ -207,7 +227,7 @@ pub const V5_10: Profile = Profile {
 /// A busy LLC is searched in one walk; NUMA levels tolerate imb_numa_nr tasks.
 pub const V5_19: Profile = Profile {
     affine_prev_idle_last: true,
-    scan_limit: SIS_PROP_WAKE_AVG_IDLE,
+    sis_prop_wakes: true,
     scan_order: SCAN_SMT_OF_PREV_THEN_MERGED,
     scan_starts_after_target: true,
     kthread_stacking: KTHREAD_STACKING_TASK_CONTEXT,
@@ -229,7 +249,8 @@ pub const V5_19: Profile = Profile {
 
 /// SIS_UTIL limits the search; the NUMA allowance is applied consistently.
 pub const V6_0: Profile = Profile {
-    scan_limit: SIS_UTIL,
+    sis_util: true,
+    sis_prop: false,
     wake_list: WAKE_LIST_CROSS_LLC_OR_IDLE,
     fork_numa: FORK_NUMA_ADJUST,
     balance_numa: BALANCE_NUMA_LIMIT,
@@ -261,7 +282,7 @@ pub const V6_12: Profile = Profile {
     empty_group_keeps_weight: true,
     delayed_dequeue: true,
     util_est: UTIL_EST_SINGLE,
-    base_slice_us: 750,
+    base_slice: grows(750_000),
     package_level_is_pkg: true,
     schedstat_version: 16,
     exec_start_reset_at_enqueue: true,
@@ -276,7 +297,7 @@ pub const V6_12_117: Profile = Profile {
     newidle_random: NEWIDLE_BY_SUCCESS,
     h_nr_without_delayed: true,
     runnable_without_delayed: true,
-    base_slice_us: 700,
+    base_slice: grows(700_000),
     ..V6_12
 };
 
@@ -288,7 +309,8 @@ pub const V6_18: Profile = Profile {
     h_nr_without_delayed: true,
     runnable_without_delayed: true,
     vprot: true,
-    base_slice_us: 700,
+    min_protection: 700_000,
+    base_slice: grows(700_000),
     pipe_wakes: PIPE_WAKES_ON_FREED_SLOT,
     schedstat_version: 17,
     ..V6_12

@@ -3,14 +3,16 @@
 //! `policy/` is C; this crate builds it natively and is the only one that calls
 //! into it. [`Placement`] owns the policy's [`State`], which engines read and
 //! write directly, by [`CpuId`] and [`TaskId`]; its methods are the policy's
-//! entry points. [`kernel`] and [`patch`] hold the kernels and patches as data,
-//! and [`Policy`] names a combination of them. [`topology`] lays a machine out
+//! entry points. [`kernel`], [`patch`] and [`knob`] hold the kernels, patches and
+//! knobs as data, and [`Policy`] names a combination of them. [`topology`] lays a machine out
 //! in the state, and [`distance`] names how far its CPUs are from each other.
 
 mod cpumask;
 pub mod distance;
 mod ids;
 pub mod kernel;
+pub mod knob;
+mod near;
 pub mod patch;
 mod state;
 mod table;
@@ -20,6 +22,7 @@ pub mod weight;
 pub use distance::Distance;
 pub use ids::{CpuId, TaskId};
 pub use kernel::{kernel_for_release, kernel_names};
-pub use patch::{Policy, PolicyError, patch_names};
+pub use knob::knob_names;
+pub use patch::{Policy, PolicyError, patch_names, with_knobs};
 pub use state::*;
 pub use table::Table;

@@ -1,8 +1,8 @@
 //! Patches as data: each is a named change to a kernel's profile or a hint.
 //!
-//! A policy is a kernel with patches and hints. Its name is `baseline`, or
-//! patches joined by commas: `short-task:v4,hint:fork_spread`. Hints of one
-//! policy are joined by plus signs: `hint:fork_affine+wake_hold`.
+//! A policy is a kernel with patches, hints and knobs that are set. Its name is
+//! `baseline`, or these joined by commas: `short-task:v4,set:SIS_UTIL=0,hint:fork_spread`.
+//! Hints of one policy are joined by plus signs: `hint:fork_affine+wake_hold`.
 //!
 //! A patch goes with the kernels that its code fits: those it was made for,
 //! and others whose functions are still, or already, what it changes. Elsewhere
@@ -11,9 +11,11 @@
 use placewise_hint::{Hint, HintError};
 
 use crate::kernel;
+use crate::knob::{self, KnobError};
+use crate::near::near;
 use crate::state::*;
 
-/// A kernel with patches and hints, ready to be simulated.
+/// A kernel with patches, hints and knobs, ready to be simulated.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// As it was asked for.
@@ -34,6 +36,8 @@ pub enum PolicyError {
     DoesNotFit { patch: &'static str, kernel: String, fits: Vec<&'static str> },
     #[error("hints '{names}' do not go together: at most one fork_ and one wake_ hint")]
     ConflictingHints { names: String },
+    #[error(transparent)]
+    Knob(#[from] KnobError),
 }
 
 struct Patch {
@@ -185,13 +189,17 @@ pub fn patch_names() -> Vec<(String, &'static str)> {
 impl Policy {
     /// `kernel` with the changes that `spec` names.
     pub fn parse(kernel: &str, spec: &str) -> Result<Policy, PolicyError> {
-        let mut profile = kernel::profile(kernel)
+        let as_booted = kernel::profile(kernel)
             .ok_or_else(|| PolicyError::UnknownKernel { name: kernel.to_string() })?;
+        let mut profile = as_booted;
         let mut hint = Hint::NONE;
         for change in spec.split(',').filter(|&change| change != "baseline") {
-            match change.strip_prefix("hint:") {
-                Some(names) => hint = join_hints(hint, names, spec)?,
-                None => find_patch(change)?.apply_to(kernel, &mut profile)?,
+            if let Some(names) = change.strip_prefix("hint:") {
+                hint = join_hints(hint, names, spec)?;
+            } else if let Some(assignment) = change.strip_prefix("set:") {
+                knob::set(&mut profile, (kernel, &as_booted), assignment)?;
+            } else {
+                find_patch(change)?.apply_to(kernel, &mut profile)?;
             }
         }
         Ok(Policy { name: spec.to_string(), profile, hint })
@@ -218,6 +226,13 @@ impl Patch {
     }
 }
 
+/// `spec` with knobs, each `NAME=VALUE`, set as well.
+pub fn with_knobs(spec: &str, knobs: &[String]) -> String {
+    let of_spec = spec.split(',').filter(|&change| change != "baseline" || knobs.is_empty());
+    let set = knobs.iter().map(|knob| format!("set:{knob}"));
+    of_spec.map(str::to_owned).chain(set).collect::<Vec<_>>().join(",")
+}
+
 fn find_patch(name: &str) -> Result<&'static Patch, PolicyError> {
     PATCHES
         .iter()
@@ -238,17 +253,6 @@ fn known_names() -> Vec<String> {
     known.map(|(name, _)| name).collect()
 }
 
-/// "; known: a, b": the names that are near, or all when none is.
-fn near<T: AsRef<str>>(name: &str, known: Vec<T>) -> String {
-    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
-    let close = |candidate: &&&str| strsim::jaro_winkler(name, candidate) > 0.8;
-    let mut near: Vec<&str> = known.iter().filter(close).copied().collect();
-    if near.is_empty() {
-        near = known;
-    }
-    format!("; known: {}", near.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +270,23 @@ mod tests {
         assert_eq!(policy.profile.scan_short, SCAN_SHORT_V4);
         assert_eq!(policy.profile.affine_short, AFFINE_SHORT_LAST);
         assert_eq!(policy.hint.mask(), HINT_FORK_SPREAD | HINT_WAKE_HOLD);
+    }
+
+    #[test]
+    fn knobs_are_set_beside_patches_and_hints() {
+        let policy = Policy::parse("v6.0", "short-task,set:WA_IDLE=0,hint:wake_hold").unwrap();
+        assert_eq!(policy.profile.scan_short, SCAN_SHORT_V1);
+        assert!(!policy.profile.wa_idle && policy.profile.wa_weight);
+        assert_eq!(policy.hint.mask(), HINT_WAKE_HOLD);
+    }
+
+    #[test]
+    fn knobs_join_a_policy_by_its_words() {
+        let knobs = ["WA_IDLE=0".to_owned(), "nr_migrate=4".to_owned()];
+        assert_eq!(with_knobs("short-task", &[]), "short-task");
+        assert_eq!(with_knobs("baseline", &[]), "baseline");
+        assert_eq!(with_knobs("baseline", &knobs), "set:WA_IDLE=0,set:nr_migrate=4");
+        assert_eq!(with_knobs("short-task", &knobs[1..]), "short-task,set:nr_migrate=4");
     }
 
     #[test]

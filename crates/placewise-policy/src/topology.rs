@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::kernel::MIGRATION_COST;
 use crate::state::*;
 use placewise_machine::{
     CpuSet, DomainFlags, DomainRules, Domains, Group, Level, Machine, MachineError,
@@ -123,14 +124,16 @@ fn forget_llcs(state: &mut Placement, online: &CpuSet) {
     }
 }
 
-/// Granularities grow with the logarithm of the number of CPUs, up to eight.
-fn scaled(profile: Profile, machine: &Machine) -> Profile {
-    Profile { min_gran: profile.min_gran * u64::from(tunable_scale(machine)), ..profile }
-}
-
-/// The factor F of the scheduler's time constants.
-pub fn tunable_scale(machine: &Machine) -> u32 {
-    1 + machine.online().len().min(8).ilog2()
+/// Time constants grow with the logarithm of the number of CPUs, up to eight.
+fn scaled(mut profile: Profile, machine: &Machine) -> Profile {
+    let scale = u64::from(1 + machine.online().len().min(8).ilog2());
+    let Profile { min_gran, latency, wakeup_gran, base_slice, .. } = &mut profile;
+    for tunable in [min_gran, latency, wakeup_gran, base_slice] {
+        if std::mem::take(&mut tunable.grows) {
+            tunable.ns *= scale;
+        }
+    }
+    profile
 }
 
 fn mask(cpus: &CpuSet) -> Cpumask {
@@ -205,7 +208,6 @@ fn asym_priority(profile: &Profile, machine: &Machine, cpu: usize) -> i32 {
 }
 
 fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
-    let migration_cost = state.profile.migration_cost;
     let deepest = machine.costs.idle_states.last().map_or(0, |state| state.exit_ns);
     let rq = &mut state.rq[cpu];
     rq.curr = cpu as u32;
@@ -217,9 +219,10 @@ fn fill_rq(state: &mut Placement, machine: &Machine, cpu: usize) {
     rq.avg_rt.last_update_time = BOOT;
     rq.idle_stamp = BOOT;
     rq.idle_exit_latency = deepest as u32;
-    rq.avg_idle = 2 * migration_cost;
-    rq.wake_avg_idle = 2 * migration_cost;
-    rq.max_idle_balance_cost = migration_cost;
+    // Whatever the migration cost is set to: nobody can before the machine has booted.
+    rq.avg_idle = 2 * MIGRATION_COST;
+    rq.wake_avg_idle = 2 * MIGRATION_COST;
+    rq.max_idle_balance_cost = MIGRATION_COST;
     rq.tick_stopped = 1;
     rq.cfs.avg.last_update_time = BOOT;
 

@@ -220,7 +220,9 @@ mod tests {
         slice_floor: true,
         base_slice: 0,
         tick: 4_000_000,
+        place_lag: true,
         protect_by_slice: false,
+        protection: None,
     };
 
     fn entities(vruntimes: &[i64]) -> Table<TaskId, Entity> {

@@ -82,6 +82,9 @@ impl<Id: EntityId> Eevdf<Id> {
         let average = self.average(entities, current);
         let slice = self.virtual_slice(&entities[task]);
         let entity = &mut entities[task];
+        if !self.tunables.place_lag {
+            entity.lag = 0;
+        }
         entity.vruntime = match average {
             Some(average) => average.value() - inflated_lag(entity, average.weight),
             None => self.last_average,
@@ -150,9 +153,12 @@ impl<Id: EntityId> Eevdf<Id> {
     }
 
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+        let protection = self.tunables.protection;
         let entity = &mut entities[task];
         entity.ran = 0;
-        entity.protected_until = entity.deadline;
+        entity.protected_until = protection.map_or(entity.deadline, |ns| {
+            entity.deadline.min(entity.vruntime + entity.virtual_time(ns))
+        });
         self.next_buddy.take_if(|buddy| *buddy == task);
     }
 
@@ -248,7 +254,9 @@ mod tests {
         slice_floor: true,
         base_slice: SLICE as u64,
         tick: 4_000_000,
+        place_lag: true,
         protect_by_slice: true,
+        protection: None,
     };
 
     fn queue_of(vruntimes: &[i64]) -> (Eevdf<TaskId>, Table<TaskId, Entity>) {

@@ -93,21 +93,26 @@ pub struct Tunables {
     pub slice_floor: bool,
     pub base_slice: u64,
     pub tick: u64,
+    pub place_lag: bool,
     /// Protection of current follows `protected_until` instead of the deadline.
     pub protect_by_slice: bool,
+    /// For how long current is protected at most, in ns; None: until its deadline.
+    pub protection: Option<u64>,
 }
 
 impl Tunables {
-    pub fn new(profile: &Profile, scale: u32, tick: u64) -> Self {
-        let scale = u64::from(scale);
+    /// `profile` is that of a machine that has booted.
+    pub fn new(profile: &Profile, tick: u64) -> Self {
         Tunables {
-            latency: 6_000_000 * scale,
-            min_granularity: 750_000 * scale,
-            wakeup_granularity: 1_000_000 * scale,
+            latency: profile.latency.ns,
+            min_granularity: profile.min_gran.ns,
+            wakeup_granularity: profile.wakeup_gran.ns,
             slice_floor: profile.slice_floor,
-            base_slice: u64::from(profile.base_slice_us) * 1_000 * scale,
+            base_slice: profile.base_slice.ns,
             tick,
+            place_lag: profile.place_lag,
             protect_by_slice: profile.vprot,
+            protection: (!profile.run_to_parity).then_some(profile.min_protection),
         }
     }
 }

@@ -6,14 +6,26 @@
 //! more than a few, and their sums are kept along. Where there are task groups,
 //! each has a queue of its own, and an entity in the queue above: hierarchy.rs.
 
-use placewise_policy::{Profile, TaskId};
+use placewise_policy::{Profile, RUN_QUEUE_CFS, TaskId};
 
 use crate::entity::{Dequeue, Enqueue, Entity, Tasks, Tunables};
 use crate::hierarchy::Hierarchy;
 use crate::queue::Queue;
 
 /// The run queue of a CPU, with task groups or without.
-pub struct RunQueue(Levels);
+pub struct RunQueue {
+    levels: Levels,
+    preemption: Preemption,
+}
+
+/// Whether what is queued may preempt what runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Preemption {
+    Always,
+    /// Only if what runs is SCHED_IDLE, and what is queued is not.
+    OfIdlePolicy,
+    Never,
+}
 
 enum Levels {
     One(Queue<TaskId>),
@@ -30,9 +42,20 @@ macro_rules! levels {
     };
 }
 
+impl Preemption {
+    fn of(profile: &Profile) -> Self {
+        match (profile.wakeup_preemption, profile.run_queue) {
+            (true, _) => Preemption::Always,
+            (false, RUN_QUEUE_CFS) => Preemption::OfIdlePolicy,
+            (false, _) => Preemption::Never,
+        }
+    }
+}
+
 impl RunQueue {
     pub fn new(profile: &Profile, tunables: Tunables) -> Self {
-        RunQueue(Levels::One(Queue::new(profile, tunables)))
+        let levels = Levels::One(Queue::new(profile, tunables));
+        RunQueue { levels, preemption: Preemption::of(profile) }
     }
 
     /// A queue with a level for each task group: `parents` names the parent of group 1, of group
@@ -41,34 +64,35 @@ impl RunQueue {
         if parents.is_empty() {
             return RunQueue::new(profile, tunables);
         }
-        RunQueue(Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents))))
+        let levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
+        RunQueue { levels, preemption: Preemption::of(profile) }
     }
 
     /// Tasks that wait for the CPU, and not for runtime.
     pub fn len(&self) -> usize {
-        levels!(&self.0, queue => queue.waiting_tasks())
+        levels!(&self.levels, queue => queue.waiting_tasks())
     }
 
     #[cfg(feature = "invariants")]
     pub fn check(&self, entities: &Tasks) {
-        levels!(&self.0, queue => queue.check(entities));
+        levels!(&self.levels, queue => queue.check(entities));
     }
 
     /// The tasks that wait, for whatever, in no order.
     #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<TaskId> {
-        levels!(&self.0, queue => queue.tasks())
+        levels!(&self.levels, queue => queue.tasks())
     }
 
     /// A child starts from its creator's place in the creator's queue.
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
-        levels!(&self.0, queue => queue.fork(creator, child, running))
+        levels!(&self.levels, queue => queue.fork(creator, child, running))
     }
 
     /// The current task ran for `ns`; true if it should be rescheduled.
     #[inline]
     pub fn account(&mut self, entities: &mut Tasks, current: TaskId, ns: u64) -> bool {
-        levels!(&mut self.0, queue => queue.account(entities, current, ns))
+        levels!(&mut self.levels, queue => queue.account(entities, current, ns))
     }
 
     pub fn enqueue(
@@ -78,7 +102,7 @@ impl RunQueue {
         task: TaskId,
         why: Enqueue,
     ) {
-        levels!(&mut self.0, queue => queue.enqueue(entities, current, task, why));
+        levels!(&mut self.levels, queue => queue.enqueue(entities, current, task, why));
     }
 
     /// Takes out a waiting task, or the current one.
@@ -89,46 +113,49 @@ impl RunQueue {
         task: TaskId,
         why: Dequeue,
     ) {
-        levels!(&mut self.0, queue => queue.dequeue(entities, current, task, why));
+        levels!(&mut self.levels, queue => queue.dequeue(entities, current, task, why));
     }
 
     /// A blocked task of this queue goes to another CPU.
     pub fn leave(&self, entity: &mut Entity) {
-        levels!(&self.0, queue => queue.leave(entity));
+        levels!(&self.levels, queue => queue.leave(entity));
     }
 
     /// The current task waits again.
     pub fn put_back(&mut self, entities: &Tasks, current: TaskId) {
-        levels!(&mut self.0, queue => queue.put_back(entities, current));
+        levels!(&mut self.levels, queue => queue.put_back(entities, current));
     }
 
     /// The task to run next; it stays in the queue until it is taken.
     pub fn pick(&mut self, entities: &Tasks) -> Option<TaskId> {
-        levels!(&mut self.0, queue => queue.pick(entities))
+        levels!(&mut self.levels, queue => queue.pick(entities))
     }
 
     /// The picked task becomes current.
     pub fn take(&mut self, entities: &mut Tasks, task: TaskId) {
-        levels!(&mut self.0, queue => queue.take(entities, task));
+        levels!(&mut self.levels, queue => queue.take(entities, task));
     }
 
     /// The current task has had its share at a tick.
     pub fn tick(&mut self, entities: &Tasks, current: TaskId) -> bool {
-        levels!(&mut self.0, queue => queue.tick(entities, current))
+        levels!(&mut self.levels, queue => queue.tick(entities, current))
     }
 
     /// Does a task that was just enqueued preempt the current one?
     pub fn preempts(&mut self, entities: &mut Tasks, current: TaskId, task: TaskId) -> bool {
-        let (now, then) = (entities[current].idle_policy, entities[task].idle_policy);
-        if now != then {
-            return now;
+        if self.preemption == Preemption::Never {
+            return false;
         }
-        levels!(&mut self.0, queue => queue.preempts(entities, current, task))
+        let (now, then) = (entities[current].idle_policy, entities[task].idle_policy);
+        if now != then || self.preemption == Preemption::OfIdlePolicy {
+            return now && !then;
+        }
+        levels!(&mut self.levels, queue => queue.preempts(entities, current, task))
     }
 
     /// Has the task had no more than its share? Always so for CFS.
     pub fn is_eligible(&self, entities: &Tasks, current: Option<TaskId>, task: TaskId) -> bool {
-        levels!(&self.0, queue => queue.is_eligible(entities, current, task))
+        levels!(&self.levels, queue => queue.is_eligible(entities, current, task))
     }
 
     /// Visits the waiting tasks, with whether they are eligible.
@@ -138,29 +165,29 @@ impl RunQueue {
         current: Option<TaskId>,
         visit: impl FnMut(TaskId, bool),
     ) {
-        levels!(&self.0, queue => queue.for_each_waiting(entities, current, visit))
+        levels!(&self.levels, queue => queue.for_each_waiting(entities, current, visit))
     }
 
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
-        levels!(&mut self.0, queue => queue.requeue_delayed(entities, current, task))
+        levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
     }
 
     /// A delayed task leaves because it was picked; its lag is not positive.
     pub fn finish_delayed(&mut self, entities: &mut Tasks, task: TaskId) {
-        levels!(&mut self.0, queue => queue.finish_delayed(entities, task))
+        levels!(&mut self.levels, queue => queue.finish_delayed(entities, task))
     }
 
     /// A task group is out of runtime: it leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        if let Levels::Many(queue) = &mut self.0 {
+        if let Levels::Many(queue) = &mut self.levels {
             queue.throttle(entities, current, group);
         }
     }
 
     /// It has got some: it is back, if it has tasks.
     pub fn unthrottle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        if let Levels::Many(queue) = &mut self.0 {
+        if let Levels::Many(queue) = &mut self.levels {
             queue.unthrottle(entities, current, group);
         }
     }
@@ -173,7 +200,7 @@ impl RunQueue {
         group: u32,
         weight: u64,
     ) {
-        if let Levels::Many(queue) = &mut self.0 {
+        if let Levels::Many(queue) = &mut self.levels {
             queue.reweight_group(entities, current, group, weight);
         }
     }
@@ -181,7 +208,7 @@ impl RunQueue {
     /// The weights of the task groups' entities that are queued, by group.
     #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
-        match &self.0 {
+        match &self.levels {
             Levels::One(_) => Vec::new(),
             Levels::Many(queue) => queue.group_weights(),
         }

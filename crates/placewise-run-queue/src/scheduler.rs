@@ -53,8 +53,7 @@ impl Scheduler {
             policy.create_task_group(parent, shares);
         }
         let parents: Vec<u32> = groups.iter().map(|&(parent, _)| parent).collect();
-        let scale = topology::tunable_scale(machine);
-        let tunables = Tunables::new(profile, scale, u64::from(policy.root.tick_ns));
+        let tunables = Tunables::new(&policy.profile, u64::from(policy.root.tick_ns));
         let cpu = |_| Cpu {
             queue: RunQueue::with_groups(profile, tunables, &parents),
             current_waits: false,

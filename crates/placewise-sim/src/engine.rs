@@ -142,10 +142,11 @@ impl<'a> Engine<'a> {
         Ok(self.outcome(&begin, &end))
     }
 
-    /// Task 0 starts on the first online CPU, as a child of its idle task.
+    /// Task 0 starts on the first online CPU that it may use, as a child of its idle task.
     fn start(&mut self) {
         let online = self.hardware.machine.online();
-        let cpu: CpuId = online.first().expect("a machine has an online CPU").into();
+        let may_use = self.workload.programs[0].cpus.map_or(online, |cpus| cpus & online);
+        let cpu: CpuId = may_use.first().expect("the scenario is checked").into();
         if self.confinement.affinity.in_use {
             self.update_cpusets();
         }

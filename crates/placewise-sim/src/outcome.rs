@@ -26,6 +26,36 @@ pub struct Outcome {
     pub statistics: Statistics,
 }
 
+/// What the kernel has on account of all tasks but the first, and how much they did meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskAccount {
+    /// How long it took.
+    pub ns: u64,
+    /// Units of work, as the workload counts them.
+    pub units: u64,
+    pub tasks: u64,
+    /// Voluntary switches.
+    pub sleeps: u64,
+    /// Involuntary switches.
+    pub preemptions: u64,
+    /// Changes of the CPU.
+    pub migrations: u64,
+}
+
+impl TaskAccount {
+    /// What has come since `earlier`, of all tasks that there are.
+    pub(crate) fn since(&self, earlier: &TaskAccount) -> TaskAccount {
+        TaskAccount {
+            ns: self.ns - earlier.ns,
+            units: self.units - earlier.units,
+            tasks: self.tasks,
+            sleeps: self.sleeps - earlier.sleeps,
+            preemptions: self.preemptions - earlier.preemptions,
+            migrations: self.migrations - earlier.migrations,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Statistics {
     /// Simulated time, warm-up included.
@@ -34,6 +64,8 @@ pub struct Statistics {
     pub events: u64,
     pub wakeups: u64,
     pub switches: u64,
+    /// Of the measured window.
+    pub account: TaskAccount,
     /// Counters of the measured window, always in the same order.
     pub figures: Vec<Figure>,
     /// What load balancing did in the measured window.

@@ -32,10 +32,11 @@ pub type Load = [String; 4];
 type Values = BTreeMap<String, Vec<f64>>;
 
 /// Of some replicates.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     pub median: f64,
-    min: f64,
-    max: f64,
+    pub min: f64,
+    pub max: f64,
 }
 
 impl Spread {
@@ -47,7 +48,7 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    fn apart(&self, other: &Self) -> bool {
+    pub fn apart(&self, other: &Self) -> bool {
         self.max < other.min || other.max < self.min
     }
 }
@@ -97,33 +98,58 @@ pub fn write(path: &Path, to: impl io::Write) -> anyhow::Result<()> {
 }
 
 fn read(path: &Path) -> anyhow::Result<BTreeMap<(Load, &'static str), Values>> {
-    let named = || path.display().to_string();
-    let mut reader = csv::Reader::from_path(path).with_context(named)?;
-    let heading = reader.headers().with_context(named)?.clone();
     let mut all = BTreeMap::<(Load, &str), Values>::new();
-    for row in reader.records() {
-        let row = row.with_context(named)?;
-        let column = |name: &str| {
-            let place = heading.iter().position(|column| column == name);
-            place
-                .and_then(|place| row.get(place))
-                .with_context(|| format!("{}: no {name}", named()))
-        };
-        let word = |name: &str| column(name).map(str::to_owned);
-        let load = [word("machine")?, word("kernel")?, word("workload")?, word("case")?];
-        for &(figure, parts, per) in FIGURES {
-            let number = |name| column(name).map(|text| text.parse::<f64>().ok());
-            let parts =
-                parts.iter().map(|&part| number(part)).collect::<anyhow::Result<Vec<_>>>()?;
-            let sum: Option<f64> = parts.into_iter().sum();
-            let per = if per.is_empty() { Some(1.0) } else { number(per)? };
-            if let (Some(sum), Some(per)) = (sum, per.filter(|&per| per > 0.0)) {
-                let values = all.entry((load.clone(), figure)).or_default();
-                values.entry(word("knob")?).or_default().push(sum / per);
-            }
+    for row in rows(path)? {
+        for (figure, value) in figures(|name| row.figure(name)) {
+            let values = all.entry((row.load.clone(), figure)).or_default();
+            values.entry(row.knob.clone()).or_default().push(value);
         }
     }
     Ok(all)
+}
+
+/// What is compared, of a run with these counts.
+pub fn figures(count: impl Fn(&str) -> Option<f64>) -> impl Iterator<Item = (&'static str, f64)> {
+    FIGURES.iter().filter_map(move |&(figure, parts, per)| {
+        let sum: Option<f64> = parts.iter().map(|part| count(part)).sum();
+        let per = if per.is_empty() { 1.0 } else { count(per)? };
+        (per > 0.0).then_some((figure, sum? / per))
+    })
+}
+
+/// A recorded run.
+pub struct Row {
+    pub load: Load,
+    /// What `uname -r` said.
+    pub release: String,
+    pub knob: String,
+    columns: BTreeMap<String, String>,
+}
+
+impl Row {
+    /// Nothing where the kernel had not the knob, or the load has not the figure.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.columns.get(name)?.parse().ok()
+    }
+}
+
+pub fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
+    let named = || path.display().to_string();
+    let mut rows = Vec::new();
+    for row in csv::Reader::from_path(path).with_context(named)?.deserialize() {
+        let columns: BTreeMap<String, String> = row.with_context(named)?;
+        let word = |name: &str| {
+            let missing = || format!("{}: no column {name}", named());
+            columns.get(name).cloned().with_context(missing)
+        };
+        rows.push(Row {
+            load: [word("machine")?, word("kernel")?, word("workload")?, word("case")?],
+            release: word("release")?,
+            knob: word("knob")?,
+            columns,
+        });
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

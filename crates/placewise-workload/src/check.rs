@@ -131,7 +131,9 @@ impl Workload {
                 in_range(list, self.lists as usize, "list")
             }
             Op::Timer { timer, .. } => in_range(timer, self.timers as usize, "timer"),
-            Op::Barrier { barrier, .. } => in_range(barrier, self.barriers.len(), "barrier"),
+            Op::Barrier { barrier, .. } | Op::Arrive { barrier } => {
+                in_range(barrier, self.barriers.len(), "barrier")
+            }
             Op::Lock { mutex } | Op::Unlock { mutex } => {
                 in_range(mutex, self.mutexes as usize, "mutex")
             }

@@ -417,6 +417,7 @@ impl Offsets {
             Op::Barrier { barrier, spin_ns } => {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
+            Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
             Op::RaiseFlag { flag } => Op::RaiseFlag { flag: flag.behind(self.flags) },
             Op::LowerFlag { flag } => Op::LowerFlag { flag: flag.behind(self.flags) },
             Op::Fork { program, count, base, step } => {

@@ -119,6 +119,8 @@ pub enum Op {
     /// Wait until as many tasks as the barrier has parties are here: busily for `spin_ns` of CPU
     /// time, then asleep.
     Barrier { barrier: Object, spin_ns: Nanos },
+    /// Count as one of the barrier's parties that is here, without waiting.
+    Arrive { barrier: Object },
     /// Raise a flag in memory, after waiting busily until it is down.
     RaiseFlag { flag: Object },
     /// Lower a flag in memory, after waiting busily until it is up.

@@ -78,7 +78,7 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
     let mut reader = open(args)?;
     let machine = machine(args, &mut reader)?;
     let kernel = kernel(args, reader.header())?;
-    let others = others(&kernel, &args.policies)?;
+    let others = others(args, &kernel)?;
     let options = Options {
         machine: &machine,
         kernel: &kernel.policy,

@@ -34,6 +34,8 @@ enum What {
     Kernels,
     /// What --policy takes
     Policies,
+    /// What --set takes
+    Knobs,
     /// What --workload takes, with the keys of --case
     Workloads,
     /// What --machine takes
@@ -56,6 +58,8 @@ struct Names {
     #[serde(skip_serializing_if = "Option::is_none")]
     policies: Option<Vec<Named>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    knobs: Option<Vec<Knob>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     workloads: Option<Vec<Workload>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<Vec<Named>>,
@@ -65,6 +69,14 @@ struct Names {
 struct Named {
     name: String,
     about: String,
+}
+
+#[derive(Serialize)]
+struct Knob {
+    name: &'static str,
+    about: &'static str,
+    /// That have it.
+    kernels: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +118,7 @@ fn names(what: Option<What>) -> anyhow::Result<Names> {
     Ok(Names {
         kernels: is_wanted(What::Kernels).then(kernels),
         policies: is_wanted(What::Policies).then(policies),
+        knobs: is_wanted(What::Knobs).then(knobs),
         workloads: is_wanted(What::Workloads).then(workloads).transpose()?,
         machines: is_wanted(What::Machines).then(machines),
     })
@@ -120,6 +133,11 @@ fn policies() -> Vec<Named> {
     let patches = placewise_policy::patch_names();
     let patches = patches.iter().map(|(name, about)| named(name, about));
     std::iter::once(baseline).chain(patches).collect()
+}
+
+fn knobs() -> Vec<Knob> {
+    let knobs = placewise_policy::knob_names().into_iter();
+    knobs.map(|(name, about, kernels)| Knob { name, about, kernels }).collect()
 }
 
 fn machines() -> Vec<Named> {
@@ -185,11 +203,12 @@ impl Setting {
 }
 
 fn table(names: &Names) -> String {
-    let policies = "policies (--policy; join patches by `,` and hints by `+`)";
+    let policies = "policies (--policy; join patches and knobs by `,` and hints by `+`)";
     let machines = "machines (--machine, or the path of a .toml or .xml file)";
     let sections = [
         names.kernels.as_ref().map(|kernels| section("kernels (--kernel)", kernels)),
         names.policies.as_ref().map(|all| section(policies, all)),
+        names.knobs.as_ref().map(|all| section_of_knobs(all)),
         names.workloads.as_ref().map(|all| section_of_workloads(all)),
         names.machines.as_ref().map(|all| section(machines, all)),
     ];
@@ -199,6 +218,14 @@ fn table(names: &Names) -> String {
 fn section(title: &str, names: &[Named]) -> String {
     let lines: String = names.iter().map(|one| entry(2, &one.name, &one.about)).collect();
     format!("{title}\n{lines}")
+}
+
+fn section_of_knobs(knobs: &[Knob]) -> String {
+    let title =
+        "knobs (set:NAME=VALUE in --policy, or --set NAME=VALUE), with the kernels that have them";
+    let line_of =
+        |knob: &Knob| entry(2, knob.name, knob.about) + &entry(4, "", &knob.kernels.join(", "));
+    format!("{title}\n{}", knobs.iter().map(line_of).collect::<String>())
 }
 
 fn section_of_workloads(workloads: &[Workload]) -> String {

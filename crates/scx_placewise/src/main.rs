@@ -63,7 +63,7 @@ ended it with an error.";
 #[derive(Parser)]
 #[command(version, after_help = EXAMPLES)]
 struct Cli {
-    /// The policy: `baseline`, or patches and hints joined by commas
+    /// The policy: `baseline`, or patches, hints and knobs joined by commas
     #[arg(long, default_value = "baseline")]
     policy: String,
 

@@ -165,7 +165,7 @@ fn fill(
     let shadow = arena::mapping::<Shadow>(object);
     let (start, shadow) = (shadow.cast::<u8>(), shadow.as_ptr());
     let (state, domains) = topology::boot(machine, &policy.profile)?;
-    let slice = slice_ns(&state.profile, machine);
+    let slice = slice_ns(&state.profile);
     let group_rqs = offset_of!(State, group_rq);
     // SAFETY: the arena is mapped, large enough, and nobody else's before the scheduler is attached.
     // Bytes of the state are bytes, whatever fields they belong to.
@@ -190,10 +190,6 @@ fn longest_wait_ns(options: Options) -> u64 {
 }
 
 /// The time between two tasks' turns: EEVDF's base slice, or CFS's minimum granularity.
-fn slice_ns(profile: &Profile, machine: &Machine) -> u64 {
-    if profile.run_queue == RUN_QUEUE_EEVDF {
-        u64::from(profile.base_slice_us) * 1000 * u64::from(topology::tunable_scale(machine))
-    } else {
-        profile.min_gran
-    }
+fn slice_ns(profile: &Profile) -> u64 {
+    if profile.run_queue == RUN_QUEUE_EEVDF { profile.base_slice.ns } else { profile.min_gran.ns }
 }

@@ -75,7 +75,7 @@ pub fn correct(state: &mut State, decision: &Decision, actual: u32) -> bool {
 }
 
 fn raise(state: &mut State, decision: &Decision, llc: usize) {
-    if state.profile.scan_limit == SIS_UTIL {
+    if state.profile.sis_util {
         state.llc[llc].nr_idle_scan = state.llc[llc].size;
     } else if let Some(cost) = avg_scan_cost(state, decision.waking_cpu) {
         *cost /= 2;
@@ -83,7 +83,7 @@ fn raise(state: &mut State, decision: &Decision, llc: usize) {
 }
 
 fn lower(state: &mut State, decision: &Decision, llc: usize) {
-    if state.profile.scan_limit == SIS_UTIL {
+    if state.profile.sis_util {
         let limit = &mut state.llc[llc].nr_idle_scan;
         *limit = limit.saturating_sub(1);
     } else if decision.scan_limit > LEAST_SCAN_LIMIT

@@ -564,6 +564,37 @@ fn the_migration_cost_can_make_all_tasks_hot_or_none() {
 }
 
 #[test]
+fn an_attempt_looks_at_nr_migrate_tasks() {
+    let gained = |knobs, tasks| {
+        let mut m = two_llcs(Policy::parse("v6.0", knobs).unwrap().profile);
+        m.queue(1, tasks);
+        pull(&mut m, CPU_IDLE).len()
+    };
+    // The first that it looks at runs.
+    for (tasks, expected) in [(9, [4, 2, 0]), (3, [1, 1, 0])] {
+        let knobs = ["baseline", "set:nr_migrate=3", "set:nr_migrate=0"];
+        assert_eq!(knobs.map(|knobs| gained(knobs, tasks)), expected, "{tasks}");
+    }
+}
+
+#[test]
+fn migration_cost_ns_says_what_is_hot_and_boots_as_it_was() {
+    let policy = |knobs| Policy::parse("v6.0", knobs).unwrap().profile;
+    let gained = |knobs, ran_for| {
+        let mut m = two_llcs(policy(knobs));
+        m.queue(1, 3).iter().for_each(|&task| m.task(task).exec_start = NOW - ran_for);
+        pull(&mut m, CPU_IDLE).len()
+    };
+    for (ran_for, expected) in [(100_000, [0, 1, 0]), (1_000_000, [1, 1, 0]), (9_000_000, [1; 3])] {
+        let knobs = ["baseline", "set:migration_cost_ns=0", "set:migration_cost_ns=5000000"];
+        assert_eq!(knobs.map(|knobs| gained(knobs, ran_for)), expected, "{ran_for}");
+    }
+    let machine = placewise_machine::load("uma-8").unwrap();
+    let (state, _) = topology::boot(&machine, &policy("set:migration_cost_ns=0")).unwrap();
+    assert_eq!((state.rq[0].avg_idle, state.rq[0].max_idle_balance_cost), (1_000_000, 500_000));
+}
+
+#[test]
 fn a_newly_idle_preemptible_kernel_takes_one_task() {
     let taken = |preemptible, idle| {
         let mut m = two_llcs(V6_0);

@@ -2,6 +2,7 @@
 //! decides and one in which it does not.
 
 mod idle_search;
+mod knobs;
 mod lab;
 
 use lab::{Lab, NOW, Seat, TICK, runner};
@@ -445,7 +446,7 @@ fn recent(name: &str) -> Lab {
 #[test]
 fn without_recent_used_cpu_the_scan_goes_first() {
     let mut lab = recent("v4.15");
-    lab.p.profile.scan_limit = SCAN_UNLIMITED;
+    lab.p.profile.sis_prop = false;
     assert_eq!(lab.wake_with(THERE, HERE, WF_SYNC), HERE + 1);
     assert_eq!(u32::from(lab.wakee().recent_used_cpu), R);
 }

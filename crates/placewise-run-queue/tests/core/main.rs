@@ -1,4 +1,6 @@
 //! The scheduler core by what must hold of it, and by cases of each rule.
 
+mod knobs;
 mod properties;
 mod sleepers;
+mod world;

@@ -1,51 +1,8 @@
 //! Who stays queued when it goes to sleep (delayed dequeue, v6.12 on), and who leaves.
 
-use placewise_machine::load;
-use placewise_policy::{CpuId, FIRST_TASK, Policy, TaskId, topology};
-use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
+use placewise_run_queue::{Dequeue, Enqueue, Picked};
 
-const ONE: TaskId = TaskId::FIRST;
-const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
-const CPU: CpuId = CpuId::new(3);
-
-/// `ONE` runs while `OTHER` waits.
-struct World {
-    scheduler: Scheduler,
-    now: u64,
-}
-
-impl World {
-    fn new(kernel: &str) -> Self {
-        let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
-        let profile = Policy::parse(kernel, "baseline").unwrap().profile;
-        let (scheduler, _) = Scheduler::boot(&machine, &profile, &[]).unwrap();
-        let mut world = World { scheduler, now: topology::BOOT };
-        for task in [ONE, OTHER] {
-            world.scheduler.policy.task[task].weight = 1024;
-            world.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
-            world.scheduler.add(task);
-            world.scheduler.enqueue(task, Enqueue::Wakeup, world.now);
-        }
-        world.scheduler.take(CPU, ONE, world.now);
-        world
-    }
-
-    /// What runs goes on for so long.
-    fn run(&mut self, ns: u64) {
-        self.now += ns;
-        self.scheduler.account(CPU, self.now);
-    }
-
-    /// The current task gives way to one that waits.
-    fn switch_to(&mut self, next: TaskId) {
-        self.scheduler.put_back(CPU, self.now);
-        self.scheduler.take(CPU, next, self.now);
-    }
-
-    fn stays_asleep(&mut self) -> bool {
-        self.scheduler.sleep(CPU, 0, self.now)
-    }
-}
+use super::world::{CPU, ONE, OTHER, World};
 
 #[test]
 fn who_has_had_more_than_its_share_stays_queued() {

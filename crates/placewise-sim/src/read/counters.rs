@@ -4,6 +4,7 @@ use placewise_workload::program::Cgroup;
 
 use crate::engine::Engine;
 use crate::load_balance::LoadBalance;
+use crate::outcome::TaskAccount;
 use crate::state::cpu::CpuCounters;
 
 /// Counters at one moment; two of them span a window.
@@ -13,6 +14,7 @@ pub struct Snapshot {
     /// Of the parts of the workload.
     pub units: Vec<u64>,
     pub load_balance: Vec<LoadBalance>,
+    pub account: TaskAccount,
     /// Time of all CPUs while they were online.
     pub cpu_time: u64,
     pub time: u64,
@@ -28,6 +30,7 @@ impl Engine<'_> {
             counters: self.counters(),
             units: self.measurement.parts(self.workload).map(|(part, ..)| part.units).collect(),
             load_balance: self.load_balance_counters(),
+            account: self.task_account(),
             cpu_time: self.now * nr_cpus - self.offline_ns(),
             time: self.now,
         }

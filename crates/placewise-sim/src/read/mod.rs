@@ -1,5 +1,6 @@
 //! What is told of a run: nothing here changes it.
 
+mod account;
 mod counters;
 mod decision;
 mod load_balance;

@@ -65,6 +65,7 @@ impl Engine<'_> {
                 events: self.measurement.events,
                 wakeups: self.measurement.wakeups,
                 switches: self.measurement.switches,
+                account: end.account.since(&begin.account),
                 figures,
                 load_balance: end
                     .load_balance

@@ -52,13 +52,20 @@ pub struct Barrier {
     pub parties: u32,
     /// Those who sleep and those who spin.
     pub waiters: Vec<TaskId>,
+    /// How many have been here and gone on.
+    pub gone_on: u32,
     /// Where the count was written last.
     pub last_cpu: CpuId,
 }
 
 impl Barrier {
     pub fn new(parties: u32) -> Self {
-        Barrier { parties, waiters: Vec::new(), last_cpu: CpuId::default() }
+        Barrier { parties, waiters: Vec::new(), gone_on: 0, last_cpu: CpuId::default() }
+    }
+
+    /// Are all others here?
+    pub fn lacks_one(&self) -> bool {
+        self.gone_on + self.waiters.len() as u32 + 1 >= self.parties
     }
 }
 

@@ -125,6 +125,7 @@ impl Engine<'_> {
             Op::Barrier { barrier, spin_ns } => {
                 return self.barrier_cost(cpu, task, barrier, spin_ns);
             }
+            Op::Arrive { barrier } => return self.arrival_cost(cpu, task, barrier),
             Op::RaiseFlag { flag } | Op::LowerFlag { flag } => {
                 return self.flag_cost(cpu, task, flag);
             }
@@ -177,6 +178,7 @@ impl Engine<'_> {
             Op::Signal { condition } => self.condition(task, condition).signal(effect),
             Op::Broadcast { condition } => self.condition(task, condition).broadcast(effect),
             Op::Barrier { barrier, spin_ns } => self.barrier(cpu, task, barrier, spin_ns, effect),
+            Op::Arrive { barrier } => self.arrive_only(cpu, task, barrier, effect),
             Op::RaiseFlag { flag } => self.turn_flag(cpu, task, flag, true),
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::Wait { sample } => self.futex_wait(task, sample),

@@ -56,11 +56,37 @@ impl Engine<'_> {
             _ if spin == 0 => self.costs.draw(figures.syscall_ns + figures.futex_ns),
             SPINS => spin,
             LET_GO => 0,
-            _ => {
-                let from = std::mem::replace(&mut self.objects.barriers[barrier].last_cpu, cpu);
-                self.costs.cache_lines(1, from, cpu)
-            }
+            _ => self.count_cost(cpu, barrier),
         }
+    }
+
+    /// What it takes to write how many are at a barrier.
+    fn count_cost(&mut self, cpu: CpuId, barrier: usize) -> Time {
+        let from = std::mem::replace(&mut self.objects.barriers[barrier].last_cpu, cpu);
+        self.costs.cache_lines(1, from, cpu)
+    }
+
+    pub(super) fn arrival_cost(&mut self, cpu: CpuId, task: TaskId, barrier: Object) -> Time {
+        let barrier = self.object(task, barrier);
+        self.count_cost(cpu, barrier)
+    }
+
+    /// Counts as one that is here, and goes on.
+    pub(super) fn arrive_only(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        barrier: Object,
+        effect: &mut Effect,
+    ) -> Then {
+        let barrier = self.object(task, barrier);
+        if self.objects.barriers[barrier].lacks_one() {
+            self.call_futex(cpu);
+            self.open_barrier(cpu, barrier, effect);
+        } else {
+            self.objects.barriers[barrier].gone_on += 1;
+        }
+        Then::Next
     }
 
     pub(super) fn barrier(
@@ -88,28 +114,37 @@ impl Engine<'_> {
         spin: Time,
         effect: &mut Effect,
     ) -> Then {
-        let barrier = &mut self.objects.barriers[barrier];
-        if barrier.waiters.len() as u32 + 1 < barrier.parties {
-            barrier.waiters.push(task);
+        let here = &mut self.objects.barriers[barrier];
+        if !here.lacks_one() {
+            here.waiters.push(task);
             if spin == 0 {
                 return Then::Block(Resume::Next);
             }
             self.tasks[task].stage = SPINS;
             return Then::Again;
         }
-        let waiters = std::mem::take(&mut barrier.waiters);
         if spin > 0 {
-            // Whoever comes last calls futex(FUTEX_WAKE), whether anybody sleeps or not.
-            let figures = self.costs.figures;
-            self.cpus[cpu].debt += self.costs.draw(figures.syscall_ns + figures.futex_ns);
+            self.call_futex(cpu);
         }
-        for waiter in waiters {
+        self.open_barrier(cpu, barrier, effect);
+        Then::Next
+    }
+
+    /// Whoever comes last calls futex(FUTEX_WAKE), whether anybody sleeps or not.
+    fn call_futex(&mut self, cpu: CpuId) {
+        let figures = self.costs.figures;
+        self.cpus[cpu].debt += self.costs.draw(figures.syscall_ns + figures.futex_ns);
+    }
+
+    fn open_barrier(&mut self, cpu: CpuId, barrier: usize, effect: &mut Effect) {
+        let barrier = &mut self.objects.barriers[barrier];
+        barrier.gone_on = 0;
+        for waiter in std::mem::take(&mut barrier.waiters) {
             match self.tasks[waiter].state {
                 TaskState::Blocked => effect.wakees.push(waiter),
                 _ => self.let_go(cpu, waiter),
             }
         }
-        Then::Next
     }
 
     /// What turning a flag takes, or the busy wait until it can be turned.

@@ -122,3 +122,13 @@ fn a_run_ends_with_its_first_task_and_counts_sleepers_where_they_ran_last() {
     let [here, there] = [0, 1].map(|llc| counter(&outcome, &format!("sleeper_on_llc_{llc}")));
     assert!(here + there > 0.95, "{here} and {there}");
 }
+
+/// The task that answers sleeps once a round; the first task is not on account, nor is its exit a sleep.
+#[test]
+fn tasks_are_on_account_without_the_first_one() {
+    let workload = benchmark("schedpipe", "loops=50,warmup_ms=0,window_ms=800");
+    let account = Setup::new("uma-8", "v6.0", "baseline", workload).run().statistics.account;
+    assert_eq!((account.tasks, account.units), (1, 50));
+    assert!((49..=50).contains(&account.sleeps), "{account:?}");
+    assert_eq!(account.preemptions, 0);
+}

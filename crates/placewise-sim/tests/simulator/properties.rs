@@ -340,7 +340,7 @@ proptest! {
 }
 
 /// Small, and short.
-pub const BENCHMARKS: [(&str, &str); 13] = [
+pub const BENCHMARKS: [(&str, &str); 14] = [
     ("hackbench", "groups=1,fds=2,warmup_ms=1,window_ms=4"),
     ("hackbench", "groups=3,fds=2,warmup_ms=0,window_ms=3"),
     ("hackbench", "groups=1,fds=3,loops=20,ipc=socket,tasks=process,warmup_ms=0,window_ms=20"),
@@ -355,6 +355,7 @@ pub const BENCHMARKS: [(&str, &str); 13] = [
     ("schedpipe", "loops=2000,warmup_ms=0,window_ms=8"),
     ("context_switch1", "instances=3,warmup_ms=1,window_ms=4"),
     ("context_switch1", "instances=9,warmup_ms=1,window_ms=3"),
+    ("herd", "tasks=9,loops=30,warmup_ms=0,window_ms=8"),
     ("netperf", "threads=5,warmup_ms=1,window_ms=3"),
     ("netperf", "proto=UDP_RR,threads=3,warmup_ms=1,window_ms=3"),
     ("tbench", "clients=5,warmup_ms=1,window_ms=3"),

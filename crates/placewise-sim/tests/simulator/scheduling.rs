@@ -3,7 +3,7 @@
 use placewise_machine::CpuSet;
 use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
 
-use crate::common::{Setup, benchmark, counter, main_of, proc_sched, programs};
+use crate::common::{MS, Setup, benchmark, counter, main_of, proc_sched, programs};
 use crate::trace::parse;
 
 fn on(cpu: usize, program: Program) -> Program {
@@ -178,4 +178,23 @@ fn a_migrated_task_refills_its_caches() {
     let refill = heavy - light;
     // Both came to their first LLC at the price of a refill as well.
     assert!(refill >= 0.9 * 400.0 * figure, "{refill} ns for 400 KiB of {figure} ns");
+}
+
+/// Who only arrives goes on, and whoever comes last lets all go that wait.
+#[test]
+fn an_arrival_counts_and_does_not_wait() {
+    let meet = Object::shared(0);
+    let waits = vec![Op::Barrier { barrier: meet, spin_ns: 0 }, Op::Count, Op::Exit];
+    let arrivals = |arrivals: usize| {
+        let mut main = vec![Op::Fork { program: 1, count: 2, base: 0, step: 0 }, Op::Start];
+        main.push(Op::Sleep { ns: MS, random_pct: 0 });
+        main.extend(vec![Op::Arrive { barrier: meet }; arrivals]);
+        main.extend([Op::Sleep { ns: MS, random_pct: 0 }, Op::Exit]);
+        let mut workload =
+            programs(vec![Program::new("main", main), Program::new("waits", waits.clone())], 10);
+        workload.barriers = vec![4];
+        Setup::new("uma-8", "v6.0", "baseline", workload).run().statistics.account
+    };
+    assert_eq!((arrivals(1).units, arrivals(2).units), (0, 2));
+    assert!(arrivals(1).ns < 3 * MS, "main sleeps twice for a ms, and for nobody");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use placewise_policy::{kernel_names, patch_names};
+use placewise_policy::{kernel_names, knob_names, patch_names};
 
 use crate::workspace;
 
@@ -28,6 +28,11 @@ fn every_kernel_is_documented() {
 fn every_policy_is_documented() {
     let names = patch_names();
     assert_documented("policies.md", names.iter().map(|(name, _)| name.as_str()));
+}
+
+#[test]
+fn every_knob_is_documented() {
+    assert_documented("policies.md", knob_names().iter().map(|(name, _, _)| *name));
 }
 
 #[test]

@@ -1,21 +1,24 @@
-//! Boots what a batch of interventions asks for and records a row per run; and sums up such rows.
+//! Boots what a batch of interventions asks for and records a row per run; sums up such rows, and says
+//! how well the simulator predicts them.
 //!
 //! `make interventions` builds what it takes. What a boot left is in `target/tmp/interventions` until
 //! its rows are recorded.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use placewise_vm::boot::{self, Parts};
 use placewise_vm::guest::{Clock, Guest};
 use placewise_vm::host::Host;
 use placewise_vm::intervention::{Batch, Boot};
 use placewise_vm::machine::Machine;
+use placewise_vm::prediction::Predictions;
+use placewise_vm::report::Report;
 use placewise_vm::rows::{self, Recorded};
 use placewise_vm::{scenario, study, summary};
 
@@ -39,6 +42,8 @@ enum Command {
         #[arg(long, default_value = "studies/interventions/machines")]
         machines: PathBuf,
     },
+    /// Simulate the loads of files of rows, with each knob and with none, and print how well that fits
+    Predict(PredictArgs),
     /// Boot, and print what the kernel's primitives take: ns, which are instructions
     Costs {
         #[arg(long)]
@@ -72,12 +77,40 @@ struct RecordArgs {
     replicates: Option<u32>,
 }
 
+#[derive(clap::Args)]
+struct PredictArgs {
+    #[arg(required = true)]
+    rows: Vec<PathBuf>,
+    /// Where the machines' files are
+    #[arg(long, default_value = "studies/interventions/machines")]
+    machines: PathBuf,
+    /// Seeds of each load with each knob
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    runs: u64,
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Write the page of predictions there, too
+    #[arg(long, value_name = "FILE.md")]
+    page: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// For the terminal
+    Table,
+    /// A line for each figure of each load with each knob
+    Csv,
+    /// Everything, for programs
+    Json,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Record(args) => record(&args),
         Command::Summary { rows } => summary::write(&rows, io::stdout().lock()),
         Command::Study { rows, machines: directory } => machines()
             .and_then(|machines| study::write(&rows, &directory, &machines, io::stdout().lock())),
+        Command::Predict(args) => predict(&args),
         Command::Costs { machine, kernel } => costs(&machine, kernel),
     };
     match done {
@@ -87,6 +120,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn predict(args: &PredictArgs) -> anyhow::Result<()> {
+    let predictions = Predictions::of(&args.rows, &args.machines, args.runs)?;
+    let report = Report::new(&predictions, args.runs);
+    let text = match args.format {
+        Format::Table => report.terminal(),
+        Format::Csv => report.csv()?,
+        Format::Json => report.json()?,
+    };
+    if let Some(page) = &args.page {
+        fs::write(page, report.page()).with_context(|| page.display().to_string())?;
+    }
+    io::stdout().lock().write_all(text.as_bytes()).context("standard output")
 }
 
 fn record(args: &RecordArgs) -> anyhow::Result<()> {

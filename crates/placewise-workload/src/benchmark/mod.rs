@@ -4,6 +4,7 @@
 mod context_switch1;
 mod dbench;
 mod hackbench;
+mod herd;
 mod libgomp;
 mod lu;
 mod netperf;
@@ -21,6 +22,7 @@ pub(crate) const BENCHMARKS: &[&Model] = &[
     &schbench::MODEL,
     &schedpipe::MODEL,
     &context_switch1::MODEL,
+    &herd::MODEL,
     &netperf::MODEL,
     &tbench::MODEL,
     &pgbench::MODEL,

@@ -117,6 +117,18 @@ fn context_switch1_pairs_alternate_strictly_and_count_two_per_round_trip() {
 }
 
 #[test]
+fn a_herd_runs_round_by_round_and_its_driver_waits_for_all() {
+    let workload = workload("herd", "tasks=3;loops=20");
+    let mut run = Interpreter::new(&workload);
+    assert_eq!(run.run(Nanos::MAX), End::AllExited);
+    assert_eq!((run.count, run.tasks.len()), (60, 1 + 1 + 3));
+    let is_arrival = |step: &Step| matches!(step.op, Op::Arrive { .. });
+    let arrivals: Vec<_> = run.steps_where(is_arrival).iter().map(|step| step.index).collect();
+    // The driver begins a round, then all three are done.
+    assert_eq!(arrivals, [0, 1, 1, 1].repeat(20));
+}
+
+#[test]
 fn schbench_messengers_wake_their_own_workers_only_after_these_enlisted() {
     let workload = workload("schbench", "workers=3;messengers=2");
     let mut run = Interpreter::new(&workload);

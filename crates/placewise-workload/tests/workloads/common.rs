@@ -58,7 +58,7 @@ pub struct Interpreter<'a> {
     lists: Vec<Vec<usize>>,
     owners: Vec<Option<usize>>,
     waiters: Vec<VecDeque<usize>>,
-    arrived: Vec<Vec<usize>>,
+    arrived: Vec<Vec<Option<usize>>>,
     timers: Vec<Timer>,
 }
 
@@ -189,6 +189,7 @@ impl<'a> Interpreter<'a> {
             Op::Signal { condition } => self.let_go(condition.index(base), 1),
             Op::Broadcast { condition } => self.let_go(condition.index(base), usize::MAX),
             Op::Barrier { barrier, .. } => self.barrier(task, barrier.index(base)),
+            Op::Arrive { barrier } => self.arrive(None, barrier.index(base)),
             Op::Fork { program, count, base: offset, step } => {
                 for number in 0..count {
                     self.spawn(program as usize, base + offset + number * step, Some(task));
@@ -334,19 +335,27 @@ impl<'a> Interpreter<'a> {
         }
     }
 
+    /// One more is here, who may wait; those who do may go on once all are here.
+    fn arrive(&mut self, waiter: Option<usize>, barrier: usize) -> Option<usize> {
+        self.arrived[barrier].push(waiter);
+        if self.arrived[barrier].len() == self.workload.barriers[barrier] as usize {
+            for waiter in std::mem::take(&mut self.arrived[barrier]).into_iter().flatten() {
+                self.tasks[waiter].stage = 2;
+            }
+        }
+        Some(barrier)
+    }
+
     fn barrier(&mut self, task: usize, barrier: usize) -> Option<usize> {
         match self.tasks[task].stage {
             0 => {
-                self.arrived[barrier].push(task);
-                if self.arrived[barrier].len() < self.workload.barriers[barrier] as usize {
-                    self.tasks[task].stage = 1;
-                    return None;
+                self.tasks[task].stage = 1;
+                self.arrive(Some(task), barrier);
+                let all_are_here = self.tasks[task].stage == 2;
+                if all_are_here {
+                    self.tasks[task].stage = 0;
                 }
-                for waiter in std::mem::take(&mut self.arrived[barrier]) {
-                    self.tasks[waiter].stage = 2;
-                }
-                self.tasks[task].stage = 0;
-                Some(barrier)
+                all_are_here.then_some(barrier)
             }
             1 => None,
             _ => {

@@ -43,8 +43,12 @@ pub struct AuditArgs {
     #[arg(long, value_name = "KERNEL", default_value = AUTO)]
     pub kernel: String,
 
-    /// Also ask this policy, a change to the kernel of the trace: patches and `hint:A+B` joined by
-    /// `,` (repeatable)
+    /// A knob of the kernel that was set when the trace was made (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub knobs: Vec<String>,
+
+    /// Also ask this policy, a change to the kernel of the trace: patches, `hint:A+B` and
+    /// `set:NAME=VALUE` joined by `,` (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 
@@ -70,7 +74,7 @@ pub struct AuditArgs {
     pub at: Option<u64>,
 
     /// Print the trace instead, with the LLC of each CPU, and marks where a task changes it
-    #[arg(long, conflicts_with_all = ["explain", "at", "policies", "task", "format", "top", "kernel"])]
+    #[arg(long, conflicts_with_all = ["explain", "at", "policies", "task", "format", "top", "kernel", "knobs"])]
     pub annotate: bool,
 
     /// How to print the result

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel, kernel_names};
+use placewise_policy::{Policy, kernel, kernel_names, with_knobs};
 use placewise_trace::{Header, TraceError, TraceReader};
 
 use super::args::{AUTO, AuditArgs};
@@ -49,7 +49,8 @@ pub fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
         name => (name, None),
     };
     // Only simulated kernels have been changed by a policy.
-    let policy = Policy::parse(name, header.policy.as_deref().unwrap_or("baseline"))?;
+    let spec = header.policy.as_deref().unwrap_or("baseline");
+    let policy = Policy::parse(name, &with_knobs(spec, &args.knobs))?;
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 
@@ -68,14 +69,15 @@ fn kernel_of_header<'a>(
     Ok((name, Some(release.to_owned())))
 }
 
-pub fn others(kernel: &Kernel, specs: &[String]) -> anyhow::Result<Vec<Policy>> {
+pub fn others(args: &AuditArgs, kernel: &Kernel) -> anyhow::Result<Vec<Policy>> {
     let mut policies: Vec<Policy> = Vec::new();
-    for spec in specs {
-        if policies.iter().any(|other| other.name == *spec) {
+    for spec in &args.policies {
+        let policy = Policy::parse(&kernel.name, &with_knobs(spec, &args.knobs))?;
+        if policies.iter().any(|other| other.name == policy.name) {
             let problem = format!("--policy {spec}: is given twice; name each policy once");
             return Err(InputError(problem).into());
         }
-        policies.push(Policy::parse(&kernel.name, spec)?);
+        policies.push(policy);
     }
     Ok(policies)
 }

@@ -47,10 +47,15 @@ pub struct CompareArgs {
     #[arg(long = "environment", value_name = "FILE")]
     pub environments: Vec<String>,
 
-    /// Policy: `baseline`, a patch, `hint:A+B`, or several joined by `,` (repeatable); one alone is
-    /// compared with `baseline`. The first of all combinations is what the others are compared with
+    /// Policy: `baseline`, a patch, `hint:A+B`, `set:NAME=VALUE`, or several joined by `,`
+    /// (repeatable); one alone is compared with `baseline`. The first of all combinations is what the
+    /// others are compared with
     #[arg(long = "policy", value_name = "POLICY", default_value = "baseline")]
     pub policies: Vec<String>,
+
+    /// Set a knob of the kernel under every policy, as `set:NAME=VALUE` does under one (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub knobs: Vec<String>,
 
     /// Runs of each case and policy; run i uses seed SEED + i for every one [default: 5]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]

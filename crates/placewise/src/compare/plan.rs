@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel_for_release, kernel_names};
+use placewise_policy::{Policy, kernel_for_release, kernel_names, with_knobs};
 use placewise_sim::Scenario;
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
@@ -134,7 +134,7 @@ fn combinations(
         for kernel in kernels {
             for (environment, environment_name) in environments.iter().enumerate() {
                 for policy in &policies {
-                    let policy = Policy::parse(kernel, policy)?;
+                    let policy = Policy::parse(kernel, &with_knobs(policy, &args.knobs))?;
                     let subject = Subject {
                         policy: policy.name.clone(),
                         machine: name.clone(),

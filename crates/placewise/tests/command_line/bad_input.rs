@@ -99,6 +99,25 @@ fn patch_on_a_kernel_it_does_not_fit() {
 }
 
 #[test]
+fn knob_that_the_kernel_has_not() {
+    for option in [["--set", "SIS_UTIL=0"], ["--policy", "set:SIS_UTIL=0"]] {
+        let stderr = compare(&[], &[&["--kernel", "v5.3"], &option[..]].concat());
+        assert_says(&stderr, &["v5.3 has no SIS_UTIL", "v6.0, v6.12", "SIS_PROP", "nr_migrate"]);
+    }
+}
+
+#[test]
+fn unknown_knob_lists_the_near_ones() {
+    assert_says(&compare(&[], &["--set", "SIS_UTL=0"]), &["SIS_UTL", "SIS_UTIL"]);
+}
+
+#[test]
+fn knob_value_that_is_none() {
+    assert_says(&compare(&[], &["--set", "SIS_UTIL=off"]), &["set:SIS_UTIL=off", "1 or 0"]);
+    assert_says(&compare(&[], &["--set", "nr_migrate=64"]), &["set:nr_migrate=64", "0 to 32"]);
+}
+
+#[test]
 fn policy_given_twice() {
     let twice = ["--policy", "baseline", "--policy", "baseline"];
     assert_says(&compare(&[], &twice), &["baseline", "twice"]);

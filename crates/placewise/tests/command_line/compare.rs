@@ -606,3 +606,22 @@ fn a_mix_has_a_table_for_each_part() {
     assert!(text.contains(" case 2   parts=schbench:workers=4+"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
+
+/// A knob that is set for all policies is the word in each of them, and it acts.
+#[test]
+fn a_knob_is_a_word_of_each_policy() {
+    let case = ["--case", "groups=1;fds=4;loops=20", "--format", "csv"];
+    let compare = |options: &[&str]| {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        let fixed = ["compare", "--machine", "x86-12", "--workload", "hackbench", "--stats"];
+        let output = command.args(fixed).args(case).args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let both = ["--policy", "baseline", "--policy", "short-task"];
+    let set = compare(&[&both[..], &["--set", "WAKEUP_PREEMPTION=0"]].concat());
+    let words = "set:WAKEUP_PREEMPTION=0";
+    let words = ["--policy", words, "--policy", &format!("short-task,{words}")];
+    assert_eq!(set, compare(&words));
+    assert_ne!(set, compare(&both).replace("baseline", words[1]).replace("short-task", words[3]));
+}

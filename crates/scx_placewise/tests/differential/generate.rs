@@ -462,7 +462,7 @@ impl Generator {
     }
 }
 
-/// Every kernel, alone and with every patch that fits it.
+/// Every kernel, alone, with every patch that fits it, and with every knob that it has turned.
 fn profiles() -> Vec<Profile> {
     let patches: Vec<String> = patch_names().into_iter().map(|(name, _)| name).collect();
     let mut profiles = Vec::new();
@@ -470,6 +470,13 @@ fn profiles() -> Vec<Profile> {
         for patch in ["baseline"].into_iter().chain(patches.iter().map(String::as_str)) {
             profiles.extend(Policy::parse(kernel, patch).ok().map(|policy| policy.profile));
         }
+    }
+    for (knob, _, kernels) in knob_names() {
+        let settings = kernels.iter().flat_map(|kernel| [(kernel, 0), (kernel, 1)]);
+        profiles.extend(settings.map(|(kernel, value)| {
+            let spec = format!("set:{knob}={value}");
+            Policy::parse(kernel, &spec).expect("a kernel that has it").profile
+        }));
     }
     profiles
 }

@@ -218,12 +218,12 @@ const KERNELS: [&str; 8] = ["v3.10", "v4.15", "v5.3", "v5.10", "v5.19", "v6.0", 
 fn set_limit(lab: &mut Lab, target: u32, random: &mut Pcg64) -> Option<u32> {
     let size = lab.llc(target).size;
     let scans = below(random, size + 2);
-    match lab.p.profile.scan_limit {
-        SIS_UTIL => {
+    match (lab.p.profile.sis_util, lab.p.profile.sis_prop) {
+        (true, _) => {
             lab.llc(target).nr_idle_scan = scans;
             Some(scans)
         }
-        SIS_PROP_AVG_IDLE | SIS_PROP_WAKE_AVG_IDLE => {
+        (false, true) => {
             let cost = u64::from(below(random, 1000)) + 1;
             let idle = (u64::from(scans) + 1) * cost / u64::from(size);
             lab.rq(target).avg_idle = idle * 512;
@@ -233,7 +233,7 @@ fn set_limit(lab: &mut Lab, target: u32, random: &mut Pcg64) -> Option<u32> {
             let span = idle * u64::from(size);
             Some(if span > 4 * cost { span / cost } else { 4 } as u32 - 1)
         }
-        _ => None,
+        (false, false) => None,
     }
 }
 
@@ -278,7 +278,7 @@ fn searches_agree(seats: Vec<Seat>) {
         let (target, mut limit) = shuffle(&mut lab, &mut random);
         let merged = lab.p.profile.scan_order == SCAN_SMT_OF_PREV_THEN_MERGED;
         let hopeful = lab.p.root.smt_active != 0 && lab.llc(target).has_idle_cores != 0;
-        if merged && hopeful && lab.p.profile.scan_limit != SIS_UTIL {
+        if merged && hopeful && !lab.p.profile.sis_util {
             limit = None;
         }
         let expected = Naive::run(&lab, target, limit);

@@ -47,7 +47,8 @@ impl Lab {
 
     /// All CPUs idle, all tasks long, no idle core known, scans of a whole LLC allowed.
     pub fn new(profile: Profile, seats: Vec<Seat>) -> Lab {
-        let profile = Profile { min_gran: 3_000_000, ..profile };
+        let min_gran = Tunable { ns: 3_000_000, grows: false };
+        let profile = Profile { min_gran, ..profile };
         let mut lab = Lab { p: Placement::new(profile), seats };
         lab.p.root.tick_ns = TICK as u32;
         lab.p.root.nr_cpu_ids = lab.len();

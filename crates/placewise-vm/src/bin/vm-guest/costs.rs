@@ -1,6 +1,7 @@
 //! What the kernel's primitives take on this machine, pinned: times for a machine file. On an emulated
 //! machine a ns is an instruction.
 
+use std::fs;
 use std::hint::black_box;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use anyhow::Context;
 use rustix::pipe::pipe;
 use rustix::thread::{CpuSet, futex, sched_setaffinity, sched_yield};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::topology::Distances;
 
@@ -41,12 +43,38 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
         Ok(())
     })?;
     print("fork_and_wait_ns", rounds / 10, fork_and_wait)?;
+    threads(rounds / 10)?;
     yields(rounds)?;
     round_trip("same_cpu", HOME, rounds)?;
     for (distance, cpu) in Distances::of_guest()?.nearest(HOME) {
         round_trip(distance.name(), cpu, rounds)?;
     }
     Ok(())
+}
+
+/// CPU time, median, that it takes to create a thread, and that the thread then takes until it would tell
+/// a load that it is ready.
+fn threads(rounds: u32) -> anyhow::Result<()> {
+    let (mut creations, mut starts) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let begin = cpu_time();
+        let ready = || fs::read_to_string("/proc/thread-self/sched").map(|_| cpu_time());
+        let thread = thread::spawn(ready);
+        creations.push(cpu_time() - begin);
+        let ready = thread.join().expect("it does not panic");
+        starts.push(ready.context("/proc/thread-self/sched")?);
+    }
+    for (name, times) in [("thread_create_ns", &mut creations), ("thread_start_ns", &mut starts)] {
+        times.sort_unstable();
+        println!("{name} {}", times[times.len() / 2]);
+    }
+    Ok(())
+}
+
+/// Of this thread, in ns.
+fn cpu_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn stay(cpu: usize) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
 //! Loads by the names, parameters and meanings of the workload models, so that one case string runs
-//! here and in the simulator; and loads that no model has (`ring`, `herd`, `forks`).
+//! here and in the simulator; and loads that no model has (`ring`, `forks`).
 //!
 //! Figures are counts of the whole run, from the moment all tasks are let go until the last is done;
 //! the tasks' own come from the kernel's account of each, the others from the whole machine. Limits:

@@ -1,0 +1,52 @@
+//! A CPU on which one task runs while another waits.
+
+use placewise_machine::load;
+use placewise_policy::{CpuId, FIRST_TASK, Policy, TaskId, topology};
+use placewise_run_queue::{Enqueue, Scheduler};
+
+pub const ONE: TaskId = TaskId::FIRST;
+pub const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
+pub const CPU: CpuId = CpuId::new(3);
+
+/// `ONE` runs while `OTHER` waits.
+pub struct World {
+    pub scheduler: Scheduler,
+    pub now: u64,
+}
+
+impl World {
+    pub fn new(kernel: &str) -> Self {
+        World::under(kernel, "baseline")
+    }
+
+    pub fn under(kernel: &str, policy: &str) -> Self {
+        let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
+        let profile = Policy::parse(kernel, policy).unwrap().profile;
+        let (scheduler, _) = Scheduler::boot(&machine, &profile, &[]).unwrap();
+        let mut world = World { scheduler, now: topology::BOOT };
+        for task in [ONE, OTHER] {
+            world.scheduler.policy.task[task].weight = 1024;
+            world.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
+            world.scheduler.add(task);
+            world.scheduler.enqueue(task, Enqueue::Wakeup, world.now);
+        }
+        world.scheduler.take(CPU, ONE, world.now);
+        world
+    }
+
+    /// What runs goes on for so long; true if it should be rescheduled then.
+    pub fn run(&mut self, ns: u64) -> bool {
+        self.now += ns;
+        self.scheduler.account(CPU, self.now).reschedule
+    }
+
+    /// The current task gives way to one that waits.
+    pub fn switch_to(&mut self, next: TaskId) {
+        self.scheduler.put_back(CPU, self.now);
+        self.scheduler.take(CPU, next, self.now);
+    }
+
+    pub fn stays_asleep(&mut self) -> bool {
+        self.scheduler.sleep(CPU, 0, self.now)
+    }
+}

@@ -1,0 +1,188 @@
+//! What the simulator makes of a recorded run: the same load on the machine's file, under the profile
+//! that stands for the running kernel, with the same knobs turned; and its counts by the names of the
+//! recorded ones.
+//!
+//! Limits: knobs that are no scheduler's, but for `cpus` and `smt`, and loads that no model has are not
+//! simulated; what a kernel's release string does not tell, its back-ports, is not either.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use placewise_machine::{CpuSet, Machine};
+use placewise_policy::{Policy, kernel_for_release, with_knobs};
+use placewise_sim::{LoadBalance, Outcome, Scenario, simulate};
+use placewise_workload::program::Workload;
+
+use crate::summary::Load;
+
+/// Counts of one run by the names of recorded ones.
+pub type Counts = BTreeMap<&'static str, f64>;
+
+/// A recorded run, as the simulator takes it.
+pub struct Simulation {
+    machine: Machine,
+    policy: Policy,
+    workload: Workload,
+}
+
+impl Simulation {
+    /// `release` is what the kernel said it is; the machine's file is in `machines`. An error says why
+    /// there is nothing to predict.
+    pub fn of(
+        [machine, _, workload, case]: &Load,
+        release: &str,
+        knob: &str,
+        machines: &Path,
+    ) -> Result<Self, String> {
+        let kernel = kernel_for_release(release)
+            .ok_or_else(|| format!("no kernel stands for release {release}"))?;
+        if !placewise_workload::names().any(|name| name == workload) {
+            return Err(format!("no model is called {workload}"));
+        }
+        let file = machines.join(format!("{machine}.toml")).display().to_string();
+        let mut machine = placewise_machine::load(&file).map_err(|error| error.to_string())?;
+        let case = case.parse().map_err(|error| format!("{error}"))?;
+        let workload = placewise_workload::build(workload, &case);
+        let mut workload = workload.map_err(|error| error.to_string())?;
+        let (mut knobs, turns) = (Vec::new(), knob.split(';').filter(|turn| !turn.is_empty()));
+        for turn in turns {
+            match turn.split_once('=') {
+                Some(("cpus", list)) => confine(&mut workload, list)?,
+                Some(("smt", "off")) => turn_smt_off(&mut machine),
+                _ => knobs.push(turn.to_owned()),
+            }
+        }
+        let policy = Policy::parse(kernel, &with_knobs("baseline", &knobs));
+        Ok(Self { machine, policy: policy.map_err(|error| error.to_string())?, workload })
+    }
+
+    pub fn run(&self, seed: u64) -> anyhow::Result<Counts> {
+        let Self { machine, policy, workload } = self;
+        let outcome = simulate(&Scenario { machine, policy, workload, seed }, None)?;
+        Ok(counts(&outcome, machine.online().len() as f64))
+    }
+}
+
+/// As taskset does for what it starts.
+fn confine(workload: &mut Workload, list: &str) -> Result<(), String> {
+    let cpus = CpuSet::parse_list(list).map_err(|error| error.to_string())?;
+    workload.programs.iter_mut().for_each(|program| program.cpus = Some(cpus));
+    Ok(())
+}
+
+/// The first CPU of each core stays.
+fn turn_smt_off(machine: &mut Machine) {
+    let mut cores = Vec::new();
+    for cpu in machine.cpus.iter_mut().filter(|cpu| cpu.online) {
+        cpu.online = !cores.contains(&cpu.core);
+        cores.push(cpu.core);
+    }
+}
+
+fn counts(outcome: &Outcome, nr_cpus: f64) -> Counts {
+    let account = &outcome.statistics.account;
+    let counter = |name: &str| {
+        let figures = outcome.statistics.figures.iter();
+        figures.filter(|figure| figure.metric == name).map(|figure| figure.value).sum::<f64>()
+    };
+    // Those of /proc/schedstat are given per CPU.
+    let schedstat = |name: &str| counter(&format!("schedstat_{name}")) * nr_cpus;
+    let at = |level: &str| schedstat(&format!("wakeups_on_same_{level}"));
+    let wakeups = "try_to_wake_up_was_called";
+    let run = "total_runtime_by_tasks_on_this_processor_in_jiffies";
+    let delay = "total_waittime_by_tasks_on_this_processor_in_jiffies";
+    let mut counts = Counts::from([
+        ("messages", account.units as f64),
+        ("ns", account.ns as f64),
+        ("tasks", account.tasks as f64),
+        ("sleeps", account.sleeps as f64),
+        ("preemptions", account.preemptions as f64),
+        ("migrations", account.migrations as f64),
+        ("wakeups", schedstat(wakeups)),
+        ("wakeups_same_cpu", schedstat(&format!("{wakeups}_to_wake_up_the_local_cpu"))),
+        ("wakeups_smt", at("smt")),
+        ("wakeups_llc", at("cls") + at("mc")),
+        ("wakeups_node", at("die") + at("pkg")),
+        ("wakeups_other_node", at("node") + at("numa")),
+        ("schedules", schedstat("schedule_called")),
+        ("idle_entries", schedstat("schedule_left_the_processor_idle")),
+        ("run_ns", schedstat(run)),
+        ("run_delay_ns", schedstat(delay)),
+    ]);
+    for (idle, passes, pulls) in [
+        ("newly_idle", "newidle_passes", "newidle_pulls"),
+        ("idle", "idle_passes", "idle_pulls"),
+        ("busy", "busy_passes", "busy_pulls"),
+    ] {
+        counts.insert(passes, balance(outcome, idle, "lb_count"));
+        counts.insert(pulls, balance(outcome, idle, "lb_gained"));
+    }
+    for (metric, name) in
+        [("p50_wakeup_latency", "latency_p50_ns"), ("p99_wakeup_latency", "latency_p99_ns")]
+    {
+        let figure = outcome.figures.iter().find(|figure| figure.metric == metric);
+        counts.extend(figure.map(|figure| (name, figure.value * 1e3)));
+    }
+    counts
+}
+
+/// Of all levels.
+fn balance(outcome: &Outcome, idle: &str, counter: &str) -> f64 {
+    let place = LoadBalance::COUNTERS.iter().position(|known| *known == counter);
+    let of_type = outcome.statistics.load_balance.iter().filter(|one| one.idle == idle);
+    of_type.filter_map(|one| Some(one.counters[place?] as f64)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CASE: &str = "groups=1;fds=2;loops=30;warmup_ms=0;window_ms=60000";
+
+    fn simulation(workload: &str, knob: &str) -> Result<Simulation, String> {
+        let directory =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
+        let load = ["two-nodes-16", "v6.18", workload, CASE].map(str::to_owned);
+        Simulation::of(&load, "6.18.15+deb13-cloud-amd64", knob, &directory)
+    }
+
+    fn counts(knob: &str) -> Counts {
+        simulation("hackbench", knob).unwrap().run(1).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_counted_by_the_names_of_recorded_ones() {
+        let counts = counts("");
+        assert_eq!((counts["messages"], counts["tasks"]), (120.0, 4.0));
+        assert!(counts["ns"] > 120_000.0, "a message takes more than a us");
+        let by_distance: f64 = ["same_cpu", "smt", "llc", "node", "other_node"]
+            .map(|it| counts[&*format!("wakeups_{it}")])
+            .iter()
+            .sum();
+        assert!((counts["wakeups"] - by_distance).abs() < 1e-6);
+        assert!(counts["wakeups"] >= counts["sleeps"] && counts["sleeps"] > 0.0);
+    }
+
+    #[test]
+    fn cpus_confine_the_load_and_smt_leaves_a_cpu_of_each_core() {
+        assert_eq!(counts("cpus=3")["migrations"], 0.0);
+        assert_eq!(counts("cpus=3")["wakeups"], counts("cpus=3")["wakeups_same_cpu"]);
+        assert_eq!(simulation("hackbench", "smt=off").unwrap().machine.online().len(), 8);
+        assert_eq!(counts("smt=off")["wakeups_smt"], 0.0);
+    }
+
+    #[test]
+    fn knobs_of_the_scheduler_are_those_of_the_policy() {
+        let profile =
+            simulation("hackbench", "WA_IDLE=0;cpus=0-7;SIS_UTIL=0").unwrap().policy.profile;
+        assert!(!profile.wa_idle && !profile.sis_util && profile.wa_weight);
+    }
+
+    #[test]
+    fn what_cannot_be_predicted_says_why() {
+        let refusal = |workload, knob| simulation(workload, knob).err().unwrap();
+        assert_eq!(refusal("ring", ""), "no model is called ring");
+        assert!(refusal("hackbench", "numa_balancing=0").contains("unknown knob 'numa_balancing'"));
+        assert!(refusal("hackbench", "SIS_PROP=1").contains("kernel v6.18 has no SIS_PROP"));
+    }
+}
