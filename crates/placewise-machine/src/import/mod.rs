@@ -5,7 +5,8 @@
 mod cost_bounds;
 mod costs_of_file;
 mod cpu_kinds;
-mod file;
+pub(crate) mod cpu_lists;
+pub(crate) mod file;
 mod host;
 mod hwloc;
 pub mod load;
