@@ -8,6 +8,7 @@ mod compare;
 mod environment;
 mod foreign;
 mod hint;
+mod measure;
 mod record;
 mod reproduce;
 mod standard_output;
