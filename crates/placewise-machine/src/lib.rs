@@ -12,6 +12,7 @@ mod error;
 mod export;
 mod import;
 mod machine;
+mod scaled;
 
 pub use costs::{BandwidthCurve, ByAccess, ByDistance, Costs, IdleState, RemoteBandwidth};
 pub use cpuset::CpuSet;

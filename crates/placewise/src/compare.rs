@@ -19,7 +19,8 @@ use crate::input::InputError;
 use crate::load_balance;
 use crate::output_file::{self, OutputFile};
 use crate::parallel;
-use crate::report::{self, Format};
+use crate::report::Format;
+use crate::uncertain::{self, Uncertain};
 use placewise_machine::TraceTopology;
 use placewise_policy::Policy;
 use placewise_sim::{Figure, Outcome, Scenario, simulate};
@@ -72,6 +73,9 @@ pub struct CompareArgs {
     #[command(flatten)]
     effort: Effort,
 
+    #[command(flatten)]
+    uncertain: Uncertain,
+
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -104,7 +108,8 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let mut trace = args.trace.as_deref().map(create).transpose()?;
     let outcomes = plan.simulate_all(args, trace.as_mut())?;
     let comparison = plan.comparison(args, &outcomes);
-    let text = report::render(&comparison, args.format)?;
+    let uncertain = plan.uncertain(args)?;
+    let text = uncertain::render(&comparison, args.format, uncertain.as_deref())?;
     // Without one of them, the other is as good as ever.
     let traced = trace.map_or(Ok(()), OutputFile::finish);
     let printed = io::stdout().write_all(text.as_bytes());
@@ -133,6 +138,7 @@ type OfCase = Vec<Vec<Outcome>>;
 impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
         args.effort.check(args.runs, args.seed)?;
+        args.uncertain.check(args.format)?;
         let machine = placewise_machine::load(&args.machine)?;
         let policies = policies(&args.kernel, &args.policies)?;
         let mut cases = cases(&args.workload, &args.cases, machine.online().len())?;
@@ -214,6 +220,23 @@ impl Plan {
         // What cannot be written costs the trace, whose file keeps the error, not the figures.
         let _ = writer.map(FtraceWriter::finish);
         Ok(outcome)
+    }
+
+    /// The same under other costs.
+    fn uncertain(&self, args: &CompareArgs) -> anyhow::Result<Option<Vec<uncertain::Row>>> {
+        let compared = uncertain::Compared {
+            machine: &self.machine,
+            cases: self.cases.iter().map(|(case, _)| case.as_str()).collect(),
+            policies: self.policies.iter().map(|policy| policy.name.as_str()).collect(),
+            runs: args.runs,
+            seed: args.seed,
+            jobs: args.jobs,
+        };
+        uncertain::answer(&args.uncertain, &compared, |machine, run| {
+            let (policy, (_, workload)) = (&self.policies[run.policy], &self.cases[run.case]);
+            let seed = args.seed + u64::from(run.run);
+            Ok(simulate(&Scenario { machine, policy, workload, seed }, None)?.figures)
+        })
     }
 
     fn trace_writer<'f>(

@@ -26,6 +26,7 @@ mod report;
 mod reproduce;
 mod standard_output;
 mod states;
+mod uncertain;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
