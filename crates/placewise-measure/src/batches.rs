@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::load::clock::Switches;
 use crate::quantity::{Measurements, Quantity, Sample};
 
 /// So many undisturbed batches are enough.
@@ -99,9 +100,9 @@ pub fn repeat(
 /// The figure of a batch and how disturbed it was.
 fn watched(batch: &mut dyn FnMut() -> io::Result<Batch>) -> io::Result<(f64, u64)> {
     let others = others_runnable();
-    let before = switched_out()?;
+    let before = Switches::so_far()?;
     let Batch { figure, yields } = batch()?;
-    let switched_out = switched_out()? - before;
+    let switched_out = Switches::so_far()?.against_their_will - before.against_their_will;
     Ok((figure, others + switched_out.saturating_sub(yields)))
 }
 
@@ -136,17 +137,6 @@ fn others_runnable() -> u64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let running = text.split(' ').nth(3).and_then(|field| field.split('/').next()?.parse().ok());
     running.map_or(0, |running: u64| running.saturating_sub(1))
-}
-
-/// How often threads of this process were switched out against their will.
-fn switched_out() -> io::Result<u64> {
-    // SAFETY: zeroes are a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills in the struct that it is given.
-    match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
-        0 => Ok(usage.ru_nivcsw as u64),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! From measurements to the cost figures of a machine file.
 //!
 //! Each is what is left of a measured time once all else is taken off that the simulator charges on the
-//! same path. Half a round trip of a byte through two pipes is there
+//! same path. A round trip of a byte through two pipes on one CPU, and half of one
+//! between two that idle but for it, is there
 //!
 //! ```text
-//! on one CPU    2 syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + context_switch
-//! from CPU to CPU, the other idle
-//!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
+//! one CPU       4 (syscall + pipe_message) + wakeups (wakeup + rq_lock_hold)
+//!               + switches (rq_lock_hold + context_switch)
+//! two           syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
 //!               + (2 channel_lines + 1 + wakeup_lines) cache_line + ipi_delivery + exit
 //! ```
 //!
-//! and a yield is `syscall + rq_lock_hold + context_switch`. The lock's hold and the switch to idle cannot
+//! From CPU to CPU, the other busy, the waker's call takes
+//! `syscall + pipe_message + wakeup + rq_lock_hold + (channel_lines + 1 + wakeup_lines + rq_lock_lines)
+//! cache_line`, and a yield is `syscall + rq_lock_hold + context_switch`. The lock's hold and the switch to idle cannot
 //! be told from the switch: they have the share of it that they have in the borrowed figures.
 
 use std::collections::BTreeMap;
@@ -40,6 +43,7 @@ pub fn with_measured_costs(host: Machine, measurements: &Measurements, hz: u32) 
     figures.switches();
     figures.tasks();
     figures.distances();
+    figures.wakeup_lines();
     figures.interrupts();
     figures.idle_states();
     figures.smt();
@@ -162,14 +166,22 @@ impl Figures<'_> {
             let source = format!("assumed: the share of the measured switch that is {of}");
             self.say(figure, source);
         }
-        if let Some(round_trip) = self.get(Quantity::RoundTripSame) {
-            let others = 2 * (self.costs.syscall_ns + self.costs.pipe_message_ns)
-                + 2 * self.costs.rq_lock_hold_ns
-                + self.costs.context_switch_ns;
-            self.costs.wakeup_ns = whole(round_trip / 2.0 - others as f64);
-            let how = ", half of it, less calls, messages, the lock twice and the switch";
-            self.measured("wakeup_ns", Quantity::RoundTripSame, how);
-        }
+        self.wakeup();
+    }
+
+    fn wakeup(&mut self) {
+        let Some(round_trip) = self.get(Quantity::RoundTripSame) else { return };
+        let sleeps = self.get(Quantity::RoundTripSleeps).unwrap_or(2.0).max(1.0);
+        let switches = self.get(Quantity::RoundTripSwitches).unwrap_or(2.0);
+        let Costs { syscall_ns, pipe_message_ns, rq_lock_hold_ns, .. } = self.costs;
+        let others = 4.0 * (syscall_ns + pipe_message_ns) as f64
+            + sleeps * rq_lock_hold_ns as f64
+            + switches * (rq_lock_hold_ns + self.costs.context_switch_ns) as f64;
+        self.costs.wakeup_ns = whole((round_trip - others) / sleeps);
+        let how = format!(
+            ", less calls, messages, locks and {switches:.2} switches, by its {sleeps:.2} wakeups"
+        );
+        self.measured("wakeup_ns", Quantity::RoundTripSame, &how);
     }
 
     fn tasks(&mut self) {
@@ -237,13 +249,13 @@ impl Figures<'_> {
         costs.syscall_ns
             + costs.pipe_message_ns
             + costs.wakeup_ns
-            + lines * *part(&mut costs.cache_line_ns.clone(), distance)
+            + lines * costs.cache_line_ns.at(distance)
     }
 
     /// Of half a round trip to an idle CPU, delivery and the exit of the idle state.
     fn delivery_and_exit(&self, distance: Distance) -> Option<f64> {
         let costs = &self.costs;
-        let line = *part(&mut costs.cache_line_ns.clone(), distance);
+        let line = costs.cache_line_ns.at(distance);
         let others = self.waking_call(distance)
             + u64::from(costs.channel_lines) * line
             + costs.pipe_message_ns
@@ -258,6 +270,20 @@ impl Figures<'_> {
         nearness.into_iter().find(|it| self.get(Quantity::WakeCall(*it)).is_some())
     }
 
+    /// Lines are counted in those of [`Quantity::CacheLine`]: a wakeup may wait for several at once.
+    fn wakeup_lines(&mut self) {
+        let Some(near) = self.nearest() else { return };
+        let quantity = Quantity::BusyWakeCall(near);
+        let line = self.costs.cache_line_ns.at(near);
+        let Some(call) = self.get(quantity).filter(|_| line > 0) else { return };
+        self.costs.wakeup_lines = 0;
+        let lock = self.costs.rq_lock_hold_ns + u64::from(self.costs.rq_lock_lines) * line;
+        let lines = (call - (self.waking_call(near) + lock) as f64) / line as f64;
+        self.costs.wakeup_lines = whole(lines) as u32;
+        let how = ", less call, messages, wakeup_ns, the lock and their cache lines, by the line";
+        self.measured("wakeup_lines", quantity, how);
+    }
+
     fn interrupts(&mut self) {
         let Some(near) = self.nearest() else { return };
         let call = self.get(Quantity::WakeCall(near)).unwrap_or(0.0);
@@ -268,7 +294,7 @@ impl Figures<'_> {
         // An idle CPU that polls needs no interrupt, and is there sooner.
         let of = |this: &Self, quantity: Quantity| {
             let Quantity::Interrupt(distance) = quantity else { return None };
-            let line = *part(&mut this.costs.cache_line_ns.clone(), distance);
+            let line = this.costs.cache_line_ns.at(distance);
             let others = this.costs.syscall_ns + this.costs.ipi_send_ns + 2 * line;
             let interrupt = this.get(quantity)? - others as f64;
             Some(interrupt.min(this.delivery_and_exit(distance)?))
@@ -285,7 +311,7 @@ impl Figures<'_> {
         else {
             return;
         };
-        let least = (all - *part(&mut self.costs.ipi_delivery_ns, near) as f64).max(0.0);
+        let least = (all - self.costs.ipi_delivery_ns.at(near) as f64).max(0.0);
         let rests = self.measured.iter().filter_map(|(quantity, sample)| match quantity {
             Quantity::WakeAfter(us) if sample.median.is_finite() => Some((*us, *sample)),
             _ => None,
@@ -392,6 +418,18 @@ impl Figures<'_> {
     }
 }
 
+/// A figure by distance, at one.
+trait At {
+    fn at(&self, distance: Distance) -> u64;
+}
+
+impl At for ByDistance {
+    fn at(&self, distance: Distance) -> u64 {
+        let mut values = *self;
+        *part(&mut values, distance)
+    }
+}
+
 fn part(values: &mut ByDistance, distance: Distance) -> &mut u64 {
     match distance {
         Distance::Smt => &mut values.smt,
@@ -422,7 +460,9 @@ mod tests {
             *costs;
         let line = costs.cache_line_ns.llc;
         let calls = syscall_ns + pipe + wakeup_ns;
-        let here = calls + syscall_ns + pipe + 2 * hold + costs.context_switch_ns;
+        // One of the two wakes the other, which answers before it sleeps.
+        let here =
+            4 * (syscall_ns + pipe) + wakeup_ns + hold + 2 * (hold + costs.context_switch_ns);
         let call_lines = u64::from(costs.channel_lines + 1 + costs.wakeup_lines);
         let call = calls + call_lines * line;
         let idle =
@@ -430,6 +470,7 @@ mod tests {
         let there = idle + costs.ipi_delivery_ns.llc + costs.idle_states[0].exit_ns;
         let deeper = there + costs.idle_states[1].exit_ns - costs.idle_states[0].exit_ns;
         let join = syscall_ns + costs.futex_ns + wakeup_ns + 3 * hold + 2 * costs.context_switch_ns;
+        let lock = hold + u64::from(costs.rq_lock_lines) * line;
         let interrupt = syscall_ns + costs.ipi_send_ns + costs.ipi_delivery_ns.llc + 2 * line;
         let near = Distance::Llc;
         [
@@ -440,9 +481,12 @@ mod tests {
             (Quantity::Yield, syscall_ns + hold + costs.context_switch_ns),
             (Quantity::ThreadCreate, costs.fork_ns + hold),
             (Quantity::ThreadLife, costs.fork_ns + hold + costs.exit_ns + join),
-            (Quantity::RoundTripSame, 2 * here),
+            (Quantity::RoundTripSame, here),
+            (Quantity::RoundTripSleeps, 1),
+            (Quantity::RoundTripSwitches, 2),
             (Quantity::CacheLine(near), line),
             (Quantity::WakeCall(near), call + costs.ipi_send_ns),
+            (Quantity::BusyWakeCall(near), call + lock),
             (Quantity::Interrupt(near), interrupt),
             (Quantity::RoundTrip(near), 2 * there),
             (Quantity::WakeAfter(5), there),
@@ -478,6 +522,7 @@ mod tests {
         truth.fork_ns = 50_000;
         truth.exit_ns = 21_000;
         truth.cache_line_ns.llc = 61;
+        truth.wakeup_lines = 6;
         truth.ipi_send_ns = 3_100;
         truth.ipi_delivery_ns.llc = 2_200;
         truth.idle_states = [("at once", 1_500, 0), ("after 500 us", 30_000, 500_000)]

@@ -49,7 +49,7 @@ impl Access {
     }
 }
 
-/// A time in ns, but for bandwidths (MB/s) and shares (percent).
+/// A time in ns, but for bandwidths (MB/s), shares (percent) and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
     /// A system call that does nothing.
@@ -73,10 +73,16 @@ pub enum Quantity {
     ThreadLife,
     /// A byte to a partner on the same CPU and back.
     RoundTripSame,
+    /// How often the two sleep meanwhile, and how often they are switched: a wakee that preempts its
+    /// waker may answer before that sleeps.
+    RoundTripSleeps,
+    RoundTripSwitches,
     /// A byte to a partner on a CPU so far away and back, both CPUs idle but for the two.
     RoundTrip(Distance),
     /// The call that wakes a partner on an idle CPU, until the waker goes on.
     WakeCall(Distance),
+    /// The call that wakes a partner on a busy CPU, where it has to wait.
+    BusyWakeCall(Distance),
     /// An interrupt to a busy CPU and its acknowledgement.
     Interrupt(Distance),
     /// A cache line from the one CPU to the other.
@@ -101,6 +107,7 @@ impl Quantity {
         match self {
             Self::Bandwidth(..) | Self::LlcBandwidth => "MB/s",
             Self::SmtShare | Self::RemoteBandwidth(_) => "%",
+            Self::RoundTripSleeps | Self::RoundTripSwitches => "",
             _ => "ns",
         }
     }
@@ -121,8 +128,13 @@ impl fmt::Display for Quantity {
             Self::ThreadCreate => "thread, created",
             Self::ThreadLife => "thread, created and joined",
             Self::RoundTripSame => "round trip, one CPU",
+            Self::RoundTripSleeps => "sleeps in it",
+            Self::RoundTripSwitches => "switches in it",
             Self::RoundTrip(distance) => return write!(f, "round trip, {}", distance.name()),
             Self::WakeCall(distance) => return write!(f, "waking call, {}", distance.name()),
+            Self::BusyWakeCall(distance) => {
+                return write!(f, "waking call, busy CPU, {}", distance.name());
+            }
             Self::Interrupt(distance) => return write!(f, "interrupt, {}", distance.name()),
             Self::CacheLine(distance) => return write!(f, "cache line, {}", distance.name()),
             Self::Refill(distance) => return write!(f, "refill of 1 KiB, {}", distance.name()),

@@ -1,4 +1,4 @@
-//! What time is taken by.
+//! What time is taken by, and switches.
 
 use std::io;
 use std::time::Instant;
@@ -34,4 +34,25 @@ pub fn median_time(rounds: u32, mut each: impl FnMut() -> io::Result<Instant>) -
     }
     times.sort_unstable();
     Ok(times[times.len() / 2].as_nanos() as f64)
+}
+
+/// How often threads of this process were switched out.
+pub struct Switches {
+    pub to_sleep: u64,
+    pub against_their_will: u64,
+}
+
+impl Switches {
+    pub fn so_far() -> io::Result<Self> {
+        // SAFETY: zeroes are a valid rusage.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills in the struct that it is given.
+        match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
+            0 => Ok(Self {
+                to_sleep: usage.ru_nvcsw as u64,
+                against_their_will: usage.ru_nivcsw as u64,
+            }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }

@@ -93,8 +93,8 @@ fn table(measurements: &Measurements) -> String {
         let Sample { median, lower, upper, counted, batches, .. } = sample;
         table.add_row([
             quantity.to_string(),
-            format!("{median:.0}"),
-            format!("{lower:.0} to {upper:.0}"),
+            figure(*median),
+            format!("{} to {}", figure(*lower), figure(*upper)),
             quantity.unit().to_owned(),
             format!("{counted} of {batches}"),
         ]);
@@ -108,6 +108,10 @@ fn table(measurements: &Measurements) -> String {
         ),
     };
     table.trimmed() + "\n" + &busy
+}
+
+fn figure(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
 #[derive(Serialize)]
