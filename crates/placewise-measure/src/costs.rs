@@ -1,20 +1,28 @@
 //! From measurements to the cost figures of a machine file.
 //!
 //! Each is what is left of a measured time once all else is taken off that the simulator charges on the
-//! same path. A round trip of a byte through two pipes on one CPU, and half of one
-//! between two that idle but for it, is there
+//! same path:
 //!
 //! ```text
-//! one CPU       4 (syscall + pipe_message) + wakeups (wakeup + rq_lock_hold)
+//! a byte to and fro through two pipes
+//!   on one CPU  4 (syscall + pipe_message) + sleeps (wakeup + rq_lock_hold)
 //!               + switches (rq_lock_hold + context_switch)
-//! two           syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
+//! half of that
+//!   between two CPUs that are idle but for it
+//!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
 //!               + (2 channel_lines + 1 + wakeup_lines) cache_line + ipi_delivery + exit
+//! the waker's call
+//!   to an idle CPU
+//!               syscall + pipe_message + wakeup
+//!               + (channel_lines + 1 + wakeup_lines) cache_line + ipi_send
+//!   to a busy one, which it does not interrupt
+//!               syscall + pipe_message + wakeup + rq_lock_hold
+//!               + (channel_lines + 1 + wakeup_lines + rq_lock_lines) cache_line
+//! a yield       syscall + rq_lock_hold + context_switch
 //! ```
 //!
-//! From CPU to CPU, the other busy, the waker's call takes
-//! `syscall + pipe_message + wakeup + rq_lock_hold + (channel_lines + 1 + wakeup_lines + rq_lock_lines)
-//! cache_line`, and a yield is `syscall + rq_lock_hold + context_switch`. The lock's hold and the switch to idle cannot
-//! be told from the switch: they have the share of it that they have in the borrowed figures.
+//! The lock's hold and the switch to idle cannot be told from the switch: they have the share of it that
+//! they have in the borrowed figures.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,7 @@ pub struct Row {
     #[serde(serialize_with = "nine_digits")]
     pub most_pct: Option<f64>,
     pub draws: usize,
-    /// Draws whose change has the sign of `change_pct`.
+    /// Draws whose change has the sign of `change_pct`; where that is 0, is 0 too.
     pub sign_held: usize,
     /// The figure that the change follows most; `None` where chance could have chosen it.
     pub depends_on: Option<String>,
@@ -290,8 +290,9 @@ fn sentence(row: &Row) -> String {
         }
         _ => "follows no single cost".to_owned(),
     };
+    let held = if row.change_pct == Some(0.0) { "unchanged" } else { "sign held" };
     format!(
-        "- {}: {stated}; {least} to {most}; sign held in {sign_held} of {draws} draws; {follows}",
+        "- {}: {stated}; {least} to {most}; {held} in {sign_held} of {draws} draws; {follows}",
         what.join(", ")
     )
 }

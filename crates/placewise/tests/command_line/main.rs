@@ -12,3 +12,4 @@ mod measure;
 mod record;
 mod reproduce;
 mod standard_output;
+mod uncertain;
