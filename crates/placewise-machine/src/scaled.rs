@@ -1,6 +1,7 @@
 //! Costs with other values: what they would be if figures were so many times what they are.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use toml::Value;
 
@@ -24,7 +25,7 @@ impl Costs {
 fn scale(figure: &str, value: &mut Value, factor: f64) {
     match value {
         Value::Integer(number) => {
-            let (least, most) = bounds(figure).into_inner();
+            let (least, most) = sensible(figure, *number).into_inner();
             *number = ((*number as f64 * factor).round() as i64).clamp(least, most);
         }
         Value::Table(table) => {
@@ -33,6 +34,14 @@ fn scale(figure: &str, value: &mut Value, factor: f64) {
         }
         Value::Array(parts) => parts.iter_mut().for_each(|part| scale(figure, part, factor)),
         _ => {}
+    }
+}
+
+/// What a number may become: two siblings get no less done together than one alone.
+fn sensible(figure: &str, number: i64) -> RangeInclusive<i64> {
+    match figure {
+        "smt_throughput_pct" => number.min(50)..=100,
+        _ => bounds(figure),
     }
 }
 
@@ -57,6 +66,13 @@ mod tests {
             ..scaled
         };
         assert_eq!(others, costs);
+    }
+
+    #[test]
+    fn two_siblings_are_no_slower_than_one() {
+        let costs = load("icx-2s").unwrap().costs;
+        let scaled = costs.scaled(&[("smt_throughput_pct".to_owned(), 0.5)].into());
+        assert_eq!((costs.smt_throughput_pct, scaled.smt_throughput_pct), (60, 50));
     }
 
     #[test]
