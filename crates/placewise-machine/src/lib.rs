@@ -2,15 +2,17 @@
 //! packages), the cost figures of its hardware, and the sched domains Linux builds from the shape.
 //!
 //! This crate knows nothing of tasks, time or policy. It reads machines (presets, TOML files, the
-//! running host, hwloc XML, lstopo synthetic strings, headers of traces), refuses what it cannot model with one clear
-//! line, and derives the sched domains.
+//! running host, hwloc XML, lstopo synthetic strings, headers of traces), refuses what it cannot model
+//! with one clear line, derives the sched domains, and writes machines as files.
 
 mod costs;
 mod cpuset;
 pub mod domains;
 mod error;
+mod export;
 mod import;
 mod machine;
+mod scaled;
 
 pub use costs::{BandwidthCurve, ByAccess, ByDistance, Costs, IdleState, RemoteBandwidth};
 pub use cpuset::CpuSet;
@@ -18,6 +20,7 @@ pub use domains::{
     DomainFlags, DomainRules, DomainSpan, Domains, Group, Level, NumaImbalanceRule, build,
 };
 pub use error::MachineError;
+pub use export::to_toml;
 pub use import::load::{Preset, load, presets};
 pub use import::processor::CpuVendor;
 pub use import::trace::{TraceCpu, TraceNode, TraceTopology, from_trace};

@@ -26,6 +26,7 @@ use crate::load_balance::{self, Runs};
 use crate::report;
 use crate::report::foreign::visible;
 use crate::subject::Subject;
+use crate::uncertain;
 use placewise_sim::{Figure, Outcome};
 
 pub use args::CompareArgs;
@@ -40,7 +41,9 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let traces = Traces::create(&plan, args)?;
     let simulation = Simulation::new(&plan, args, &traces);
     let outcomes = simulation.run(&stop, |so_far| end_early(&plan, args, &so_far))?;
-    let text = report::render(&comparison_of(&plan, args, &outcomes), args.format)?;
+    let uncertain = plan.uncertain(args)?;
+    let comparison = comparison_of(&plan, args, &outcomes);
+    let text = uncertain::render(&comparison, args.format, uncertain.as_deref())?;
     // Without one of them, the other is as good as ever.
     let traced = traces.finish();
     let printed = io::stdout().write_all(text.as_bytes());

@@ -1,5 +1,10 @@
 //! `placewise machine`: the presets, and what Placewise makes of a machine: its shape, the sched
-//! domains a kernel builds on it, and its cost figures with their sources.
+//! domains a kernel builds on it, and its cost figures with their sources. What this host's costs are
+//! is measured by [`measure`], and what they are worth by [`check`].
+
+mod check;
+mod costs;
+mod measure;
 
 use std::io::{self, Write};
 
@@ -11,6 +16,7 @@ use placewise_policy::topology::domain_rules;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::costs::costs_with_sources;
 use crate::report::foreign::visible;
 use crate::report::json;
 use crate::report::terminal::{empty_bare_table, fitting};
@@ -19,9 +25,10 @@ const EXAMPLE: &str = "\
 Examples:
   placewise machine show zen3-2s-nps1
   placewise machine show host --kernel v6.12 --costs
-  placewise machine show 'pack:2 l3:8 core:8 pu:2' --format dot | dot -Tsvg";
+  placewise machine show 'pack:2 l3:8 core:8 pu:2' --format dot | dot -Tsvg
+  placewise machine measure -o mine.toml";
 
-/// Show machines: shape, sched domains, costs
+/// Show machines: shape, sched domains, costs; measure this host's
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct MachineArgs {
@@ -35,6 +42,8 @@ enum Verb {
     List,
     /// Show a machine
     Show(ShowArgs),
+    Measure(measure::MeasureArgs),
+    Check(check::CheckArgs),
 }
 
 #[derive(clap::Args)]
@@ -69,6 +78,8 @@ pub fn run(args: &MachineArgs) -> anyhow::Result<()> {
     let text = match &args.verb {
         Verb::List => list(),
         Verb::Show(args) => show(args)?,
+        Verb::Measure(args) => return measure::run(args),
+        Verb::Check(args) => return check::run(args),
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())
@@ -333,16 +344,6 @@ fn domain_report(domain: &DomainSpan) -> DomainReport {
         cache_nice_tries: domain.cache_nice_tries,
         imb_numa_nr: domain.imb_numa_nr,
     }
-}
-
-/// The costs in the form of a machine file.
-fn costs_with_sources(machine: &Machine) -> anyhow::Result<serde_json::Map<String, Value>> {
-    let values = serde_json::to_value(&machine.costs)?;
-    let figure = |(name, source): (&String, &String)| {
-        let figure = serde_json::json!({ "value": values[name.as_str()], "source": source });
-        (name.clone(), figure)
-    };
-    Ok(machine.cost_sources.iter().map(figure).collect())
 }
 
 fn dot(machine: &Machine, domains: &Domains) -> String {

@@ -28,6 +28,7 @@ mod share;
 mod standard_output;
 mod states;
 mod subject;
+mod uncertain;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -13,7 +13,7 @@ const SECOND: i64 = 1_000_000_000;
 const IDLE_STATES: RangeInclusive<usize> = 1..=16;
 
 /// For every number in the figure of this name.
-fn bounds(figure: &str) -> RangeInclusive<i64> {
+pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
     match figure {
         "hz" => HZ,
         "smt_throughput_pct" | "remote_bandwidth_pct" => 1..=100,

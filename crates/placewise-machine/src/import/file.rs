@@ -1,11 +1,12 @@
 //! Machine files: the TOML format of the presets and of machines users describe themselves.
 //!
-//! A file gives the shape as a list of packages, each regular in itself, and cost figures
-//! ([`costs_of_file`](super::costs_of_file)).
+//! A file gives the shape as a list of packages, each regular in itself, or as lists of CPUs
+//! ([`cpu_lists`](super::cpu_lists)), and cost figures ([`costs_of_file`](super::costs_of_file)).
 
 use serde::Deserialize;
 
 use super::costs_of_file::CostsOfFile;
+use super::cpu_lists::CpuLists;
 use super::processor::Vendor;
 use super::shape::{CAPACITY_SCALE, Distances, Figures, Identity, Place, Shape, Stated};
 use crate::cpuset::CpuSet;
@@ -16,7 +17,8 @@ use crate::machine::Machine;
 #[serde(deny_unknown_fields)]
 struct MachineFile {
     description: String,
-    thread_numbering: ThreadNumbering,
+    /// Of the packages.
+    thread_numbering: Option<ThreadNumbering>,
     node_reclaim_distance: Option<u32>,
     /// One row per NUMA node.
     node_distances: Option<Vec<Vec<u32>>>,
@@ -29,7 +31,10 @@ struct MachineFile {
     speed: Vec<CpuSetting<u32>>,
     #[serde(default)]
     priority: Vec<CpuSetting<i32>>,
+    #[serde(default)]
     package: Vec<Package>,
+    /// Instead of packages.
+    shape: Option<CpuLists>,
     costs_from: Option<String>,
     #[serde(default)]
     costs: toml::Table,
@@ -128,10 +133,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> MachineError {
 }
 
 fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
-    let mut shape = Shape {
-        cpus: number_threads(&cores(&file.package)?, &file.thread_numbering),
-        distances: Distances::new(),
-    };
+    let mut shape = regular_or_listed_shape(file)?;
     for CpuSetting { cpus, value } in &file.capacity {
         check_scaled("capacity", *value)?;
         for cpu in known_cpus("capacity", cpus, &shape)?.iter() {
@@ -158,6 +160,24 @@ fn read_shape(file: &MachineFile) -> Result<Shape, MachineError> {
     }
     shape.distances = distances(file)?;
     Ok(shape)
+}
+
+fn regular_or_listed_shape(file: &MachineFile) -> Result<Shape, MachineError> {
+    match (&file.shape, &file.thread_numbering) {
+        (Some(lists), None) if file.package.is_empty() => lists.shape(),
+        (Some(_), _) => {
+            let problem = "says it all: leave [[package]] and thread_numbering out";
+            Err(MachineError::new("[shape]", problem))
+        }
+        (None, Some(numbering)) => Ok(Shape {
+            cpus: number_threads(&cores(&file.package)?, numbering),
+            distances: Distances::new(),
+        }),
+        (None, None) => {
+            let problem = "is missing, must be `siblings-apart` or `siblings-adjacent`";
+            Err(MachineError::new("thread_numbering", problem))
+        }
+    }
 }
 
 /// As wide as the kernel's own field for what firmware states.
@@ -291,8 +311,11 @@ fn distances(file: &MachineFile) -> Result<Distances, MachineError> {
     let Some(rows) = &file.node_distances else {
         return Ok(Distances::new());
     };
-    let nr_nodes: u32 = file.package.iter().map(|package| package.count * package.nodes).sum();
-    if rows.len() != nr_nodes as usize || rows.iter().any(|row| row.len() != rows.len()) {
+    let nr_nodes = match &file.shape {
+        Some(lists) => lists.nr_nodes(),
+        None => file.package.iter().map(|it| (it.count * it.nodes) as usize).sum(),
+    };
+    if rows.len() != nr_nodes || rows.iter().any(|row| row.len() != rows.len()) {
         let problem = format!("must have {nr_nodes} rows of {nr_nodes} values, one per NUMA node");
         return Err(MachineError::new("node_distances", problem));
     }

@@ -2,10 +2,11 @@
 //! importer says where every CPU sits ([`shape`]) and where its cost figures come from
 //! ([`costs_of_file`]).
 
-mod cost_bounds;
+pub(crate) mod cost_bounds;
 mod costs_of_file;
 mod cpu_kinds;
-mod file;
+pub(crate) mod cpu_lists;
+pub(crate) mod file;
 mod host;
 mod hwloc;
 mod likeness;

@@ -7,6 +7,7 @@ use clap::builder::RangedU64ValueParser;
 
 use crate::effort::Effort;
 use crate::report::Format;
+use crate::uncertain::Uncertain;
 
 const EXAMPLE: &str = "\
 Example:
@@ -67,6 +68,9 @@ pub struct CompareArgs {
 
     #[command(flatten)]
     pub effort: Effort,
+
+    #[command(flatten)]
+    pub uncertain: Uncertain,
 
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]

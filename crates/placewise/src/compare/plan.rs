@@ -10,13 +10,14 @@ use std::path::Path;
 
 use placewise_machine::Machine;
 use placewise_policy::{Policy, kernel_for_release, kernel_names, with_knobs};
-use placewise_sim::Scenario;
+use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
 
 use super::args::CompareArgs;
 use crate::input::InputError;
 use crate::subject::{DescribedMachine, Subject};
+use crate::uncertain;
 
 const DEFAULT_KERNEL: &str = "v6.0";
 
@@ -59,6 +60,7 @@ pub struct Cell {
 impl Plan {
     pub fn new(args: &CompareArgs) -> anyhow::Result<Self> {
         args.effort.check(args.runs(), args.seed)?;
+        args.uncertain.check(args.format, args.machines.len())?;
         let machines = machines(&args.machines, args.costs_from.as_deref())?;
         let (kernels, release) = kernels(args)?;
         let combinations = combinations(args, &machines, &kernels)?;
@@ -81,6 +83,26 @@ impl Plan {
             workload: &self.cases[cell.case].workloads[combination.environment],
             seed: first_seed + u64::from(cell.run),
         }
+    }
+
+    /// The same under other costs.
+    pub fn uncertain(&self, args: &CompareArgs) -> anyhow::Result<Option<Vec<uncertain::Row>>> {
+        let compared = uncertain::Compared {
+            machine: &self.machines[0],
+            cases: self.cases.iter().map(|case| case.name.as_str()).collect(),
+            subjects: self.subjects(),
+            runs: args.runs(),
+            seed: args.seed,
+            jobs: args.jobs,
+        };
+        uncertain::answer(
+            &args.uncertain,
+            &compared,
+            |machine, uncertain::Run { case, subject, run }| {
+                let cell = Cell { case, combination: subject, run };
+                Ok(simulate(&Scenario { machine, ..self.scenario(cell, args.seed) }, None)?.figures)
+            },
+        )
     }
 
     pub fn subjects(&self) -> Vec<Subject> {

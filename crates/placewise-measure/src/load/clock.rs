@@ -1,0 +1,58 @@
+//! What time is taken by, and switches.
+
+use std::io;
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// A clock that stands still while others run, in ns: that of this thread, or of all threads of this
+/// process, of which one at a time runs where all are on one CPU.
+pub fn cpu_time(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// The CPU time of each of `rounds`, in ns.
+pub fn time_each(
+    clock: ClockId,
+    rounds: u32,
+    mut each: impl FnMut() -> io::Result<()>,
+) -> io::Result<f64> {
+    let start = cpu_time(clock);
+    for _ in 0..rounds {
+        each()?;
+    }
+    Ok((cpu_time(clock) - start) / f64::from(rounds))
+}
+
+/// The median of the times of single rounds, in ns: where several CPUs take part, no clock stands
+/// still when one of them is taken away.
+pub fn median_time(rounds: u32, mut each: impl FnMut() -> io::Result<Instant>) -> io::Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        times.push(each()?.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2].as_nanos() as f64)
+}
+
+/// How often threads of this process were switched out.
+pub struct Switches {
+    pub to_sleep: u64,
+    pub against_their_will: u64,
+}
+
+impl Switches {
+    pub fn so_far() -> io::Result<Self> {
+        // SAFETY: zeroes are a valid rusage.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel fills in the struct that it is given.
+        match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
+            0 => Ok(Self {
+                to_sleep: usage.ru_nvcsw as u64,
+                against_their_will: usage.ru_nivcsw as u64,
+            }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
