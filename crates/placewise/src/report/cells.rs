@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Width};
 
-const LONGEST_WHOLE_LABEL: usize = 18;
+const LONGEST_WHOLE_LABEL: usize = 24;
 
 pub struct Table {
     table: comfy_table::Table,
@@ -84,7 +84,8 @@ impl Table {
     fn widest_word_of_heading(&self, column: usize) -> usize {
         let heading = self.table.header().and_then(|row| row.cell_iter().nth(column));
         let words = heading.map(Cell::content).unwrap_or_default();
-        words.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0)
+        let widest = words.split_whitespace().map(|word| word.chars().count()).max();
+        widest.unwrap_or(0).min(LONGEST_WHOLE_LABEL)
     }
 
     /// Figures stand to the right, and are never broken; their headings may be, between words. To be

@@ -1,8 +1,6 @@
 //! Plain text under 80 columns, complete enough to be posted: machine, kernel, runs, the sign
 //! convention, the figures and the command that gives them again.
 
-use std::sync::LazyLock;
-
 use comfy_table::{Cell, presets};
 
 use super::cells::Table;
@@ -13,17 +11,12 @@ use crate::comparison::Comparison;
 
 /// Widest line: the mailing list's 80 columns, less the last.
 const WIDTH: usize = 79;
+const OPENING: &str =
+    concat!("Simulated by placewise ", env!("PLACEWISE_VERSION"), ", not measured.");
 const INDENT: &str = "    ";
 
-/// With the commit where the build knows it.
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let commit = option_env!("PLACEWISE_COMMIT").map(|commit| format!(" ({commit})"));
-    format!("placewise {}{}", env!("CARGO_PKG_VERSION"), commit.unwrap_or_default())
-});
-
 pub fn render(comparison: &Comparison) -> String {
-    let mut text =
-        textwrap::fill(&format!("Simulated by {}, not measured.", *VERSION), WIDTH) + "\n\n";
+    let mut text = textwrap::fill(OPENING, WIDTH) + "\n\n";
     text += &lines(&[head(comparison), legend(comparison)].concat(), WIDTH);
     for (heading, table) in tables(comparison, WIDTH, empty_table, |change, _| Cell::new(change)) {
         let end = if table.is_some() { ":" } else { "." };

@@ -191,7 +191,7 @@ fn the_worst_decisions_are_found_by_their_time() {
         let at = format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
         let explained = placewise(&["audit", &path, "--at", &at, "--format", "json"]);
         let explained: Value = serde_json::from_str(&explained).unwrap();
-        let mut explained = explained.as_array().unwrap().iter();
+        let mut explained = explained["decisions"].as_array().unwrap().iter();
         let same = explained.find(|of| of["pid"] == decision["pid"]).expect("it is at that time");
         for (key, its) in
             [("prev_cpu", "from_cpu"), ("actual_cpu", "to_cpu"), ("predicted_cpu", "predicted_cpu")]

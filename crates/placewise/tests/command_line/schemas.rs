@@ -166,7 +166,8 @@ fn reproductions() {
 fn audits() {
     const TRACE: &str = "traces/vm8-k618-nosmt-hackbench-pipe.txt.zst";
     assert_fits("audit", &["audit", TRACE]);
-    let task = ["audit", TRACE, "--task=hackbench", "--policy=short-task", "--policy=prev-idle"];
+    let task =
+        ["audit", TRACE, "--task=hackbench", "--policy=short-task", "--policy=set:WA_IDLE=0"];
     assert_fits("audit", &task);
     assert_fits("decisions", &["audit", TRACE, "--at=1"]);
 
