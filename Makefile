@@ -78,7 +78,7 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 EFFORT = $(if $(FULL),--runs 3 --budget 24,--only-published --budget 6 --events 40)
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 20 minutes on 2 CPUs, hours with FULL=1
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: half an hour on 2 CPUs, hours with FULL=1
 	$(RUN) reproduce studies/*.csv --precision 1 $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.
