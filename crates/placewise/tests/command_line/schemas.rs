@@ -141,6 +141,8 @@ fn comparisons() {
         "--policy=baseline",
     ];
     assert_fits("compare", &[&quick[..], &["--runs=1"]].concat());
+    let uncertain = ["--runs=2", "--policy=short-task", "--uncertain=2"];
+    assert_fits("compare", &[&quick[..], &uncertain].concat());
     let more = ["--policy=short-task", "--runs=7", "--stats"];
     assert_fits("compare", &[&quick[..], &more].concat());
 }
