@@ -1,8 +1,6 @@
 //! What all texts for people share: one table per metric, or per part of the workload, with a row per
 //! case and subject, and, where asked for, the figures of each case that say why.
 
-use std::iter;
-
 use super::cases::Labels;
 use super::cells::Table;
 use super::change::{change, interval};
@@ -53,11 +51,10 @@ pub fn tables(
     let legend = cases.table(&mut empty).map(|(heading, table)| (heading, Some(table)));
     let mut tables: Vec<_> = legend.into_iter().collect();
     for rows in grouped(&comparison.rows, |row| part(row).unwrap_or(&row.metric)) {
-        let (heading, fill) = match part(rows[0]) {
-            Some(part) => (part.to_owned(), fill_part as Fill<_>),
-            None => (metric_heading(rows[0]), fill_metric as Fill<_>),
-        };
-        tables.push((heading, Some(fill(empty(), &rows, &cases, &axes, &cell))));
+        let part = part(rows[0]);
+        let heading = part.map_or_else(|| metric_heading(rows[0]), str::to_owned);
+        let table = fill(empty(), &rows, (&cases, &axes), part.is_some(), &cell);
+        tables.push((heading, Some(table)));
     }
     if comparison.tell_all {
         for rows in grouped(&comparison.stats, |stat| stat.case.as_str()) {
@@ -87,53 +84,39 @@ fn part(row: &Row) -> Option<&str> {
     row.metric.split_once(": ").map(|(part, _)| part)
 }
 
-/// A table with rows in it; the last makes the cell that shows the change.
-type Fill<F> = fn(Table, &[&Row], &Labels, &[Axis], &F) -> Table;
-
-fn fill_metric<F: Fn(String, &Row) -> comfy_table::Cell>(
+/// A row for each of `rows`, which are of one metric, or, where it is told, of all metrics of a part.
+fn fill(
     mut table: Table,
     rows: &[&Row],
-    cases: &Labels,
-    axes: &[Axis],
-    cell: &F,
+    (cases, axes): (&Labels, &[Axis]),
+    tells_metric: bool,
+    cell: impl Fn(String, &Row) -> comfy_table::Cell,
 ) -> Table {
+    let leading = if tells_metric { &["case", "metric"][..] } else { &["case"] };
     let names = axes.iter().map(|axis| axis.name());
-    table.set_header(iter::once("case").chain(names).chain(FIGURES));
+    table.set_header(leading.iter().copied().chain(names).chain(FIGURES));
     let mut last: Option<&Row> = None;
     for row in rows {
-        let before = last.replace(row).filter(|before| before.case == row.case);
-        let case = if before.is_some() { String::new() } else { cases.label(&row.case) };
-        table.add_row([vec![case.into()], figures(row, axes, cell)].concat());
+        let of_case = last.replace(row).filter(|before| before.case == row.case);
+        let case = if of_case.is_some() { String::new() } else { cases.label(&row.case) };
+        let mut cells = vec![case.into()];
+        if tells_metric {
+            let is_told = of_case.is_some_and(|before| before.metric == row.metric);
+            cells.push(if is_told { "".into() } else { metric_in_part(row).into() });
+        }
+        cells.extend(figures(row, axes, &cell));
+        table.add_row(cells);
     }
-    table.labels(1..1 + axes.len());
-    table.figures_from(1 + axes.len());
+    let figures = leading.len() + axes.len();
+    table.labels(1..figures);
+    table.figures_from(figures);
     table
 }
 
-/// All metrics of one part.
-fn fill_part<F: Fn(String, &Row) -> comfy_table::Cell>(
-    mut table: Table,
-    rows: &[&Row],
-    cases: &Labels,
-    axes: &[Axis],
-    cell: &F,
-) -> Table {
-    let names = axes.iter().map(|axis| axis.name());
-    table.set_header(["case", "metric"].into_iter().chain(names).chain(FIGURES));
-    let mut last = None;
-    for row in rows {
-        let (case, metric) = match last.replace((&row.case, &row.metric)) {
-            Some((case, metric)) if case == &row.case => (false, metric != &row.metric),
-            _ => (true, true),
-        };
-        let (_, name) = row.metric.split_once(": ").unwrap_or(("", &row.metric));
-        let case = if case { cases.label(&row.case) } else { String::new() };
-        let metric = if metric { format!("{name} ({})", row.unit) } else { String::new() };
-        table.add_row([vec![case.into(), metric.into()], figures(row, axes, cell)].concat());
-    }
-    table.labels(1..2 + axes.len());
-    table.figures_from(2 + axes.len());
-    table
+/// `time (s)` of `schbench@web: time`
+fn metric_in_part(row: &Row) -> String {
+    let (_, name) = row.metric.split_once(": ").unwrap_or(("", &row.metric));
+    format!("{name} ({})", row.unit)
 }
 
 /// The subject, and what there is to say of it.
