@@ -122,8 +122,11 @@ impl Measurement {
 
     /// The measured phase of a part begins with the first of its tasks that says so.
     pub fn start(&mut self, part: u32, now: Time) {
-        self.parts[part as usize].started.get_or_insert(now);
-        self.plan_window();
+        let started = &mut self.parts[part as usize].started;
+        if started.is_none() {
+            *started = Some(now);
+            self.plan_window();
+        }
     }
 
     fn plan_window(&mut self) {
