@@ -69,7 +69,7 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	@if command -v clang-format-19 >/dev/null; \
 	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
 	else echo "skipped: clang-format-19 is not installed"; fi
-	@CARGO='$(CARGO)' scripts/deny.sh
+	@scripts/deny.sh
 	@if command -v systemd-analyze >/dev/null; \
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
