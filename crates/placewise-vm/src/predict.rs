@@ -16,8 +16,9 @@ use placewise_workload::program::Workload;
 
 use crate::summary::Load;
 
-/// What `interventions costs` calls `thread_start_ns`, under Linux 6.18.
-const START_UP_US: u64 = 100;
+/// What `interventions costs` calls `thread_start_ns` and `process_start_ns`, under Linux 6.18.
+const THREAD_START_US: u64 = 100;
+const PROCESS_START_US: u64 = 390;
 
 /// Counts of one run by the names of recorded ones.
 pub type Counts = BTreeMap<&'static str, f64>;
@@ -70,8 +71,10 @@ impl Simulation {
 /// The guest's loads create all of their tasks before the start, each of which first reads its account in
 /// /proc: `interventions costs` says for how long.
 fn as_in_the_guest(workload: &str, case: Case) -> Case {
+    let start_up =
+        if case.get("tasks") == Some("process") { PROCESS_START_US } else { THREAD_START_US };
     let case = match workload {
-        "hackbench" | "herd" | "context_switch1" => case.with("startup_us", START_UP_US),
+        "hackbench" | "herd" | "context_switch1" => case.with("startup_us", start_up),
         _ => case,
     };
     if workload == "context_switch1" { case.with("partners", "main") } else { case }
