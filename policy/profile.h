@@ -258,6 +258,7 @@ struct profile {
 	bool wakeup_preemption; /* WAKEUP_PREEMPTION: what is queued may preempt what runs */
 	bool place_lag; /* PLACE_LAG: a task comes back with the lag it left with */
 	bool delayed_dequeue; /* DELAY_DEQUEUE */
+	bool requeue_updates_curr; /* what current has run counts when a delayed task is woken */
 	bool run_to_parity; /* RUN_TO_PARITY: what was picked is protected for its slice */
 	u64 min_protection;	       /* without that, for so many ns */
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */

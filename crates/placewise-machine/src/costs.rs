@@ -34,8 +34,10 @@ pub struct Costs {
     pub futex_ns: u64,
     /// Arming or expiring a timer.
     pub timer_ns: u64,
-    /// Creating a task, without its placement.
+    /// Creating a process, page tables and all, without its placement.
     pub fork_ns: u64,
+    /// Creating a thread, without its placement.
+    pub thread_create_ns: u64,
     /// Ending a task.
     pub exit_ns: u64,
     /// Fixed part of `try_to_wake_up`: without scanning, locking, and sending the interrupt.

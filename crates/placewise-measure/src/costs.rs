@@ -193,11 +193,15 @@ impl Figures<'_> {
     }
 
     fn tasks(&mut self) {
-        let Some(create) = self.get(Quantity::ThreadCreate) else { return };
         let Costs { rq_lock_hold_ns: hold, context_switch_ns, syscall_ns, .. } = self.costs;
-        self.costs.fork_ns = whole(create - hold as f64);
         let how = ", until the creator goes on, less the lock";
-        self.measured("fork_ns", Quantity::ThreadCreate, how);
+        if let Some(fork) = self.get(Quantity::Fork) {
+            self.costs.fork_ns = whole(fork - hold as f64);
+            self.measured("fork_ns", Quantity::Fork, how);
+        }
+        let Some(create) = self.get(Quantity::ThreadCreate) else { return };
+        self.costs.thread_create_ns = whole(create - hold as f64);
+        self.measured("thread_create_ns", Quantity::ThreadCreate, how);
         if let Some(life) = self.get(Quantity::ThreadLife) {
             let others = syscall_ns
                 + self.costs.futex_ns
@@ -487,8 +491,9 @@ mod tests {
             (Quantity::FutexWake, syscall_ns + costs.futex_ns),
             (Quantity::TimerPair, 2 * (syscall_ns + costs.timer_ns)),
             (Quantity::Yield, syscall_ns + hold + costs.context_switch_ns),
-            (Quantity::ThreadCreate, costs.fork_ns + hold),
-            (Quantity::ThreadLife, costs.fork_ns + hold + costs.exit_ns + join),
+            (Quantity::Fork, costs.fork_ns + hold),
+            (Quantity::ThreadCreate, costs.thread_create_ns + hold),
+            (Quantity::ThreadLife, costs.thread_create_ns + hold + costs.exit_ns + join),
             (Quantity::RoundTripSame, here),
             (Quantity::RoundTripSleeps, 1),
             (Quantity::RoundTripSwitches, 2),
@@ -528,6 +533,7 @@ mod tests {
         truth.rq_lock_hold_ns *= 2;
         truth.wakeup_ns = 1_234;
         truth.fork_ns = 50_000;
+        truth.thread_create_ns = 9_000;
         truth.exit_ns = 21_000;
         truth.cache_line_ns.llc = 61;
         truth.wakeup_lines = 6;

@@ -67,6 +67,8 @@ pub enum Quantity {
     TimerPair,
     /// A yield to another task on the CPU.
     Yield,
+    /// Forking a process, until the parent goes on.
+    Fork,
     /// Creating a thread, until the creator goes on.
     ThreadCreate,
     /// Creating a thread that ends at once, and joining it, on one CPU.
@@ -125,6 +127,7 @@ impl fmt::Display for Quantity {
             Self::FutexWake => "futex wake of nobody",
             Self::TimerPair => "timer, armed and disarmed",
             Self::Yield => "yield",
+            Self::Fork => "process, forked",
             Self::ThreadCreate => "thread, created",
             Self::ThreadLife => "thread, created and joined",
             Self::RoundTripSame => "round trip, one CPU",

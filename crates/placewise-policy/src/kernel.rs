@@ -161,6 +161,7 @@ pub const V3_10: Profile = Profile {
     wakeup_preemption: true,
     place_lag: true,
     delayed_dequeue: false,
+    requeue_updates_curr: false,
     run_to_parity: true,
     min_protection: 0,
     runnable_without_delayed: false,
@@ -328,6 +329,7 @@ pub const V7_3: Profile = Profile {
     avg_idle_at_switch: true,
     nohz_wants_idle_core: true,
     serialize_inside: true,
+    requeue_updates_curr: true,
     fork_preempts: false,
     asym_capacity_spreads: true,
     ..V6_18

@@ -210,6 +210,7 @@ impl<Id: EntityId> Eevdf<Id> {
         })
     }
 
+    /// With lag that it has won back it starts anew where the others are on average.
     pub fn requeue_delayed(
         &mut self,
         entities: &mut impl EntitiesMut<Id>,
@@ -218,13 +219,15 @@ impl<Id: EntityId> Eevdf<Id> {
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         let slice = self.virtual_slice(&entities[task]);
-        let entity = &mut entities[task];
-        if average <= entity.vruntime {
+        if average <= entities[task].vruntime {
             return;
         }
-        entity.vruntime = average;
-        entity.deadline = average + slice;
-        self.waiting.replace(Waiting::new(entities, task));
+        self.waiting.remove(task);
+        let others = self.average(entities, current).map(|others| others.value());
+        let entity = &mut entities[task];
+        entity.vruntime = others.unwrap_or(average);
+        entity.deadline = entity.vruntime + slice;
+        self.waiting.push(Waiting::new(entities, task));
     }
 
     pub fn finish_delayed(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
@@ -328,6 +331,6 @@ mod tests {
         queue.requeue_delayed(&mut entities, None, TaskId::new(1));
         assert_eq!(entities[TaskId::new(1)].vruntime, 100);
         queue.requeue_delayed(&mut entities, None, TaskId::new(0));
-        assert_eq!(entities[TaskId::new(0)].vruntime, 66);
+        assert_eq!(entities[TaskId::new(0)].vruntime, 100, "where the others are on average");
     }
 }

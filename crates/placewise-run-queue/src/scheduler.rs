@@ -305,7 +305,8 @@ impl Scheduler {
         self.policy.set_next_task(cpu.into(), next.into(), now);
     }
 
-    /// A delayed task is woken where it is.
+    /// A delayed task is woken where it is. What current has run since it was accounted last does not
+    /// count, which is so in kernels without `requeue_updates_curr`: from v7.3 on account it before.
     pub fn wake_delayed(&mut self, task: TaskId, now: u64) {
         let cpu = self.cpu_of(task);
         let current = self.running_fair(cpu);

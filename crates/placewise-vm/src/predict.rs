@@ -11,9 +11,14 @@ use std::path::Path;
 use placewise_machine::{CpuSet, Machine};
 use placewise_policy::{Policy, kernel_for_release, with_knobs};
 use placewise_sim::{LoadBalance, Outcome, Scenario, simulate};
+use placewise_workload::Case;
 use placewise_workload::program::Workload;
 
 use crate::summary::Load;
+
+/// What `interventions costs` calls `thread_start_ns` and `process_start_ns`, under Linux 6.18.
+const THREAD_START_US: u64 = 100;
+const PROCESS_START_US: u64 = 390;
 
 /// Counts of one run by the names of recorded ones.
 pub type Counts = BTreeMap<&'static str, f64>;
@@ -41,7 +46,7 @@ impl Simulation {
         }
         let file = machines.join(format!("{machine}.toml")).display().to_string();
         let mut machine = placewise_machine::load(&file).map_err(|error| error.to_string())?;
-        let case = case.parse().map_err(|error| format!("{error}"))?;
+        let case = as_in_the_guest(workload, case.parse().map_err(|error| format!("{error}"))?);
         let workload = placewise_workload::build(workload, &case);
         let mut workload = workload.map_err(|error| error.to_string())?;
         let (mut knobs, turns) = (Vec::new(), knob.split(';').filter(|turn| !turn.is_empty()));
@@ -61,6 +66,18 @@ impl Simulation {
         let outcome = simulate(&Scenario { machine, policy, workload, seed }, None)?;
         Ok(counts(&outcome, machine.online().len() as f64))
     }
+}
+
+/// The guest's loads create all of their tasks before the start, each of which first reads its account in
+/// /proc: `interventions costs` says for how long.
+fn as_in_the_guest(workload: &str, case: Case) -> Case {
+    let start_up =
+        if case.get("tasks") == Some("process") { PROCESS_START_US } else { THREAD_START_US };
+    let case = match workload {
+        "hackbench" | "herd" | "context_switch1" => case.with("startup_us", start_up),
+        _ => case,
+    };
+    if workload == "context_switch1" { case.with("partners", "main") } else { case }
 }
 
 /// As taskset does for what it starts.

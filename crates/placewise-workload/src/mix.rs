@@ -348,6 +348,8 @@ fn add(mix: &mut Workload, name: String, part: Workload, cgroup: Option<CgroupId
             ops: program.ops.iter().map(|op| offsets.moved(*op)).collect(),
             cgroup: program.cgroup.map_or(outer, |inner| Some(cgroups[inner as usize])),
             part: Some(moved(program.part)),
+            // The shell forks what is run.
+            process: program.process || number == 0,
             ..program
         });
     }

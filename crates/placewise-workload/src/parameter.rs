@@ -60,6 +60,18 @@ impl Parameter {
         Self { name, meaning, value }
     }
 
+    /// `startup_us`, of workloads whose tasks wait until all are there.
+    pub(crate) const fn startup_us() -> Self {
+        Self::integer(
+            "startup_us",
+            60,
+            0,
+            1_000_000,
+            "us",
+            "CPU time of a new task before it is ready: page faults of its stack and heap [assumed]",
+        )
+    }
+
     /// `warmup_ms`, which every workload has.
     pub(crate) const fn warmup_ms(default: u64) -> Self {
         Self::integer(

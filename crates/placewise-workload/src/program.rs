@@ -200,6 +200,8 @@ pub struct Program {
     pub policy: SchedPolicy,
     /// CPUs it may run on; all if none is named.
     pub cpus: Option<CpuSet>,
+    /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
+    pub process: bool,
     /// Bytes of cache it wants back after a migration, in KiB.
     pub footprint_kib: u32,
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
@@ -358,7 +360,7 @@ pub struct Workload {
 }
 
 impl Program {
-    /// A program at nice 0 that may run anywhere and has no footprint to speak of.
+    /// A program of threads at nice 0 that may run anywhere and have no footprint to speak of.
     pub fn new(name: impl Into<String>, ops: Vec<Op>) -> Self {
         Self {
             name: name.into(),
@@ -366,11 +368,17 @@ impl Program {
             nice: 0,
             policy: SchedPolicy::Other,
             cpus: None,
+            process: false,
             footprint_kib: 0,
             cgroup: None,
             part: None,
             part_step: 0,
         }
+    }
+
+    /// Of processes.
+    pub fn of_processes(self) -> Self {
+        Self { process: true, ..self }
     }
 
     pub fn with_footprint(self, footprint_kib: u32) -> Self {

@@ -349,7 +349,9 @@ impl World {
 
     fn requeue_delayed(&mut self, task: TaskId) {
         let cpu = self.scheduler.cpu_of(task.into());
-        self.scheduler.account(cpu, self.clock.now);
+        if self.scheduler.policy.profile.requeue_updates_curr {
+            self.scheduler.account(cpu, self.clock.now);
+        }
         self.scheduler.wake_delayed(task.into(), self.clock.now);
     }
 

@@ -14,12 +14,14 @@ use crate::quantity::{Distance, Quantity};
 
 const YIELDS: u32 = 200;
 const THREADS: u32 = 10;
+const FORKS: u32 = 10;
 /// Of a computing loop: about 100 us.
 const STEPS: u64 = 100_000;
 
 pub fn loads(places: &Places) -> io::Result<Vec<Load>> {
     let mut loads = vec![
         yields(places.home)?,
+        Load::new(Quantity::Fork, forks),
         Load::new(Quantity::ThreadCreate, || threads().map(|(create, _)| create)),
         Load::new(Quantity::ThreadLife, || threads().map(|(_, life)| life)),
     ];
@@ -58,6 +60,27 @@ fn threads() -> io::Result<(f64, f64)> {
     }
     let life = cpu_time(ClockId::ProcessCPUTime) - start;
     Ok((create / f64::from(THREADS), life / f64::from(THREADS)))
+}
+
+/// What a fork of this process takes, of children that end at once.
+fn forks() -> io::Result<f64> {
+    let mut forking = 0.0;
+    for _ in 0..FORKS {
+        let before = cpu_time(ClockId::ThreadCPUTime);
+        // SAFETY: the child does nothing but exit.
+        let child = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
+            // SAFETY: _exit() runs nothing of this program.
+            0 => unsafe { libc::_exit(0) },
+            child => child,
+        };
+        forking += cpu_time(ClockId::ThreadCPUTime) - before;
+        // SAFETY: waitpid() may be told that nobody wants the status.
+        if unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } != child {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(forking / f64::from(FORKS))
 }
 
 fn smt_share(sibling: usize) -> io::Result<Load> {

@@ -116,6 +116,27 @@ fn a_sleeper_that_is_woken_is_picked() {
     assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Next(ONE)));
 }
 
+/// `OTHER` runs for 300 us and then wakes `ONE`, which had run 100 us ahead of it. Where that counts, `ONE`
+/// has won its lag back and starts beside `OTHER`, which goes on; else `ONE` stays where it was, behind.
+#[test]
+fn what_the_waker_has_run_decides_where_a_sleeper_comes_back() {
+    let preempts = |kernel| {
+        let mut world = World::new(kernel);
+        world.run(100_000);
+        assert!(world.stays_asleep());
+        world.scheduler.take(CPU, OTHER, world.now);
+        world.now += 300_000;
+        if world.scheduler.policy.profile.requeue_updates_curr {
+            world.run(0);
+        }
+        world.scheduler.wake_delayed(ONE, world.now);
+        world.run(0);
+        world.scheduler.preempts(CPU, ONE)
+    };
+    assert!(preempts("v6.12") && preempts("v6.18"));
+    assert!(!preempts("v7.3"));
+}
+
 /// It counts once in the averages by which a task is placed that comes before the next one runs.
 #[test]
 fn what_was_put_back_waits_and_runs_no_more() {

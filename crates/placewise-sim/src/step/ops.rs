@@ -117,7 +117,10 @@ impl Engine<'_> {
             Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
                 return self.transfer_cost(cpu, task, self.transfer_of(task, op), begin);
             }
-            Op::Fork { .. } => figures.fork_ns,
+            Op::Fork { program, .. } => match self.workload.programs[program as usize].process {
+                true => figures.fork_ns,
+                false => figures.thread_create_ns,
+            },
             Op::Stream { bytes, .. } => {
                 self.tasks[task].stream_left = bytes;
                 return 0;

@@ -230,8 +230,11 @@ impl Engine<'_> {
     fn wake_delayed(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
         self.lock_run_queue(target, cpu);
-        self.account_current(target);
+        if self.scheduler.policy.profile.requeue_updates_curr {
+            self.account_current(target);
+        }
         self.scheduler.wake_delayed(wakee, self.now);
+        self.account_current(target);
         self.tasks[wakee].state = TaskState::Runnable;
         self.tasks[wakee].queued_since = self.now;
         self.check_preempt(target, wakee, cpu);

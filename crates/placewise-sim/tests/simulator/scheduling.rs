@@ -1,6 +1,6 @@
 //! What runs when on one CPU, and what it costs.
 
-use placewise_machine::CpuSet;
+use placewise_machine::{Costs, CpuSet};
 use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
 
 use crate::common::{MS, Setup, benchmark, counter, main_of, proc_sched, programs};
@@ -178,6 +178,24 @@ fn a_migrated_task_refills_its_caches() {
     let refill = heavy - light;
     // Both came to their first LLC at the price of a refill as well.
     assert!(refill >= 0.9 * 400.0 * figure, "{refill} ns for 400 KiB of {figure} ns");
+}
+
+/// Fails if a thread cost what a process does.
+#[test]
+fn a_process_costs_its_page_tables() {
+    let ran = |of_processes: fn(Program) -> Program| {
+        let fork = Op::Fork { program: 1, count: 4, base: 0, step: 0 };
+        let main = Program::new("main", vec![fork, Op::Join, Op::Exit]);
+        let child = of_processes(Program::new("child", vec![Op::Exit]));
+        let mut setup = Setup::new("uma-8", "v6.0", "baseline", programs(vec![main, child], 10));
+        setup.machine.costs.jitter_pct = 0;
+        let Costs { fork_ns, thread_create_ns, .. } = setup.machine.costs;
+        let ran = proc_sched(&setup.run(), "main", "se.sum_exec_runtime") * 1e6;
+        (ran, 4.0 * (fork_ns - thread_create_ns) as f64)
+    };
+    let (threads, more) = ran(|program| program);
+    let (processes, _) = ran(Program::of_processes);
+    assert!((processes - threads - more).abs() < more / 20.0, "{threads} and {processes} ns");
 }
 
 /// Who only arrives goes on, and whoever comes last lets all go that wait.

@@ -4,7 +4,7 @@
 //! rare, run-queue locks get busy, and the search for an idle CPU gets in its own way.
 //!
 //! **Method.** Main creates `instances` tasks, which wait until all are there; each then
-//! creates a partner. The two pass one
+//! creates a partner, unless `partners` has main create these too. The two pass one
 //! byte to and fro for ever, by sync wakeups. Each round trip counts two iterations, as the tool
 //! counts them, summed over all instances. The share of time spent on run-queue locks is reported
 //! as well.
@@ -30,8 +30,13 @@ pub(crate) const MODEL: Model = Model {
     default_cases,
 };
 
-const PARAMETERS: [Parameter; 4] = [
+const PARAMETERS: [Parameter; 6] = [
     Parameter::integer("instances", 1, 1, 4096, "", "pairs of tasks"),
+    Parameter::choice(
+        "partners",
+        &["own", "main"],
+        "who creates the partner of an instance: the instance once it runs, or main before the start",
+    ),
     Parameter::integer(
         "user_ns",
         100,
@@ -40,6 +45,7 @@ const PARAMETERS: [Parameter; 4] = [
         "ns",
         "user-space CPU time per round trip of either task, beside the system calls [assumed]",
     ),
+    Parameter::startup_us(),
     Parameter::warmup_ms(100),
     Parameter::window_ms(200),
 ];
@@ -71,26 +77,19 @@ fn build(settings: &Settings) -> Workload {
     let user = Op::Run { ns: settings.integer("user_ns") };
     let send = |pipe| Op::Send { channel: Object::own(pipe), bytes: 1 };
     let receive = |pipe| Op::Receive { channel: Object::own(pipe), bytes: 1 };
-    let main = vec![
-        Op::Fork { program: INSTANCE, count: instances, base: 0, step: 2 },
-        Op::Start,
-        Op::GateOpen { gate: GO },
-        Op::Join,
-        Op::Exit,
-    ];
-    let instance = vec![
-        Op::GateWait { gate: GO },
-        Op::Fork { program: PARTNER, count: 1, base: 0, step: 0 },
-        user,
-        send(0),
-        receive(1),
-        Op::Count,
-        Op::Count,
-        Op::Repeat { counter: 0, times: FOREVER, to: 2 },
-        Op::Exit,
-    ];
-    let partner =
-        vec![receive(0), user, send(1), Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit];
+    let start = [Op::Run { ns: settings.integer("startup_us") * 1_000 }, Op::GateWait { gate: GO }];
+    let partner = [receive(0), user, send(1)];
+    let pass = [user, send(0), receive(1), Op::Count, Op::Count];
+    let (main, instance, partner) = match settings.choice("partners") {
+        "main" => {
+            (main(&for_each_pair(instances)), endless(&start, &pass), endless(&start, &partner))
+        }
+        _ => (
+            main(&[fork(INSTANCE, instances, 0)]),
+            endless(&[&start[..], &[fork(PARTNER, 1, 0)]].concat(), &pass),
+            endless(&start[..1], &partner),
+        ),
+    };
     let programs = vec![
         Program::new("context_switch1", main),
         Program::new("context_switch1", instance).with_footprint(FOOTPRINT_KIB),
@@ -105,4 +104,23 @@ fn build(settings: &Settings) -> Workload {
         ],
         ..Workload::new(MODEL.name, programs, settings.window())
     }
+}
+
+fn fork(program: u32, count: u32, base: u32) -> Op {
+    Op::Fork { program, count, base, step: 2 }
+}
+
+fn for_each_pair(instances: u32) -> Vec<Op> {
+    let pair = |number| [fork(INSTANCE, 1, 2 * number), fork(PARTNER, 1, 2 * number)];
+    (0..instances).flat_map(pair).collect()
+}
+
+fn main(forks: &[Op]) -> Vec<Op> {
+    [forks, &[Op::Start, Op::GateOpen { gate: GO }, Op::Join, Op::Exit]].concat()
+}
+
+/// The same for ever, after what comes first.
+fn endless(first: &[Op], again: &[Op]) -> Vec<Op> {
+    let repeat = Op::Repeat { counter: 0, times: FOREVER, to: first.len() as u32 };
+    [first, again, &[repeat, Op::Exit]].concat()
 }

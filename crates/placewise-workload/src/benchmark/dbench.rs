@@ -123,7 +123,7 @@ fn build(settings: &Settings) -> Workload {
     ];
     let programs = vec![
         Program::new("dbench", main),
-        Program::new("dbench", client).with_footprint(FOOTPRINT_KIB),
+        Program::new("dbench", client).of_processes().with_footprint(FOOTPRINT_KIB),
         Program::new("kworker/u", kworker),
     ];
     Workload {

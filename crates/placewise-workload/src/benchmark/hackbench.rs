@@ -64,14 +64,7 @@ const PARAMETERS: [Parameter; 9] = [
         "ns",
         "user-space CPU time per message on either side, beside the system call [calibrated with the costs of zen3-2s-nps1]",
     ),
-    Parameter::integer(
-        "startup_us",
-        60,
-        0,
-        1_000_000,
-        "us",
-        "CPU time of a new task before it reports ready: page faults of its stack and heap [assumed]",
-    ),
+    Parameter::startup_us(),
     Parameter::warmup_ms(400),
     Parameter::window_ms(200),
 ];
@@ -100,9 +93,12 @@ fn build(settings: &Settings) -> Workload {
     let user = Op::Run { ns: settings.integer("user_ns") };
     let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let ready = Object::shared(groups * fds);
-    let footprint_kib = match settings.choice("tasks") {
-        "process" => PROCESS_FOOTPRINT_KIB,
-        _ => THREAD_FOOTPRINT_KIB,
+    let task = |name, ops| {
+        let program = Program::new(name, ops);
+        match settings.choice("tasks") {
+            "process" => program.of_processes().with_footprint(PROCESS_FOOTPRINT_KIB),
+            _ => program.with_footprint(THREAD_FOOTPRINT_KIB),
+        }
     };
     let kind = match settings.choice("ipc") {
         "socket" => ChannelKind::UnixSocket,
@@ -113,10 +109,8 @@ fn build(settings: &Settings) -> Workload {
 
     let programs = vec![
         Program::new("hackbench", main(groups, fds, ready)),
-        Program::new("receiver", receiver(fds, loops, start_up, user, ready))
-            .with_footprint(footprint_kib),
-        Program::new("sender", sender(fds, loops, start_up, user, ready))
-            .with_footprint(footprint_kib),
+        task("receiver", receiver(fds, loops, start_up, user, ready)),
+        task("sender", sender(fds, loops, start_up, user, ready)),
     ];
     let messages = u64::from(groups) * u64::from(fds) * u64::from(fds) * u64::from(loops);
     Workload {

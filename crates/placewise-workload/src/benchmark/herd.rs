@@ -27,7 +27,7 @@ pub(crate) const MODEL: Model = Model {
     default_cases,
 };
 
-const PARAMETERS: [Parameter; 5] = [
+const PARAMETERS: [Parameter; 6] = [
     Parameter::integer("tasks", 16, 1, 4096, "", "followers"),
     Parameter::integer("loops", 1000, 1, 10_000_000, "", "rounds; the window ends longer runs"),
     Parameter::integer(
@@ -38,6 +38,7 @@ const PARAMETERS: [Parameter; 5] = [
         "ns",
         "user-space CPU time per round of each task, beside the system calls [assumed]",
     ),
+    Parameter::startup_us(),
     Parameter::warmup_ms(100),
     Parameter::window_ms(200),
 ];
@@ -66,9 +67,10 @@ fn build(settings: &Settings) -> Workload {
     let fork = |program, count| Op::Fork { program, count, base: 0, step: 0 };
     let wait = |barrier| Op::Barrier { barrier, spin_ns: 0 };
     let arrive = |barrier| Op::Arrive { barrier };
+    let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let rounds = |ops: &[Op]| {
-        let repeat = Op::Repeat { counter: 0, times: loops, to: 1 };
-        [&[Op::GateWait { gate: GO }], ops, &[repeat, Op::Exit]].concat()
+        let repeat = Op::Repeat { counter: 0, times: loops, to: 2 };
+        [&[start_up, Op::GateWait { gate: GO }], ops, &[repeat, Op::Exit]].concat()
     };
     let main = vec![
         fork(DRIVER, 1),

@@ -110,9 +110,9 @@ fn build(settings: &Settings) -> Workload {
     ];
     let programs = vec![
         Program::new("sh", main),
-        Program::new("netserver", netserver(threads, listen)),
-        Program::new("netperf", netperf).with_footprint(FOOTPRINT_KIB),
-        Program::new("netserver", server).with_footprint(FOOTPRINT_KIB),
+        Program::new("netserver", netserver(threads, listen)).of_processes(),
+        Program::new("netperf", netperf).of_processes().with_footprint(FOOTPRINT_KIB),
+        Program::new("netserver", server).of_processes().with_footprint(FOOTPRINT_KIB),
     ];
     Workload {
         channels,

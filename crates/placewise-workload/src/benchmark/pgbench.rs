@@ -164,7 +164,7 @@ fn build(settings: &Settings) -> Workload {
 
     let mut programs = vec![
         Program::new("pgbench", main(layout, client_work)).with_footprint(CLIENT_FOOTPRINT_KIB),
-        Program::new("postmaster", postmaster(layout)),
+        Program::new("postmaster", postmaster(layout)).of_processes(),
     ];
     programs.extend((1..layout.threads).map(|number| {
         let ops = thread(layout, number, client_work);
@@ -172,7 +172,7 @@ fn build(settings: &Settings) -> Workload {
     }));
     programs.extend((0..layout.threads).map(|thread| {
         let ops = backend(layout, thread, &transaction);
-        Program::new("postgres", ops).with_footprint(BACKEND_FOOTPRINT_KIB)
+        Program::new("postgres", ops).of_processes().with_footprint(BACKEND_FOOTPRINT_KIB)
     }));
     Workload {
         channels: layout.channels(),

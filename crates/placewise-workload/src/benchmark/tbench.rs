@@ -131,9 +131,9 @@ fn build(settings: &Settings) -> Workload {
     ];
     let programs = vec![
         Program::new("tbench", main),
-        Program::new("tbench_srv", tbench_srv(clients, listen)),
-        Program::new("tbench", client(user, listen)).with_footprint(FOOTPRINT_KIB),
-        Program::new("tbench_srv", server(user)).with_footprint(FOOTPRINT_KIB),
+        Program::new("tbench_srv", tbench_srv(clients, listen)).of_processes(),
+        Program::new("tbench", client(user, listen)).of_processes().with_footprint(FOOTPRINT_KIB),
+        Program::new("tbench_srv", server(user)).of_processes().with_footprint(FOOTPRINT_KIB),
     ];
     let data: u32 = round().iter().map(|exchange| exchange.data).sum();
     let megabytes_per_request = f64::from(data) / ROUND as f64 / 1e6;

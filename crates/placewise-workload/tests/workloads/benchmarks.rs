@@ -78,6 +78,8 @@ fn hackbench_transport_and_task_kind_are_chosen_by_the_case() {
     let default = workload("hackbench", "groups=1");
     assert!(default.channels.iter().all(|kind| *kind == ChannelKind::Pipe));
     let sockets = workload("hackbench", "tasks=process;ipc=socket;groups=1");
+    let are_processes = |workload: &Workload| workload.programs[1..].iter().all(|it| it.process);
+    assert!(are_processes(&sockets) && !are_processes(&default));
     let (ready_pipe, messages) = sockets.channels.split_last().unwrap();
     assert_eq!(*ready_pipe, ChannelKind::Pipe);
     assert!(messages.iter().all(|kind| *kind == ChannelKind::UnixSocket));
@@ -96,8 +98,17 @@ fn schedpipe_alternates_strictly_and_counts_round_trips() {
 
 #[test]
 fn context_switch1_pairs_alternate_strictly_and_count_two_per_round_trip() {
-    let workload = workload("context_switch1", "instances=3");
-    let mut run = Interpreter::new(&workload);
+    for by_main in [false, true] {
+        let partners = if by_main { "main" } else { "own" };
+        pairs_alternate(
+            &workload("context_switch1", &format!("instances=3;partners={partners}")),
+            by_main,
+        );
+    }
+}
+
+fn pairs_alternate(workload: &Workload, partners_by_main: bool) {
+    let mut run = Interpreter::new(workload);
     assert_eq!(run.run(MS), End::TimeUp);
     assert_eq!(run.tasks.len(), 1 + 3 * 2);
     let mut round_trips = 0;
@@ -110,8 +121,8 @@ fn context_switch1_pairs_alternate_strictly_and_count_two_per_round_trip() {
             assert_eq!(send.task, sends[number % 2].task);
         }
         round_trips += run.steps_where(|step| is_receive(step) && step.index == pipes[1]).len();
-        // The instance creates its own partner.
-        assert_eq!(run.tasks[sends[1].task].parent, Some(sends[0].task));
+        let creator = if partners_by_main { 0 } else { sends[0].task };
+        assert_eq!(run.tasks[sends[1].task].parent, Some(creator));
     }
     assert_eq!(run.count, 2 * round_trips as u64);
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::hint::black_box;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -37,14 +38,16 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
         put(&writer)?;
         take(&reader)
     })?;
-    let word = std::sync::atomic::AtomicU32::new(0);
+    let word = AtomicU32::new(0);
     print("futex_wake_nobody_ns", rounds, || {
         futex::wake(&word, futex::Flags::PRIVATE, 1)?;
         Ok(())
     })?;
     print("fork_and_wait_ns", rounds / 10, fork_and_wait)?;
+    processes(rounds / 10)?;
     threads(rounds / 10)?;
     yields(rounds)?;
+    futex_round_trip(rounds)?;
     round_trip("same_cpu", HOME, rounds)?;
     for (distance, cpu) in Distances::of_guest()?.nearest(HOME) {
         round_trip(distance.name(), cpu, rounds)?;
@@ -52,23 +55,67 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// CPU time, median, that it takes to create a thread, and that the thread then takes until it would tell
-/// a load that it is ready.
+/// CPU time that it takes to create a thread, and that the thread then takes until it would tell a load
+/// that it is ready.
 fn threads(rounds: u32) -> anyhow::Result<()> {
     let (mut creations, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let begin = cpu_time();
-        let ready = || fs::read_to_string("/proc/thread-self/sched").map(|_| cpu_time());
-        let thread = thread::spawn(ready);
+        let thread = thread::spawn(until_ready);
         creations.push(cpu_time() - begin);
-        let ready = thread.join().expect("it does not panic");
-        starts.push(ready.context("/proc/thread-self/sched")?);
+        starts.push(thread.join().expect("it does not panic")?);
     }
-    for (name, times) in [("thread_create_ns", &mut creations), ("thread_start_ns", &mut starts)] {
-        times.sort_unstable();
-        println!("{name} {}", times[times.len() / 2]);
-    }
+    print_median("thread_create_ns", creations);
+    print_median("thread_start_ns", starts);
     Ok(())
+}
+
+/// The same of processes.
+fn processes(rounds: u32) -> anyhow::Result<()> {
+    let (reader, writer) = pipe().context("pipe")?;
+    let (mut forks, mut starts) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let begin = cpu_time();
+        // SAFETY: this program has one thread now; the child reads a file, writes to a pipe and exits.
+        match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()).context("fork"),
+            0 => {
+                let told =
+                    until_ready().map(|time| rustix::io::write(&writer, &time.to_ne_bytes()));
+                // SAFETY: _exit() runs nothing of this program.
+                unsafe { libc::_exit(i32::from(!matches!(told, Ok(Ok(_))))) }
+            }
+            child => {
+                forks.push(cpu_time() - begin);
+                reap(child)?;
+            }
+        }
+        let mut time = [0; size_of::<u64>()];
+        rustix::io::read(&reader, &mut time).context("the pipe")?;
+        starts.push(u64::from_ne_bytes(time));
+    }
+    print_median("fork_ns", forks);
+    print_median("process_start_ns", starts);
+    Ok(())
+}
+
+fn reap(child: libc::pid_t) -> io::Result<()> {
+    // SAFETY: waitpid() may be told that nobody wants the status.
+    match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// What a member of a load does first.
+fn until_ready() -> anyhow::Result<u64> {
+    fs::read_to_string("/proc/thread-self/sched").context("/proc/thread-self/sched")?;
+    Ok(cpu_time())
+}
+
+fn print_median(name: &str, mut times: Vec<u64>) {
+    times.sort_unstable();
+    println!("{name} {}", times[times.len() / 2]);
 }
 
 /// Of this thread, in ns.
@@ -112,11 +159,7 @@ fn fork_and_wait() -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: _exit() runs nothing of this program.
         0 => unsafe { libc::_exit(0) },
-        // SAFETY: waitpid() may be told that nobody wants the status.
-        child => match unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        },
+        child => reap(child),
     }
 }
 
@@ -146,4 +189,47 @@ fn round_trip(name: &str, cpu: usize, rounds: u32) -> anyhow::Result<()> {
     })?;
     drop(thence);
     partner.join().map_err(|_| anyhow::anyhow!("it panicked"))?
+}
+
+/// The same by futexes, on one CPU, and how often the two slept in each.
+fn futex_round_trip(rounds: u32) -> anyhow::Result<()> {
+    static TURN: AtomicU32 = AtomicU32::new(0);
+    let total = rounds + rounds / 5;
+    let wait_for = |turn: u32| loop {
+        let now = TURN.load(Ordering::Acquire);
+        if now == turn {
+            break;
+        }
+        // What it returns is why it did: the word says whose turn it is.
+        let _ = futex::wait(&TURN, futex::Flags::PRIVATE, now, None);
+    };
+    let pass_to = |turn: u32| {
+        TURN.store(turn, Ordering::Release);
+        futex::wake(&TURN, futex::Flags::PRIVATE, 1)
+    };
+    let partner = thread::spawn(move || {
+        (0..total).try_for_each(|round| {
+            wait_for(2 * round + 1);
+            pass_to(2 * round + 2).map(|_| ())
+        })
+    });
+    let (mut round, before) = (0, sleeps());
+    print("futex_round_trip_ns", rounds, || {
+        pass_to(2 * round + 1)?;
+        wait_for(2 * round + 2);
+        round += 1;
+        Ok(())
+    })?;
+    println!("futex_round_trip_sleeps_pct {}", (sleeps() - before) * 100 / u64::from(total));
+    Ok(partner.join().map_err(|_| anyhow::anyhow!("it panicked"))??)
+}
+
+/// Voluntary switches of all threads.
+fn sleeps() -> u64 {
+    // SAFETY: zeroes are a valid rusage, and the kernel fills in the struct that it is given.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage.ru_nvcsw as u64
+    }
 }
