@@ -604,7 +604,7 @@ static subprogram u32 first_cpu(struct state __arena *st, u32 group_nr)
 }
 
 /* The other LLCs of the target's node, each in a search of its own. */
-static inline u32 select_idle_node(struct idle_search *search)
+static __always_inline u32 select_idle_node(struct idle_search *search)
 {
 	struct state __arena *st = search->wakeup.st;
 	u32 target = search->target;

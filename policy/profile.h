@@ -137,6 +137,13 @@ enum newidle_failure {
 	NEWIDLE_FAILURE_GROWS,	 /* the old cost, and half as much again */
 };
 
+/* Whether tasks that wait stand in lists of their LLC too: shared_runq.h. */
+enum shared_runq_rule {
+	SHARED_RUNQ_NONE,
+	SHARED_RUNQ_ALWAYS, /* a CPU that runs out looks there first */
+	SHARED_RUNQ_IDLE_CHECK, /* if it expects to idle for longer than balancing takes */
+};
+
 /* How often a newly-idle CPU looks at a level: newidle_random.h. */
 enum newidle_random_rule {
 	NEWIDLE_ALWAYS,
@@ -242,6 +249,7 @@ struct profile {
 	u32 busy_factor;
 	u32 nr_migrate; /* tasks that one attempt looks at, SCHED_NR_MIGRATE at most */
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
+	enum shared_runq_rule shared_runq;
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
 	enum newidle_random_rule newidle_random;

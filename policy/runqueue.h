@@ -17,6 +17,7 @@
 #include "idle_scan.h"
 #include "pelt.h"
 #include "rt.h"
+#include "shared_runq.h"
 #include "short_task.h"
 #include "sis_cache.h"
 #include "state.h"
@@ -244,6 +245,9 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 		enqueue_task_rt(st, task);
 		return;
 	}
+	shared_runq_enqueue(st, task, p);
+	if (flags & ENQUEUE_WAKEUP)
+		record_sleep(st, p, now);
 	set_clock(st, now);
 	/* A delayed task that is moved stays delayed. */
 	if (p->delayed)
@@ -262,8 +266,6 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 	cfs->h_nr_idle += p->idle_policy;
 	enqueue_above(st, p, now);
 	mru_add_head(st, rq, task, p);
-	if (flags & ENQUEUE_WAKEUP)
-		record_sleep(st, p, now);
 	if (flags & ENQUEUE_MIGRATED && st->profile.exec_start_reset_at_enqueue)
 		p->exec_start = 0;
 	update_idle(st, p->cpu);
@@ -304,6 +306,7 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 		dequeue_task_rt(st, task, now);
 		return;
 	}
+	shared_runq_dequeue(st, task, p);
 	set_clock(st, now);
 	update_avgs(st, task, p, now);
 	if (delayed) {
@@ -323,8 +326,6 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	if (flags & DEQUEUE_MIGRATE)
 		detach_task_avg(p, cfs);
 	dequeue_above(st, p, delayed, now);
-	if (flags & DEQUEUE_SLEEP)
-		reserve_cpu(st, rq, p, now);
 	update_idle(st, p->cpu);
 }
 
@@ -425,6 +426,7 @@ static inline void set_next_task_fair(struct state __arena *st, u32 cpu,
 
 	set_clock(st, now);
 	update_all_avgs(st, task, p, now);
+	shared_runq_dequeue(st, task, p);
 	if (rq->mru_head != task) {
 		mru_remove(st, rq, p);
 		mru_add_head(st, rq, task, p);
@@ -446,6 +448,8 @@ static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 		else if (!rt_task_runs(st, cpu))
 			update_rt_rq_avg(st, cpu, false, now);
 		p->exec_start = now;
+	} else if (!is_idle_task(rq->curr)) {
+		reserve_cpu(st, rq, task_of(st, rq->curr));
 	}
 	switch_clock_pelt(st, cpu, is_idle_task(task), now);
 	rq->curr = task;
@@ -469,6 +473,7 @@ static inline void put_prev_task(struct state __arena *st, u32 cpu, u64 now)
 	}
 	set_clock(st, now);
 	update_all_avgs(st, curr, task_of(st, curr), now);
+	shared_runq_enqueue(st, curr, task_of(st, curr));
 }
 
 static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)

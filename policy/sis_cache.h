@@ -8,14 +8,16 @@
  * such a CPU while they search their LLC (idle_scan.h); the sleeper itself comes
  * back to it as to any idle prev CPU.
  *
- * Limits: an average of more than 4 seconds counts as 4 seconds.
+ * Limits: an average of more than 4 seconds counts as 4 seconds. A CPU that finds
+ * other work before it idles is not kept; the series would keep it even then,
+ * for when it has done that.
  */
 #ifndef PLACEWISE_SIS_CACHE_H
 #define PLACEWISE_SIS_CACHE_H
 
 #include "state.h"
 
-/* @p is woken, having slept since it was last accounted. */
+/* @p is woken: it has slept since it was last accounted. */
 static inline void record_sleep(const struct state __arena *st,
 				struct task __arena *p, u64 now)
 {
@@ -30,14 +32,14 @@ static inline void record_sleep(const struct state __arena *st,
 		p->sleep_avg /= 2;
 }
 
-/* @p has gone to sleep; if @rq is idle without it, for how long is it kept? */
+/* The CPU idles since @p, which ran there last, went to sleep: for how long is it kept? */
 static inline void reserve_cpu(const struct state __arena *st,
 			       struct rq __arena *rq,
-			       const struct task __arena *p, u64 now)
+			       const struct task __arena *p)
 {
-	u64 until = now + p->sleep_avg;
+	u64 until = p->exec_start + p->sleep_avg;
 
-	if (!st->profile.sis_cache || rq->nr_running || !p->sleep_avg)
+	if (!st->profile.sis_cache || p->on_rq || !p->sleep_avg)
 		return;
 	if (st->profile.sis_cache != SIS_CACHE_RFC)
 		rq->reserved_until = max(rq->reserved_until, until);

@@ -94,6 +94,8 @@ struct task {
 	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
 	u32 sleep_avg;	/* ns; sis_cache.h */
 	u32 task_group;
+	u32 shared_prev,
+		shared_next; /* shared_runq.h; next is 0 for a task in no list */
 
 	struct cpumask cpus_allowed;
 };
@@ -156,7 +158,8 @@ struct cpu {
 	u16 node_cpus; /* CPUs in its NUMA node */
 	u32 capacity_orig;
 	s32 asym_priority; /* greater wins */
-	u32 reserved;
+	u16 shared_first; /* of the CPUs that share its list of waiting tasks: shared_runq.h */
+	u16 shared_next; /* and of those that share the LLC's next one */
 };
 
 struct rq {
@@ -176,6 +179,7 @@ struct rq {
 	u32 capacity;	 /* capacity_of(): what is left for CFS */
 	u32 idle_exit_latency;	/* ns, or LATENCY_UNKNOWN */
 	u32 mru_head, mru_tail; /* CFS tasks; head = enqueued or picked last */
+	u32 shared_head; /* of the list of waiting tasks that it is the first CPU of; 0 = empty */
 	u64 misfit_task_load;
 
 	u64 idle_stamp; /* ns; 0 = not idle since a wakeup */

@@ -145,6 +145,7 @@ pub const V3_10: Profile = Profile {
     busy_factor: 32,
     nr_migrate: SCHED_NR_MIGRATE,
     balance_smt: false,
+    shared_runq: SHARED_RUNQ_NONE,
     newidle_gate: NEWIDLE_MIGRATION_COST,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
     newidle_random: NEWIDLE_ALWAYS,

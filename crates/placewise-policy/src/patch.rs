@@ -57,6 +57,9 @@ const CLUSTER_SCAN_FITS: (&str, &str) = ("v6.0", "v6.6");
 /// The LLC is searched in one function, which looks at nothing beyond.
 const SIS_NODE_FITS: (&str, &str) = ("v6.0", "v6.6");
 
+/// Newly-idle balance has its cost, and there is no delayed dequeue.
+const SHARED_RUNQ_FITS: (&str, &str) = ("v6.4", "v6.6");
+
 /// A task that sleeps has left its queue, and when it was last accounted is known until it is back.
 const SIS_CACHE_FITS: (&str, &str) = ("v6.3", "v6.6");
 
@@ -154,6 +157,27 @@ const PATCHES: &[Patch] = &[
         about: "the same; half of a search's limit is spent on such CPUs at most",
         fits: SIS_CACHE_FITS,
         apply: |profile| profile.sis_cache = SIS_CACHE_V2,
+    },
+    Patch {
+        name: "shared-runq",
+        about: "CPUs that run out take tasks from lists of their LLC (v3, 2023)",
+        fits: SHARED_RUNQ_FITS,
+        apply: |profile| profile.shared_runq = SHARED_RUNQ_ALWAYS,
+    },
+    Patch {
+        name: "shared-runq-idle-check",
+        about: "the same, if they expect to idle for longer than balancing takes",
+        fits: SHARED_RUNQ_FITS,
+        apply: |profile| profile.shared_runq = SHARED_RUNQ_IDLE_CHECK,
+    },
+    Patch {
+        name: "shared-runq-tgload-ratelimit",
+        about: "shared-runq, and a CPU tells the load of a task group once a ms at most",
+        fits: SHARED_RUNQ_FITS,
+        apply: |profile| {
+            profile.shared_runq = SHARED_RUNQ_ALWAYS;
+            profile.group_load_rate_limited = true;
+        },
     },
     Patch {
         name: "sd-nohz",

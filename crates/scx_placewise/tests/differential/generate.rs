@@ -232,7 +232,7 @@ impl Generator {
             cpus_allowed: online,
             ..*m.task(task)
         };
-        (t.on_rq, t.delayed) = (0, 0);
+        (t.on_rq, t.delayed, t.shared_next) = (0, 0, 0);
         if pinned {
             for word in &mut t.cpus_allowed.bits {
                 *word &= self.rng.random::<u64>() & self.rng.random::<u64>();
@@ -278,6 +278,7 @@ impl Generator {
             idle_exit_latency,
             mru_head: NO_TASK,
             mru_tail: NO_TASK,
+            shared_head: 0,
             misfit_task_load: if drawn.unequal { self.scaled(1024) } else { 0 },
             idle_stamp: if self.chance(3) { 0 } else { NOW - self.scaled(100_000_000) },
             avg_idle: self.scaled(2_000_000),

@@ -267,6 +267,7 @@ fn sis_cache_keeps_no_cpu_that_has_other_work() {
     m.p.enqueue_task(other, ENQUEUE_WAKEUP, NOW + 80 * US);
     m.p.update_curr(2, NOW + 90 * US);
     m.p.dequeue_task(sleeper, DEQUEUE_SLEEP, NOW + 90 * US);
+    m.p.set_next_task(2, other, NOW + 90 * US);
     assert_eq!(m.rq(2).reserved_until, 0);
 }
 
