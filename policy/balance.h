@@ -49,6 +49,7 @@
 #include "busiest.h"
 #include "detach.h"
 #include "newidle_random.h"
+#include "shared_runq.h"
 
 #define MAX_PINNED_INTERVAL 512 /* ms */
 #define NSEC_PER_SEC 1000000000
@@ -625,16 +626,38 @@ static inline void newidle_balance_end(struct state __arena *st,
 		rq->idle_stamp = 0;
 }
 
+/* The level whose cost says whether it is worth looking; it need not exist. */
+static inline u32 newidle_gate_level(struct state __arena *st, u32 cpu)
+{
+	return st->profile.shared_runq ? cpu_llc(st, cpu)->domain_level + 1 : 0;
+}
+
 /* Is it worth looking for tasks before @cpu goes idle? */
 static inline bool newidle_gate_open(struct state __arena *st, u32 cpu)
 {
 	u64 avg_idle = cpu_rq(st, cpu)->avg_idle;
+	u32 level = newidle_gate_level(st, cpu);
 
 	if (!st->root.overload || !cpu_of(st, cpu)->nr_domains)
 		return false;
 	if (st->profile.newidle_gate == NEWIDLE_MIGRATION_COST)
 		return avg_idle >= st->profile.migration_cost;
-	return avg_idle >= cpu_domain(st, cpu, 0)->max_newidle_lb_cost;
+	return level >= cpu_of(st, cpu)->nr_domains ||
+	       avg_idle >= cpu_domain(st, cpu, level)->max_newidle_lb_cost;
+}
+
+/*
+ * @cpu has nothing to run: before it balances, is there a task in the lists of
+ * its LLC that it is to take over? NO_TASK if not.
+ */
+static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
+{
+	u32 rule = st->profile.shared_runq;
+
+	if (!rule || cpu_rq(st, cpu)->ttwu_pending ||
+	    (rule == SHARED_RUNQ_IDLE_CHECK && !newidle_gate_open(st, cpu)))
+		return NO_TASK;
+	return shared_runq_pick(st, cpu);
 }
 
 /*
@@ -655,7 +678,8 @@ static inline bool newidle_balance_start(struct state __arena *st,
 	cpu_rq(st, cpu)->idle_stamp = now;
 	if (newidle_gate_open(st, cpu))
 		return true;
-	if (cpu_of(st, cpu)->nr_domains)
+	walk->level = newidle_gate_level(st, cpu);
+	if (walk->level < cpu_of(st, cpu)->nr_domains)
 		fold_next_balance(st, walk, false);
 	newidle_balance_end(st, walk);
 	return false;

@@ -58,6 +58,14 @@ enum scan_short_rule {
 	SCAN_SHORT_SYNC, /* the same, for sync wakeups without an idle core */
 };
 
+/* Whom the CPU of a task that sleeps briefly is kept for: sis_cache.h. */
+enum sis_cache_rule {
+	SIS_CACHE_NONE,
+	SIS_CACHE_RFC, /* for its sleeper; no other wakee that searches gets it */
+	SIS_CACHE_V1, /* the first such CPU is taken if a whole search finds no other */
+	SIS_CACHE_V2, /* and those beyond half of the search's limit like any other */
+};
+
 /* Whether a wakee stays with a per-CPU kthread that wakes it (I/O completion). */
 enum kthread_rule {
 	KTHREAD_STACKING_NONE,
@@ -96,7 +104,9 @@ enum fork_algorithm {
 /* When fork placement stays in the local NUMA node although it has fewer idle CPUs. */
 enum fork_numa_rule {
 	FORK_NUMA_ANY_IDLE, /* any idle CPU here */
-	FORK_NUMA_RUNNING,  /* running + 1 within imb_numa_nr */
+	FORK_NUMA_QUARTER, /* running here below a quarter of all CPUs of the level */
+	FORK_NUMA_RUNNING,	   /* running + 1 within imb_numa_nr */
+	FORK_NUMA_RUNNING_ALLOWED, /* and within the allowed CPUs here */
 	FORK_NUMA_ADJUST, /* adjust_numa_imbalance() says the difference is nothing */
 };
 
@@ -104,6 +114,7 @@ enum fork_numa_rule {
 enum balance_numa_rule {
 	BALANCE_NUMA_NONE,
 	BALANCE_NUMA_BUSIEST_TWO, /* busiest has at most 2 running; after halving */
+	BALANCE_NUMA_QUARTER_HALVED, /* busiest runs less than a quarter of its CPUs; after halving */
 	BALANCE_NUMA_LIMIT_HALVED, /* imb_numa_nr, after halving */
 	BALANCE_NUMA_LIMIT,	   /* imb_numa_nr, before halving */
 };
@@ -124,6 +135,13 @@ enum newidle_gate {
 enum newidle_failure {
 	NEWIDLE_FAILURE_ELAPSED, /* the elapsed time, as for any pass */
 	NEWIDLE_FAILURE_GROWS,	 /* the old cost, and half as much again */
+};
+
+/* Whether tasks that wait stand in lists of their LLC too: shared_runq.h. */
+enum shared_runq_rule {
+	SHARED_RUNQ_NONE,
+	SHARED_RUNQ_ALWAYS, /* a CPU that runs out looks there first */
+	SHARED_RUNQ_IDLE_CHECK, /* if it expects to idle for longer than balancing takes */
 };
 
 /* How often a newly-idle CPU looks at a level: newidle_random.h. */
@@ -202,6 +220,9 @@ struct profile {
 	bool scan_allowed_only;	       /* the limit counts allowed CPUs only */
 	bool scan_cluster_first;
 	enum scan_short_rule scan_short;
+	bool scan_filter; /* an SMT machine's searches leave out cores that had nothing idle when one failed */
+	bool scan_node;	  /* after the LLC the others of the node */
+	enum sis_cache_rule sis_cache;
 	bool smt_scan_skips_prev;
 	bool sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
 	bool sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */
@@ -228,6 +249,7 @@ struct profile {
 	u32 busy_factor;
 	u32 nr_migrate; /* tasks that one attempt looks at, SCHED_NR_MIGRATE at most */
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
+	enum shared_runq_rule shared_runq;
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
 	enum newidle_random_rule newidle_random;

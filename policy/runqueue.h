@@ -17,7 +17,9 @@
 #include "idle_scan.h"
 #include "pelt.h"
 #include "rt.h"
+#include "shared_runq.h"
 #include "short_task.h"
+#include "sis_cache.h"
 #include "state.h"
 #include "task_group.h"
 
@@ -243,6 +245,9 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 		enqueue_task_rt(st, task);
 		return;
 	}
+	shared_runq_enqueue(st, task, p);
+	if (flags & ENQUEUE_WAKEUP)
+		record_sleep(st, p, now);
 	set_clock(st, now);
 	/* A delayed task that is moved stays delayed. */
 	if (p->delayed)
@@ -301,6 +306,7 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 		dequeue_task_rt(st, task, now);
 		return;
 	}
+	shared_runq_dequeue(st, task, p);
 	set_clock(st, now);
 	update_avgs(st, task, p, now);
 	if (delayed) {
@@ -420,6 +426,7 @@ static inline void set_next_task_fair(struct state __arena *st, u32 cpu,
 
 	set_clock(st, now);
 	update_all_avgs(st, task, p, now);
+	shared_runq_dequeue(st, task, p);
 	if (rq->mru_head != task) {
 		mru_remove(st, rq, p);
 		mru_add_head(st, rq, task, p);
@@ -441,6 +448,8 @@ static inline void set_next_task(struct state __arena *st, u32 cpu, u32 task,
 		else if (!rt_task_runs(st, cpu))
 			update_rt_rq_avg(st, cpu, false, now);
 		p->exec_start = now;
+	} else if (!is_idle_task(rq->curr)) {
+		reserve_cpu(st, rq, task_of(st, rq->curr));
 	}
 	switch_clock_pelt(st, cpu, is_idle_task(task), now);
 	rq->curr = task;
@@ -464,6 +473,7 @@ static inline void put_prev_task(struct state __arena *st, u32 cpu, u64 now)
 	}
 	set_clock(st, now);
 	update_all_avgs(st, curr, task_of(st, curr), now);
+	shared_runq_enqueue(st, curr, task_of(st, curr));
 }
 
 static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)

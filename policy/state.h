@@ -92,8 +92,10 @@ struct task {
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
-	u8 reserved[4];
+	u32 sleep_avg;	/* ns; sis_cache.h */
 	u32 task_group;
+	u32 shared_prev,
+		shared_next; /* shared_runq.h; next is 0 for a task in no list */
 
 	struct cpumask cpus_allowed;
 };
@@ -156,7 +158,8 @@ struct cpu {
 	u16 node_cpus; /* CPUs in its NUMA node */
 	u32 capacity_orig;
 	s32 asym_priority; /* greater wins */
-	u32 reserved;
+	u16 shared_first; /* of the CPUs that share its list of waiting tasks: shared_runq.h */
+	u16 shared_next; /* and of those that share the LLC's next one */
 };
 
 struct rq {
@@ -176,6 +179,7 @@ struct rq {
 	u32 capacity;	 /* capacity_of(): what is left for CFS */
 	u32 idle_exit_latency;	/* ns, or LATENCY_UNKNOWN */
 	u32 mru_head, mru_tail; /* CFS tasks; head = enqueued or picked last */
+	u32 shared_head; /* of the list of waiting tasks that it is the first CPU of; 0 = empty */
 	u64 misfit_task_load;
 
 	u64 idle_stamp; /* ns; 0 = not idle since a wakeup */
@@ -184,13 +188,14 @@ struct rq {
 	u64 wake_stamp; /* jiffies */
 	u64 max_idle_balance_cost;
 
-	u64 next_balance;  /* jiffies */
-	u8 ttwu_pending;   /* wakeups on its wake list */
-	u8 active_balance; /* its stopper has been asked to push */
-	u8 tick_stopped;   /* tickless idle */
-	u8 nohz_flags;	   /* enum nohz_kick: what its interrupt is to do */
-	u8 clock_rests;	   /* the idle task runs: clock_pelt is the time */
-	u8 rt_runs;	   /* the current task is of the RT class */
+	u64 reserved_until; /* ns; sis_cache.h */
+	u64 next_balance;   /* jiffies */
+	u8 ttwu_pending;    /* wakeups on its wake list */
+	u8 active_balance;  /* its stopper has been asked to push */
+	u8 tick_stopped;    /* tickless idle */
+	u8 nohz_flags;	    /* enum nohz_kick: what its interrupt is to do */
+	u8 clock_rests;	    /* the idle task runs: clock_pelt is the time */
+	u8 rt_runs;	    /* the current task is of the RT class */
 	u8 reserved[6];
 };
 
@@ -388,6 +393,7 @@ struct root_domain {
 	struct cpumask idle_core;  /* all siblings idle */
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless;   /* tickless idle CPUs */
+	struct cpumask filtered;   /* left out of searches: scan_filter */
 	u32 preemptible;    /* the kernel is: newly-idle passes pull one task */
 	u32 nr_task_groups; /* the greatest number that one has, or had */
 	u64 clock; /* ns; of the last update of an average, kept if there are task groups */

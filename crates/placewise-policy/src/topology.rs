@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::kernel::MIGRATION_COST;
+use crate::shared_runq::{drain_lists, share_lists};
 use crate::state::*;
 use placewise_machine::{
     CpuSet, DomainFlags, DomainRules, Domains, Group, Level, Machine, MachineError,
@@ -66,6 +67,7 @@ pub fn rebuild(
 ) -> Result<Domains, MachineError> {
     let domains = build(machine, &domain_rules(&state.profile))?;
     let online = machine.online();
+    drain_lists(state);
     state.root.online = mask(&online);
     state.root.smt_active = has_smt(machine).into();
     for cpu in 0..machine.cpus.len() {
@@ -94,6 +96,7 @@ fn take_out(state: &mut Placement, cpu: usize) {
     entry.siblings[0] = cpu as u16;
     entry.nr_siblings = 1;
     entry.cluster_first = cpu as u16;
+    (entry.shared_first, entry.shared_next) = (cpu as u16, cpu as u16);
     // If there is no number left, each CPU has an LLC of its own anyway.
     if nr_llcs < NR_CPUS {
         entry.llc = nr_llcs as u16;
@@ -334,6 +337,9 @@ fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
         let level = domains.chains[cpu].iter().rposition(has(DomainFlags::SHARE_LLC));
         cluster_active |= domains.chains[cpu].iter().any(has(DomainFlags::CLUSTER));
         let (first_word, end_word) = word_range(&cpus);
+        if cpus.first() == Some(cpu) {
+            share_lists(state, &cpus.iter().collect::<Vec<_>>());
+        }
         state.llc[llc] = Llc {
             cpus: mask(&cpus),
             first_word,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
-use placewise_policy::{Policy, kernel_for_release};
+use placewise_policy::{Policy, SHARED_RUNQ_NONE, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
@@ -164,6 +164,11 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
         None => running_kernel()?,
     };
     let policy = Policy::parse(&kernel, &cli.policy)?;
+    anyhow::ensure!(
+        policy.profile.shared_runq == SHARED_RUNQ_NONE,
+        "--policy {}: lists of waiting tasks are simulated only; try `placewise compare`",
+        cli.policy
+    );
     match cli.verify {
         true => verify().map(|()| None),
         false => schedule(cli, &kernel, &policy),

@@ -89,6 +89,11 @@ impl Machine {
         m.p.root.nr_cpu_ids = m.nr_cpus();
         m.p.root.smt_active = (shape.threads > 1).into();
         m.cpus().for_each(|cpu| m.add_cpu(cpu));
+        m.cpus().for_each(|cpu| {
+            let llc: Vec<usize> =
+                m.members(cpu, shape.cores).into_iter().map(|cpu| cpu as usize).collect();
+            share_lists(&mut m.p, &llc);
+        });
         m.cpus().for_each(|cpu| m.idle(cpu));
         m.build_domains();
         m

@@ -9,6 +9,7 @@ mod fork;
 mod fork_legacy;
 mod overlap;
 mod priorities;
+mod shared_runq;
 mod task_groups;
 mod unlike;
 mod wakeup;

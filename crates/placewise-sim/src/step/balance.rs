@@ -24,6 +24,11 @@ enum Cause {
 impl Engine<'_> {
     /// Nothing is queued on `cpu`: look for work before it idles.
     pub(super) fn newidle_balance(&mut self, cpu: CpuId) {
+        let shared = self.scheduler.policy.newidle_shared_task(cpu.into());
+        if shared != NO_TASK {
+            self.take_over(cpu, shared.into());
+            return self.pick_after_newidle(cpu);
+        }
         let mut walk = self.cpus[cpu].newidle;
         let goes = self.scheduler.policy.newidle_balance_start(&mut walk, cpu.into(), self.now);
         self.cpus[cpu].newidle = walk;
@@ -32,6 +37,15 @@ impl Engine<'_> {
         }
         self.scheduler.policy.update_blocked_averages(cpu.into(), self.now);
         self.newidle_next_level(cpu);
+    }
+
+    /// `cpu` pulls a task that waits elsewhere, outside of balancing.
+    fn take_over(&mut self, cpu: CpuId, task: TaskId) {
+        let from = self.scheduler.cpu_of(task);
+        self.account_current(from);
+        self.lock_run_queue(from, cpu);
+        self.move_queued_task(cpu, task, cpu);
+        self.measurement.migrations.newly_idle += 1;
     }
 
     fn newidle_next_level(&mut self, cpu: CpuId) {

@@ -49,6 +49,19 @@ fn a_running_task_is_pushed_off_a_crowded_llc() {
     assert_eq!(counter(&outcome, "migrations_active"), 1.0, "pushes");
 }
 
+/// Fails if CPUs that run out did not look at the lists of their LLC: what waits there has mostly run
+/// too recently for the balancer.
+#[test]
+fn shared_runq_moves_what_newly_idle_balance_leaves() {
+    let pulled = |policy| {
+        let workload = benchmark("hackbench", "groups=1,fds=8,warmup_ms=0,window_ms=10");
+        let outcome = Setup::new("pack:1 l3:2 core:4 pu:1", "v6.5", policy, workload).run();
+        counter(&outcome, "migrations_newly_idle")
+    };
+    let (baseline, shared) = (pulled("baseline"), pulled("shared-runq"));
+    assert!(shared > 2.0 * baseline, "{shared} tasks, and {baseline} without the lists");
+}
+
 /// Fails without nohz balance: nothing else looks for work on behalf of CPUs that rest tickless.
 #[test]
 fn idle_cpus_are_given_waiting_tasks() {

@@ -208,6 +208,7 @@ impl Generator {
             sum_exec_runtime,
             prev_sleep_runtime: self.rng.random_range(0..=sum_exec_runtime),
             run_length_avg: self.scaled(8_000_000),
+            sleep_avg: self.scaled(1_000_000) as u32,
             nvcsw: self.scaled(10_000),
             nivcsw: self.scaled(10_000),
             wakee_flip_decay_ts: NOW / TICK - self.scaled(1000),
@@ -231,7 +232,7 @@ impl Generator {
             cpus_allowed: online,
             ..*m.task(task)
         };
-        (t.on_rq, t.delayed) = (0, 0);
+        (t.on_rq, t.delayed, t.shared_next) = (0, 0, 0);
         if pinned {
             for word in &mut t.cpus_allowed.bits {
                 *word &= self.rng.random::<u64>() & self.rng.random::<u64>();
@@ -277,6 +278,7 @@ impl Generator {
             idle_exit_latency,
             mru_head: NO_TASK,
             mru_tail: NO_TASK,
+            shared_head: 0,
             misfit_task_load: if drawn.unequal { self.scaled(1024) } else { 0 },
             idle_stamp: if self.chance(3) { 0 } else { NOW - self.scaled(100_000_000) },
             avg_idle: self.scaled(2_000_000),
@@ -296,6 +298,7 @@ impl Generator {
             rt_nr_running: 0,
             rt_head: NO_TASK,
             rt_runs: 0,
+            reserved_until: NOW + self.scaled(2_000_000) - 1_000_000,
             last_rt_cpu: self.rng.random_range(0..drawn.m.nr_cpus()),
             ..*drawn.m.rq(cpu)
         };
@@ -449,6 +452,7 @@ impl Generator {
             let sched_idle = rq.nr_running > 0 && rq.nr_running == rq.cfs.h_nr_idle;
             set(&mut m.p.root.idle, cpu, idle);
             set(&mut m.p.root.sched_idle, cpu, sched_idle);
+            set(&mut m.p.root.filtered, cpu, self.chance(4));
             set(&mut m.p.root.tickless, cpu, rq.tick_stopped != 0);
         }
         for cpu in m.cpus() {

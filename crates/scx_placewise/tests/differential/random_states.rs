@@ -152,8 +152,16 @@ fn newly_idle_cpus_balance_alike() {
 
 #[test]
 fn newly_idle_walks_go_alike() {
+    let mut shared = 0;
     for_states(7, 6_000, |generator, drawn| {
         let (cpu, now) = (generator.cpu(drawn), generator.now());
+        for _ in 0..3 {
+            let task = generator.task(drawn);
+            if drawn.m.task(task).on_rq == 0 {
+                drawn.m.p.enqueue_task(task, ENQUEUE_WAKEUP, now);
+            }
+        }
+        shared += u32::from(drawn.m.p.newidle_shared_task(cpu) != NO_TASK);
         let mut walk = NO_WALK;
         if !drawn.m.p.newidle_balance_start(&mut walk, cpu, now) {
             return;
@@ -170,6 +178,7 @@ fn newly_idle_walks_go_alike() {
         }
         drawn.m.p.newidle_balance_end(&mut walk);
     });
+    assert!(shared > 20, "only {shared} CPUs find a task in a list of their LLC");
 }
 
 /// A periodic visit of the levels of `cpu`.
