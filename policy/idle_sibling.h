@@ -578,6 +578,18 @@ static inline u32 search_llc(struct idle_search *search)
 	}
 }
 
+/* The candidates before it are looked at whatever the search costs. */
+static inline u32 search_llc_counted(struct idle_search *search)
+{
+	struct decision __arena *decision =
+		&scratch_of(search->wakeup->st)->decision;
+	u32 before = decision->scanned;
+	u32 cpu = search_llc(search);
+
+	decision->llc_scanned = decision->scanned - before;
+	return cpu;
+}
+
 verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
 				      u32 target)
 {
@@ -629,7 +641,7 @@ verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
 	if (!has_llc_domain(st, target))
 		return search_found(&search, target, SEARCH_FAILED);
 
-	cpu = search_llc(&search);
+	cpu = search_llc_counted(&search);
 	if (cpu != NO_CPU)
 		return cpu;
 	if (second_prev != NO_CPU)

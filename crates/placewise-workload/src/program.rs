@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use placewise_machine::CpuSet;
+use placewise_machine::{CpuSet, Machine};
 
 /// Nanoseconds.
 pub type Nanos = u64;
@@ -200,6 +200,8 @@ pub struct Program {
     pub policy: SchedPolicy,
     /// CPUs it may run on; all if none is named.
     pub cpus: Option<CpuSet>,
+    /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
+    pub nodes: Option<CpuSet>,
     /// Bytes of cache it wants back after a migration, in KiB.
     pub footprint_kib: u32,
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
@@ -321,9 +323,11 @@ pub enum Metric {
     Time { units: u64 },
     /// Units per second, times `scale`.
     Throughput { unit: &'static str, scale: f64 },
+    /// The same, of one of `pairs` pairs of tasks on average.
+    ThroughputPerPair { unit: &'static str, pairs: u32 },
     /// Of the fastest pass through a timed section, which moves `bytes`: MB/s.
     BestRate { name: &'static str, section: u8, bytes: u64 },
-    /// Quantile of the recorded wakeup latencies: 0.5, 0.99, 0.999.
+    /// Quantile of the recorded wakeup latencies: 0.5, 0.9, 0.99, 0.999.
     WakeupLatency { quantile: f64 },
     /// The same of wakeups by other tasks: from the wakeup until the task runs.
     WokenLatency { quantile: f64 },
@@ -366,10 +370,21 @@ impl Program {
             nice: 0,
             policy: SchedPolicy::Other,
             cpus: None,
+            nodes: None,
             footprint_kib: 0,
             cgroup: None,
             part: None,
             part_step: 0,
+        }
+    }
+
+    /// The CPUs of `machine` that it asks for: those it names, as far as they are on its nodes.
+    /// `None`: it asks for nothing.
+    pub fn asks_for(&self, machine: &Machine) -> Option<CpuSet> {
+        let on = |nodes: CpuSet| machine.cpus_where(|cpu| nodes.contains(cpu.node.into()));
+        match (self.cpus, self.nodes.map(on)) {
+            (Some(cpus), Some(of_nodes)) => Some(cpus & of_nodes),
+            (cpus, of_nodes) => cpus.or(of_nodes),
         }
     }
 
@@ -409,8 +424,10 @@ impl Metric {
         let name = match *self {
             Self::Time { .. } => "time",
             Self::Throughput { .. } => "throughput",
+            Self::ThroughputPerPair { .. } => "throughput_per_pair",
             Self::BestRate { name, .. } => name,
             Self::WakeupLatency { quantile: 0.5 } => "p50_wakeup_latency",
+            Self::WakeupLatency { quantile: 0.9 } => "p90_wakeup_latency",
             Self::WakeupLatency { quantile: 0.99 } => "p99_wakeup_latency",
             Self::WakeupLatency { .. } => "p999_wakeup_latency",
             Self::WokenLatency { quantile: 0.5 } => "p50_woken_latency",
@@ -425,7 +442,7 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match *self {
             Self::Time { .. } => "s",
-            Self::Throughput { unit, .. } => unit,
+            Self::Throughput { unit, .. } | Self::ThroughputPerPair { unit, .. } => unit,
             Self::BestRate { .. } => "MB/s",
             Self::WakeupLatency { .. } | Self::WokenLatency { .. } => "us",
             Self::RunQueueLockShare => "%",

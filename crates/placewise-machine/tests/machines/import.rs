@@ -337,6 +337,11 @@ fn bad_machine_files_name_the_field() {
             "add up to 1203 CPUs, must be 1 to 1024",
         ),
         ("threads_per_core = 2", "threads_per_core = -2", "`threads_per_core = -2`"),
+        (
+            "threads_per_core = 2",
+            "threads_per_core = 2\nllcs_per_cache = 7",
+            "[[package]] 1: llcs_per_cache: is 7, must divide the",
+        ),
         ("threads_per_core = 2", "threads = 2", "unknown field `threads`"),
         ("siblings-adjacent", "mixed", "expected `siblings-adjacent` or `siblings-apart`"),
         ("[[10, 20], [20, 10]]", "[[10, 20]]", "node_distances: must have 2 rows of 2 values"),

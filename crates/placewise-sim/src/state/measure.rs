@@ -6,6 +6,7 @@ use placewise_policy::TaskId;
 use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Window, Workload};
 
 use crate::state::event_queue::Time;
+use crate::state::idle_searches::IdleSearches;
 use crate::state::occupancy::Occupancy;
 use crate::state::transient::Transient;
 
@@ -39,6 +40,7 @@ pub struct Measurement {
     pub wakeups: u64,
     pub switches: u64,
     pub migrations: Migrations,
+    pub idle_searches: IdleSearches,
     pub occupancy: Occupancy,
 }
 
@@ -98,6 +100,7 @@ impl Measurement {
             wakeups: 0,
             switches: 0,
             migrations: Migrations::default(),
+            idle_searches: IdleSearches::default(),
             occupancy: Occupancy::new(machine, workload),
         };
         measurement.plan_window();
