@@ -530,7 +530,7 @@ fn domains_that_do_not_fit_the_model_are_refused() {
 fn unknown_machines_list_near_names() {
     let message = load("zen3-2s-nps3").unwrap_err().to_string();
     assert!(
-        message.contains("did you mean zen3-2s-nps1 or zen3-2s-nps2 or zen3-2s-nps4?"),
+        message.contains("did you mean zen3-2s-nps1 or zen3-2s-nps2 or zen3-2s-nps4"),
         "{message}"
     );
     assert!(load("qqq").unwrap_err().to_string().contains("`placewise machine list`"));

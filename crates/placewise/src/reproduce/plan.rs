@@ -146,6 +146,26 @@ mod tests {
         assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
     }
 
+    /// What no row of the studies may be left out for: a machine or a workload that there is not. The
+    /// rest is named, and only what is on the list.
+    #[test]
+    fn the_rows_of_the_studies_are_planned_or_say_why() {
+        let mut plan = Plan::default();
+        let (mut planned, mut left_out) = (0, BTreeMap::new());
+        for row in crate::reproduce::study::all() {
+            match plan.add(&row) {
+                Ok(_) => planned += 1,
+                Err(reason) => *left_out.entry((row.series, reason)).or_insert(0) += 1,
+            }
+        }
+        let expected = ["unknown kernel", "unknown policy", "policy '", "case key `pairs`"];
+        for (series, reason) in left_out.keys() {
+            let is_expected = expected.iter().any(|why| reason.contains(why));
+            assert!(is_expected, "{series}: {reason}");
+        }
+        assert!(planned > 2_000, "{planned}: {left_out:?}");
+    }
+
     #[test]
     fn rows_of_single_runs_share_the_scenario_of_all_runs() {
         let mut plan = Plan::default();

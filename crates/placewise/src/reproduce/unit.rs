@@ -38,7 +38,7 @@ impl Quantity {
     }
 }
 
-const UNITS: [(&str, Quantity, f64); 30] = [
+const UNITS: [(&str, Quantity, f64); 31] = [
     ("s", Quantity::Time, 1.0),
     ("sec", Quantity::Time, 1.0),
     ("ms", Quantity::Time, 1e-3),
@@ -69,6 +69,8 @@ const UNITS: [(&str, Quantity, f64); 30] = [
     ("tasks", Quantity::Count, 1.0),
     ("threads", Quantity::Count, 1.0),
     ("normalized", Quantity::Relative, 1.0),
+    // Not stated where it was published.
+    ("unknown", Quantity::Relative, 1.0),
 ];
 
 impl Unit {
