@@ -474,6 +474,11 @@ static inline u32 numa_adjusted(struct state __arena *st,
 		if (sds->busiest.sum_nr_running <= NUMA_IMBALANCE_MIN)
 			return 0;
 		return imbalance / 2;
+	case BALANCE_NUMA_QUARTER_HALVED:
+		if (sds->busiest.sum_nr_running < sds->busiest.group_weight / 4 &&
+		    imbalance / 2 <= NUMA_IMBALANCE_MIN)
+			return 0;
+		return imbalance / 2;
 	case BALANCE_NUMA_LIMIT_HALVED:
 		return adjust_numa_imbalance(imbalance / 2, running, limit);
 	case BALANCE_NUMA_LIMIT:

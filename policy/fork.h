@@ -142,8 +142,13 @@ static inline bool fork_stays_in_node(struct state __arena *st,
 	switch (st->profile.fork_numa) {
 	case FORK_NUMA_ANY_IDLE:
 		return local->idle_cpus > 0;
+	case FORK_NUMA_QUARTER:
+		return local->sum_nr_running < span->weight / 4;
 	case FORK_NUMA_RUNNING:
 		return running <= span->imb_numa_nr;
+	case FORK_NUMA_RUNNING_ALLOWED:
+		limit = nr_allowed_in_group(st, local->group, p);
+		return running <= min(limit, span->imb_numa_nr);
 	default:
 		limit = nr_allowed_in_group(st, local->group, p);
 		limit = min(limit, span->imb_numa_nr);

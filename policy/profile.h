@@ -96,7 +96,9 @@ enum fork_algorithm {
 /* When fork placement stays in the local NUMA node although it has fewer idle CPUs. */
 enum fork_numa_rule {
 	FORK_NUMA_ANY_IDLE, /* any idle CPU here */
-	FORK_NUMA_RUNNING,  /* running + 1 within imb_numa_nr */
+	FORK_NUMA_QUARTER, /* running here below a quarter of all CPUs of the level */
+	FORK_NUMA_RUNNING, /* running + 1 within imb_numa_nr */
+	FORK_NUMA_RUNNING_ALLOWED, /* and within the allowed CPUs here */
 	FORK_NUMA_ADJUST, /* adjust_numa_imbalance() says the difference is nothing */
 };
 
@@ -104,6 +106,7 @@ enum fork_numa_rule {
 enum balance_numa_rule {
 	BALANCE_NUMA_NONE,
 	BALANCE_NUMA_BUSIEST_TWO, /* busiest has at most 2 running; after halving */
+	BALANCE_NUMA_QUARTER_HALVED, /* busiest runs less than a quarter of its CPUs; after halving */
 	BALANCE_NUMA_LIMIT_HALVED, /* imb_numa_nr, after halving */
 	BALANCE_NUMA_LIMIT,	   /* imb_numa_nr, before halving */
 };

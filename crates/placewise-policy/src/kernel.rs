@@ -39,10 +39,20 @@ const KERNELS: &[(&str, Profile)] = &[
     ("v4.15", V4_15),
     ("v5.3", V5_3),
     ("v5.10", V5_10),
+    ("v5.17", V5_17),
+    ("v5.18", V5_18),
     ("v5.19", V5_19),
     ("v6.0", V6_0),
+    ("v6.2", V6_2),
+    ("v6.3", V6_3),
+    ("v6.4", V6_4),
+    ("v6.5", V6_5),
+    ("v6.6", V6_6),
     ("v6.12", V6_12),
     ("v6.12.117", V6_12_117),
+    ("v6.14", V6_14),
+    ("v6.15", V6_15),
+    ("v6.17", V6_17),
     ("v6.18", V6_18),
     ("v7.3", V7_3),
 ];
@@ -224,8 +234,8 @@ pub const V5_10: Profile = Profile {
     ..V5_3
 };
 
-/// A busy LLC is searched in one walk; NUMA levels tolerate imb_numa_nr tasks.
-pub const V5_19: Profile = Profile {
+/// A busy LLC is searched in one walk; a NUMA level tolerates what a quarter of its CPUs runs.
+pub const V5_17: Profile = Profile {
     affine_prev_idle_last: true,
     sis_prop_wakes: true,
     scan_order: SCAN_SMT_OF_PREV_THEN_MERGED,
@@ -233,13 +243,12 @@ pub const V5_19: Profile = Profile {
     kthread_stacking: KTHREAD_STACKING_TASK_CONTEXT,
     recent_used: RECENT_USED_ALWAYS,
     recent_used_tests_prev: true,
-    fork_numa: FORK_NUMA_RUNNING,
-    balance_numa: BALANCE_NUMA_LIMIT_HALVED,
+    fork_numa: FORK_NUMA_QUARTER,
+    balance_numa: BALANCE_NUMA_QUARTER_HALVED,
     asym_packing: ASYM_PACKING_BUSY_SIBLINGS,
     sibling_priority: SIBLING_PRIORITY_DIVIDED_SQUARED,
     cluster_level: true,
     slice_floor: true,
-    imb_numa: IMB_NUMA_QUARTER,
     newidle_gate: NEWIDLE_DOMAIN_COST,
     newidle_skips_pending: true,
     active_balance_any_type: false,
@@ -247,7 +256,29 @@ pub const V5_19: Profile = Profile {
     ..V5_10
 };
 
-/// SIS_UTIL limits the search; the NUMA allowance is applied consistently.
+/// What a NUMA level tolerates is a number of the topology: e496132ebedd ("sched/fair: Adjust the
+/// allowed NUMA imbalance when SD_NUMA spans multiple LLCs").
+pub const V5_18: Profile = numa_imbalance_of_topology(V5_17);
+
+/// As the one before.
+pub const V5_19: Profile = V5_18;
+
+/// The two changes to what NUMA levels tolerate that came in v5.18: for balancing also 2cfb7a1b031b
+/// ("sched/fair: Use weight of SD_NUMA domain in find_busiest_group"), which it replaces.
+pub(crate) const fn numa_imbalance_of_topology(profile: Profile) -> Profile {
+    Profile {
+        fork_numa: FORK_NUMA_RUNNING,
+        balance_numa: BALANCE_NUMA_LIMIT_HALVED,
+        imb_numa: IMB_NUMA_QUARTER,
+        ..profile
+    }
+}
+
+/// SIS_UTIL limits the search, 70fb5ccf2ebb ("sched/fair: Introduce SIS_UTIL to search idle CPU
+/// based on sum of util_avg"); the NUMA allowance is applied consistently, cb29a5c19d2d
+/// ("sched/numa: Apply imbalance limitations consistently"), and counts allowed CPUs only,
+/// f5b2eeb49991 ("sched/fair: Consider CPU affinity when allowing NUMA imbalance in
+/// find_idlest_group()").
 pub const V6_0: Profile = Profile {
     sis_util: true,
     sis_prop: false,
@@ -260,33 +291,61 @@ pub const V6_0: Profile = Profile {
     ..V5_19
 };
 
-/// EEVDF with delayed dequeue, cluster-aware search, SMT-aware balance.
-pub const V6_12: Profile = Profile {
-    affine_move_counts_prev: false,
-    scan_cluster_first: true,
-    smt_scan_skips_prev: true,
-    recent_used_tests_prev: false,
-    wake_list_clear_early: false,
-    balance_smt: true,
+/// A CPU looks idle no more while its wake list is emptied: d6962c4fe8f9 ("sched: Clear
+/// ttwu_pending after enqueue_task()").
+pub const V6_2: Profile = Profile { wake_list_clear_early: false, ..V6_0 };
+
+/// A migrated task stays hot until it is enqueued: a53ce18cacb4 ("sched/fair: Sanitize vruntime of
+/// entity being migrated").
+pub const V6_3: Profile = Profile { exec_start_reset_at_enqueue: true, ..V6_2 };
+
+/// Affine moves are counted as such: 39afe5d6fc59 ("sched/fair: Fix inaccurate tally of
+/// ttwu_move_affine"); nothing is pulled to above the average: 91dcf1e8068e ("sched/fair: Fix
+/// imbalance overflow").
+pub const V6_4: Profile =
+    Profile { affine_move_counts_prev: false, balance_local_above_average: true, ..V6_3 };
+
+/// Asym packing goes to idle cores only, between packages instead of siblings, as for hybrid CPUs;
+/// SMT groups are relieved first of those that are fully busy; runnable tasks count where one looks
+/// for the busiest queue: 7d0583cf9ec7 ("sched/fair, cpufreq: Introduce 'runnable boosting'").
+pub const V6_5: Profile = Profile {
     balance_fully_busy_later: true,
-    balance_local_above_average: true,
-    detach_util_shifted: true,
-    queue_util_uses_runnable: true,
-    busiest_equal_replaces: false,
     asym_packing: ASYM_PACKING_IDLE_CORE,
-    misfit_wants_bigger_cpu: true,
     sibling_priority: SIBLING_PRIORITY_EQUAL,
     asym_packing_smt: false,
+    queue_util_uses_runnable: true,
+    ..V6_4
+};
+
+/// EEVDF, 147f3efaa241 ("sched/fair: Implement an EEVDF-like scheduling policy"), without delayed
+/// dequeue yet; balancing between cores of unlike numbers of threads; recent_used_cpu is tested
+/// itself: ae2ad293d6be ("sched/fair: Use recent_used_cpu to test p->cpus_ptr").
+pub const V6_6: Profile = Profile {
+    recent_used_tests_prev: false,
+    balance_smt: true,
     run_queue: RUN_QUEUE_EEVDF,
+    base_slice: grows(750_000),
+    ..V6_5
+};
+
+/// Delayed dequeue, 152e11f6df29 ("sched/fair: Implement delayed dequeue"); clusters are searched
+/// first, 8881e1639f1f ("sched/fair: Scan cluster before scanning LLC in wake-up path") and
+/// 22165f61d0c4 ("sched/fair: Use candidate prev/recent_used CPU if scanning failed for cluster
+/// wakeup"); load of task groups is told less often, 1528c661c24b ("sched/fair: Ratelimit update to
+/// tg->load_avg"); and what came in between or before, since v6.0, on a date not known here.
+pub const V6_12: Profile = Profile {
+    scan_cluster_first: true,
+    smt_scan_skips_prev: true,
+    detach_util_shifted: true,
+    busiest_equal_replaces: false,
+    misfit_wants_bigger_cpu: true,
     group_load_rate_limited: true,
     empty_group_keeps_weight: true,
     delayed_dequeue: true,
     util_est: UTIL_EST_SINGLE,
-    base_slice: grows(750_000),
     package_level_is_pkg: true,
     schedstat_version: 16,
-    exec_start_reset_at_enqueue: true,
-    ..V6_0
+    ..V6_6
 };
 
 /// The stable kernel: delayed tasks are told apart from runnable ones, newly-idle CPUs look at
@@ -301,20 +360,33 @@ pub const V6_12_117: Profile = Profile {
     ..V6_12
 };
 
-/// Delayed tasks are told apart from runnable ones.
-pub const V6_18: Profile = Profile {
+/// Delayed tasks are told apart from runnable ones, and so are ineligible ones when balancing.
+pub const V6_14: Profile = Profile {
     affine_counts_delayed: false,
-    newidle_failure: NEWIDLE_FAILURE_GROWS,
     detach_delayed_load_only: true,
     h_nr_without_delayed: true,
     runnable_without_delayed: true,
-    vprot: true,
-    min_protection: 700_000,
-    base_slice: grows(700_000),
-    pipe_wakes: PIPE_WAKES_ON_FREED_SLOT,
     schedstat_version: 17,
     ..V6_12
 };
+
+/// Slices are shorter, 2ae891b82695 ("sched: Reduce the default slice to avoid tasks getting an
+/// extra tick"), and pipes wake writers less, aaec5a95d596 ("pipe_read: don't wake up the writer if
+/// the pipe is still full").
+pub const V6_15: Profile =
+    Profile { base_slice: grows(700_000), pipe_wakes: PIPE_WAKES_ON_FREED_SLOT, ..V6_14 };
+
+/// Protection ends at a point of its own; newly-idle passes that fail cost more: 155213a2aed4
+/// ("sched/fair: Bump sd->max_newidle_lb_cost when newidle balance fails").
+pub const V6_17: Profile = Profile {
+    newidle_failure: NEWIDLE_FAILURE_GROWS,
+    vprot: true,
+    min_protection: 700_000,
+    ..V6_15
+};
+
+/// As the one before.
+pub const V6_18: Profile = V6_17;
 
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success.
@@ -345,13 +417,13 @@ mod tests {
             ("8.0", "v7.3"),
             ("7.2.9", "v6.18"),
             ("6.18.15+deb13-cloud-amd64", "v6.18"),
-            ("6.17.0", "v6.12"),
+            ("6.17.0", "v6.17"),
             ("6.13.0-2-generic", "v6.12"),
             ("6.12.200", "v6.12.117"),
             ("6.12.117+deb13-amd64", "v6.12.117"),
             ("6.12.116", "v6.12"),
             ("6.12-amd64", "v6.12"),
-            ("6.6.30", "v6.0"),
+            ("6.8.0-31-generic", "v6.6"),
             ("6.1.0-28-amd64", "v6.0"),
             ("5.10.0-28-amd64", "v5.10"),
             ("5.4.0", "v5.3"),

@@ -72,7 +72,7 @@ const KNOBS: &[Knob] = &[
     Knob {
         name: "SIS_PROP",
         about: "without SIS_UTIL, expected idle time limits that search",
-        is_in: |kernel| compares_loads(kernel) && is_cfs(kernel),
+        is_in: |kernel| compares_loads(kernel) && !kernel.delayed_dequeue,
         setting: Feature(|profile| &mut profile.sis_prop),
     },
     Knob {
@@ -102,7 +102,7 @@ const KNOBS: &[Knob] = &[
     Knob {
         name: "DELAY_DEQUEUE",
         about: "a task that sleeps ahead of its share stays queued for a while",
-        is_in: is_eevdf,
+        is_in: |kernel| kernel.delayed_dequeue,
         setting: Feature(|profile| &mut profile.delayed_dequeue),
     },
     Knob {
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_kernel_without_the_knob_says_which_have_it_and_what_it_has_itself() {
         let error = refusal("v5.3", "SIS_UTIL=0");
-        assert!(error.starts_with("kernel v5.3 has no SIS_UTIL: v6.0, v6.12, "), "{error}");
+        assert!(error.starts_with("kernel v5.3 has no SIS_UTIL: v6.0, v6.2, "), "{error}");
         assert!(error.contains("v5.3 has WA_IDLE, ") && error.contains("latency_ns"), "{error}");
         for (kernel, knob) in [
             ("v3.10", "WA_IDLE=0"),

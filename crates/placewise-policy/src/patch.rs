@@ -75,6 +75,24 @@ const PATCHES: &[Patch] = &[
         },
     },
     Patch {
+        name: "numaimb-v6",
+        about: "the NUMA imbalance that is tolerated becomes a number of the topology (2022)",
+        fits: ("v5.17", "v5.17"),
+        apply: |profile| *profile = kernel::numa_imbalance_of_topology(*profile),
+    },
+    Patch {
+        name: "numaimb-affinity",
+        about: "forks count only CPUs that the task may use in that number (2022)",
+        fits: ("v5.18", "v5.19"),
+        apply: |profile| profile.fork_numa = FORK_NUMA_RUNNING_ALLOWED,
+    },
+    Patch {
+        name: "sis-util",
+        about: "the utilisation of an LLC limits the search for an idle CPU (2022)",
+        fits: ("v5.17", "v5.19"),
+        apply: |profile| (profile.sis_util, profile.sis_prop) = (true, false),
+    },
+    Patch {
         name: "short-task",
         about: "the same as short-task:v1",
         fits: SHORT_TASK_FITS,
@@ -305,7 +323,9 @@ mod tests {
             ("wake-wide", &["v3.10"][..]),
             ("prev-idle", &["v4.15"]),
             ("lb-rework", &["v4.15", "v5.3"]),
-            ("short-task:sync", &["v5.10", "v5.19", "v6.0", "v6.12", "v6.12.117", "v6.18", "v7.3"]),
+            ("numaimb-v6", &["v5.17"]),
+            ("numaimb-affinity", &["v5.18", "v5.19"]),
+            ("sis-util", &["v5.17", "v5.18", "v5.19"]),
         ] {
             for kernel in kernel::kernel_names() {
                 assert_eq!(
@@ -314,6 +334,11 @@ mod tests {
                     "{patch} {kernel}"
                 );
             }
+        }
+        let without_place = ["v3.10", "v4.15", "v5.3"];
+        for kernel in kernel::kernel_names() {
+            let has_place = !without_place.contains(&kernel);
+            assert_eq!(fits(kernel, "short-task:sync").is_ok(), has_place, "{kernel}");
         }
         let refused = fits("v7.3", "hint:wake_hold,lb-rework").unwrap_err().to_string();
         assert_eq!(refused, "policy 'lb-rework' does not fit v7.3; it fits v4.15, v5.3");

@@ -1,7 +1,9 @@
 //! Load balance: `busiest.h`, `detach.h`, `balance.h` and `nohz.h`.
 
 use super::common::{Machine, NOW, Shape, TICK, moved, set};
-use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3};
+use placewise_policy::kernel::{
+    V5_3, V5_10, V5_17, V5_18, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3,
+};
 use placewise_policy::*;
 
 /// The level above the LLCs of `Shape::TWO_LLCS` and `Shape::TWO_NODES`.
@@ -208,6 +210,8 @@ fn a_numa_level_tolerates_what_its_rule_says() {
     let table = [
         (BALANCE_NUMA_NONE, [1, 1, 2]),
         (BALANCE_NUMA_BUSIEST_TWO, [0, 1, 2]),
+        // A node of 4 CPUs runs less than a quarter of them when it runs nothing.
+        (BALANCE_NUMA_QUARTER_HALVED, [1, 1, 2]),
         (BALANCE_NUMA_LIMIT_HALVED, [0, 0, 0]),
         (BALANCE_NUMA_LIMIT, [0, 1, 2]),
     ];
@@ -218,6 +222,34 @@ fn a_numa_level_tolerates_what_its_rule_says() {
     // Two tasks here: one more is above the limit of 2.
     assert_eq!(numa_imbalance(BALANCE_NUMA_LIMIT, 2, 4), 1);
     assert_eq!(numa_imbalance(BALANCE_NUMA_LIMIT_HALVED, 2, 4), 1);
+}
+
+/// The tasks that idle CPU 0 wants from a node of 64 CPUs that runs `there`.
+fn imbalance_of_large_nodes(profile: Profile, there: u32) -> u64 {
+    let mut m = Machine::new(profile, Shape::ICX);
+    let top = u32::from(m.p.cpu[0].nr_domains) - 1;
+    (0..128).for_each(|cpu| m.span(cpu, top).imb_numa_nr = 1);
+    m.queue_each(1..5, 1);
+    m.queue_each((32..64).chain(96..128).take(there as usize), 1);
+    m.balance(0, top, CPU_IDLE);
+    imbalance(&mut m, top, CPU_IDLE, MIGRATE_TASK)
+}
+
+#[test]
+fn v5_17_tolerates_a_pair_from_a_node_that_runs_less_than_a_quarter_of_its_cpus() {
+    assert_eq!(imbalance_of_large_nodes(V5_17, 8), 0, "half of the difference is 2");
+    assert_eq!(imbalance_of_large_nodes(V5_17, 10), 3, "and now 3");
+    let full = |profile: Profile| {
+        let mut m = Machine::new(profile, Shape::ICX);
+        let top = u32::from(m.p.cpu[0].nr_domains) - 1;
+        (0..128).for_each(|cpu| m.span(cpu, top).imb_numa_nr = 16);
+        m.queue_each(1..14, 1);
+        m.queue_each((32..64).take(16), 1);
+        m.balance(0, top, CPU_IDLE);
+        imbalance(&mut m, top, CPU_IDLE, MIGRATE_TASK)
+    };
+    assert_eq!(full(V5_17), 1, "16 of 64 are a quarter");
+    assert_eq!(full(V5_18), 0, "13 here, and one, are no more than 16");
 }
 
 /// CPU 0's node is fully busy, the other one overloaded: loads of a CPU here and there.

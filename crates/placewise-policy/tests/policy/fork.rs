@@ -1,7 +1,7 @@
 //! Where new tasks start: `fork.h`.
 
 use super::common::{Machine, NOW, Shape, set};
-use placewise_policy::kernel::{V5_3, V5_10, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3};
+use placewise_policy::kernel::{V5_3, V5_10, V5_17, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3};
 use placewise_policy::*;
 
 fn icx(profile: Profile) -> Machine {
@@ -38,6 +38,55 @@ fn v5_19_fills_a_node_up_to_its_limit_whatever_the_difference() {
 fn v5_10_fills_a_node_until_no_cpu_idles_there() {
     assert_eq!(icx(V5_10).fork_split(64, 0), [64, 0]);
     assert_eq!(icx(V5_10).fork_split(65, 0), [64, 1]);
+}
+
+fn policy(kernel: &str, patch: &str) -> Profile {
+    Policy::parse(kernel, patch).unwrap().profile
+}
+
+#[test]
+fn v5_17_fills_a_node_while_a_quarter_of_the_machine_would_run() {
+    let split = |profile, threads| Machine::new(profile, Shape::ZEN3).fork_split(threads, 0);
+    assert_eq!(split(V5_17, 64), [64, 0], "of 256 CPUs");
+    assert_eq!(split(V5_17, 65), [64, 1]);
+    // 8 LLCs a node.
+    assert_eq!(split(policy("v5.17", "numaimb-v6"), 8), [8, 0]);
+    assert_eq!(split(policy("v5.17", "numaimb-v6"), 16), [8, 8]);
+}
+
+/// Where the seven children of a thread start that shares eight CPUs with them, one in every other
+/// LLC. The CPUs went idle in the order of their numbers.
+fn children_of_stream(profile: Profile) -> Vec<u32> {
+    let allowed: Vec<u32> = (0..8).map(|nth| 16 * nth).collect();
+    let mut m = Machine::new(profile, Shape::ZEN3);
+    m.cpus().for_each(|cpu| m.rq(cpu).idle_stamp = 1 + u64::from(cpu));
+    let main = m.new_task();
+    m.allow(main, &allowed);
+    m.enqueue(main, 16);
+    let mut start = || {
+        let child = m.new_task();
+        m.allow(child, &allowed);
+        let cpu = m.place_fork(child, 16);
+        m.enqueue(child, cpu);
+        cpu
+    };
+    (0..7).map(|_| start()).collect()
+}
+
+#[test]
+fn numaimb_affinity_leaves_the_node_once_its_allowed_cpus_are_taken() {
+    assert_eq!(children_of_stream(policy("v5.18", "baseline")), [32, 48, 0, 16, 16, 16, 16]);
+    let patched = policy("v5.18", "numaimb-affinity");
+    assert_eq!(children_of_stream(patched), [32, 48, 0, 112, 96, 80, 64]);
+}
+
+#[test]
+fn numaimb_affinity_is_nothing_to_tasks_that_may_run_everywhere() {
+    for threads in [8, 9, 16, 40] {
+        let split =
+            |patch| Machine::new(policy("v5.18", patch), Shape::ZEN3).fork_split(threads, 0);
+        assert_eq!(split("numaimb-affinity"), split("baseline"), "{threads} threads");
+    }
 }
 
 #[test]
