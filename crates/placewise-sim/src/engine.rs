@@ -81,7 +81,7 @@ impl<'a> Engine<'a> {
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
             costs: CostModel::new(machine, &domains, seed),
             hardware: Hardware::new(machine, domains),
-            objects: Objects::new(workload),
+            objects: Objects::new(workload, nr_cpus),
             confinement: Confinement::new(machine, workload),
             scheduler,
             workload,

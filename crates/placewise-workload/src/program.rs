@@ -121,6 +121,11 @@ pub enum Op {
     Barrier { barrier: Object, spin_ns: Nanos },
     /// Count as one of the barrier's parties that is here, without waiting.
     Arrive { barrier: Object },
+    /// Take the lock of the CPU that the task is on, after waiting busily until it is free: there is
+    /// one for each CPU of the machine.
+    LockCpu,
+    /// Let go of the lock that [`Op::LockCpu`] took, wherever the task is now.
+    UnlockCpu,
     /// Raise a flag in memory, after waiting busily until it is down.
     RaiseFlag { flag: Object },
     /// Lower a flag in memory, after waiting busily until it is up.
@@ -139,6 +144,10 @@ pub enum Op {
     Repeat { counter: u8, times: u32, to: u32 },
     /// The measured part begins here (the first task to arrive counts).
     Start,
+    /// A request that the task serves begins here, for [`Metric::RequestLatency`].
+    BeginRequest,
+    /// It is served.
+    EndRequest,
     /// A timed section of the program begins here, for [`Metric::BestRate`].
     BeginSection { section: u8 },
     /// It ends here.
@@ -331,6 +340,8 @@ pub enum Metric {
     WakeupLatency { quantile: f64 },
     /// The same of wakeups by other tasks: from the wakeup until the task runs.
     WokenLatency { quantile: f64 },
+    /// Quantile of the time that requests took: 0.5, 0.9, 0.99, 0.999.
+    RequestLatency { quantile: f64 },
     /// Share of the machine's non-idle CPU time spent waiting for run-queue locks, in percent.
     RunQueueLockShare,
 }
@@ -433,6 +444,10 @@ impl Metric {
             Self::WokenLatency { quantile: 0.5 } => "p50_woken_latency",
             Self::WokenLatency { quantile: 0.99 } => "p99_woken_latency",
             Self::WokenLatency { .. } => "p999_woken_latency",
+            Self::RequestLatency { quantile: 0.5 } => "p50_request_latency",
+            Self::RequestLatency { quantile: 0.9 } => "p90_request_latency",
+            Self::RequestLatency { quantile: 0.99 } => "p99_request_latency",
+            Self::RequestLatency { .. } => "p999_request_latency",
             Self::RunQueueLockShare => "rq_lock_share",
         };
         if part.is_empty() { name.to_owned() } else { format!("{part}: {name}") }
@@ -444,7 +459,9 @@ impl Metric {
             Self::Time { .. } => "s",
             Self::Throughput { unit, .. } | Self::ThroughputPerPair { unit, .. } => unit,
             Self::BestRate { .. } => "MB/s",
-            Self::WakeupLatency { .. } | Self::WokenLatency { .. } => "us",
+            Self::WakeupLatency { .. }
+            | Self::WokenLatency { .. }
+            | Self::RequestLatency { .. } => "us",
             Self::RunQueueLockShare => "%",
         }
     }

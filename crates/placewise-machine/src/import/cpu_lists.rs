@@ -52,7 +52,8 @@ impl CpuLists {
         let llcs = Numbered::read("llcs", &self.llcs)?;
         let clusters = self.clusters.as_ref().map(|lists| Numbered::read("clusters", lists));
         let clusters = clusters.transpose()?;
-        let caches = self.caches.as_ref().map(|lists| Numbered::read("caches", lists)).transpose()?;
+        let caches =
+            self.caches.as_ref().map(|lists| Numbered::read("caches", lists)).transpose()?;
         let mut cpus = vec![None; cores.of_cpu.len()];
         for (cpu, place) in cpus.iter_mut().enumerate() {
             let Some(core) = cores.of_cpu[cpu] else { continue };

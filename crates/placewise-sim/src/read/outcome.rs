@@ -131,6 +131,9 @@ impl PartWindow<'_> {
             }
             Metric::WakeupLatency { quantile } => latency(&part.latencies, quantile),
             Metric::WokenLatency { quantile } => latency(part.woken_latencies.as_ref()?, quantile),
+            Metric::RequestLatency { quantile } => {
+                latency(part.request_latencies.as_ref()?, quantile)
+            }
             Metric::BestRate { section, bytes, .. } => {
                 let shortest = part.shortest_section(section)?;
                 Some((bytes as f64 * 1e3 / shortest as f64, Better::Higher))

@@ -57,6 +57,8 @@ pub struct Part {
     pub latencies: Histogram<u64>,
     /// Of wakeups by other tasks, if they are asked for.
     pub woken_latencies: Option<Histogram<u64>>,
+    /// Of requests, if they are asked for.
+    pub request_latencies: Option<Histogram<u64>>,
     sections: [Section; SECTIONS],
     pub units: u64,
 }
@@ -246,6 +248,11 @@ impl Measurement {
         }
     }
 
+    /// A request is served.
+    pub fn sample_request(&mut self, part: u32, now: Time, began: Time) {
+        self.sample(part, now, began, |part| part.request_latencies.as_mut());
+    }
+
     pub fn samples_woken(&self, part: u32) -> bool {
         self.parts[part as usize].woken_latencies.is_some()
     }
@@ -266,6 +273,7 @@ impl Part {
         let samples_waits = ops().any(|op| *op == Op::Wait { sample: true });
         let asks = |wanted: fn(&Metric) -> bool| metrics.iter().any(wanted);
         let wants_latency = asks(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        let wants_request = asks(|metric| matches!(metric, Metric::RequestLatency { .. }));
         let wants_woken = asks(|metric| matches!(metric, Metric::WokenLatency { .. }));
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("the bounds are valid");
@@ -277,6 +285,7 @@ impl Part {
             within: None,
             latencies: histogram(),
             woken_latencies: wants_woken.then(histogram),
+            request_latencies: wants_request.then(histogram),
             sections: [Section::default(); SECTIONS],
             units: 0,
         }
@@ -285,6 +294,7 @@ impl Part {
     /// Those of a window that turned out to be too early.
     fn forget_samples(&mut self) {
         self.latencies.reset();
+        self.request_latencies.iter_mut().for_each(Histogram::reset);
         self.sections.iter_mut().for_each(|section| section.shortest = None);
     }
 

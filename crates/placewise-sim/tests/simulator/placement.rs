@@ -69,9 +69,9 @@ fn searches_fail_where_no_cpu_is_idle() {
 
 /// Where the tasks of a case were when they ran.
 fn cpus_of(machine: &str, case: &str) -> std::collections::BTreeSet<u32> {
-    let (_, text) =
-        Setup::new(machine, "v6.0", "baseline", benchmark_of("netperf", case)).traced();
-    let ran = |line: &crate::trace::Line| line.event == "sched_switch" && line.number("next_pid") > 0;
+    let (_, text) = Setup::new(machine, "v6.0", "baseline", benchmark_of("netperf", case)).traced();
+    let ran =
+        |line: &crate::trace::Line| line.event == "sched_switch" && line.number("next_pid") > 0;
     parse(&text).iter().filter(|line| ran(line)).map(|line| line.cpu).collect()
 }
 

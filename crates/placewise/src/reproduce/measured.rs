@@ -185,8 +185,7 @@ fn whole_runs(metric: &str, workload: &Workload, figures: &[Figure]) -> f64 {
 
 /// What is counted from the beginning of a run to its end.
 fn is_counter(metric: &str) -> bool {
-    const OF_SEARCHES: [&str; 4] =
-        ["sis_search", "sis_domain_search", "sis_scanned", "sis_failed"];
+    const OF_SEARCHES: [&str; 4] = ["sis_search", "sis_domain_search", "sis_scanned", "sis_failed"];
     metric.starts_with("schedstat_") || OF_SEARCHES.contains(&metric)
 }
 

@@ -77,9 +77,10 @@ impl Page {
 }
 
 fn text(reproduction: &Reproduction) -> String {
-    let [score, series, experiments, baselines] = tables::of(&reproduction.score, markdown::empty_table);
+    let [score, series, experiments, baselines] =
+        tables::of(&reproduction.score, markdown::empty_table);
     let mut text = "# How predictions fit what was published\n\n".to_owned();
-    text += "Written by `make accuracy`. Each row of [studies/](../studies) is simulated and compared; all\n";
+    text += "Written by `make accuracy`. Rows of [studies/](../studies) are simulated and compared; these\n";
     text += "rows with their predictions are in [accuracy.csv](accuracy.csv), and how to read them in\n";
     text += "[reproduce](reproduce.md).\n\n";
     text += &format!("Runs: {}.\n\n", reproduction.runs);

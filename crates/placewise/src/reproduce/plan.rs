@@ -178,7 +178,8 @@ mod tests {
                 of_machine.entry(row.machine.clone()).or_insert(row);
             }
         }
-        let rows: Vec<&Published> = of_machine.values().filter(|row| plan.add(row).is_ok()).collect();
+        let rows: Vec<&Published> =
+            of_machine.values().filter(|row| plan.add(row).is_ok()).collect();
         let wanted: Vec<_> = (0..rows.len()).map(|scenario| (scenario, 0..1)).collect();
         let figures = plan.simulate(&wanted, 1, None, None).unwrap();
         assert!(rows.len() > 15, "{}", rows.len());

@@ -13,10 +13,10 @@ use super::verdict::Question;
 /// these, nothing can be told.
 pub fn published(mut rows: Vec<Published>) -> Vec<Published> {
     rows.retain(|row| row.value.is_some());
-    let baselines: BTreeSet<usize> =
-        study::baselines(rows.iter()).into_iter().flatten().collect();
-    let says_something =
-        |(at, row): &(usize, Published)| !row.is_normalized() || !row.is_baseline() || baselines.contains(at);
+    let baselines: BTreeSet<usize> = study::baselines(rows.iter()).into_iter().flatten().collect();
+    let says_something = |(at, row): &(usize, Published)| {
+        !row.is_normalized() || !row.is_baseline() || baselines.contains(at)
+    };
     rows.into_iter().enumerate().filter(says_something).map(|(_, row)| row).collect()
 }
 

@@ -116,8 +116,12 @@ fn a_sample_leaves_out_the_rest() {
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let text = reproduce(&rows, &["--sample", "1", "--format", "json"]);
     let report: Value = serde_json::from_str(&text).unwrap();
-    let lines: Vec<u64> =
-        report["rows"].as_array().unwrap().iter().map(|row| row["line"].as_u64().unwrap()).collect();
+    let lines: Vec<u64> = report["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["line"].as_u64().unwrap())
+        .collect();
     assert_eq!(lines, [3, 4]);
     assert_eq!(report["summary"]["series"][0]["experiments"], 1);
     let told = reproduce(&rows, &["--sample", "1"]);
