@@ -475,7 +475,8 @@ static inline u32 numa_adjusted(struct state __arena *st,
 			return 0;
 		return imbalance / 2;
 	case BALANCE_NUMA_QUARTER_HALVED:
-		if (sds->busiest.sum_nr_running < sds->busiest.group_weight / 4 &&
+		if (sds->busiest.sum_nr_running <
+			    sds->busiest.group_weight / 4 &&
 		    imbalance / 2 <= NUMA_IMBALANCE_MIN)
 			return 0;
 		return imbalance / 2;

@@ -14,6 +14,7 @@
 
 #include "average.h"
 #include "relation.h"
+#include "sis_cache.h"
 
 #define UNLIMITED U32_MAX
 
@@ -27,11 +28,13 @@ struct scan_set {
 
 /* One run of select_idle_sibling(). */
 struct idle_search {
-	const struct wakeup *wakeup;
+	struct wakeup wakeup;
 	struct llc __arena *llc; /* of the target */
 	u32 target;
 	u32 limit;    /* CPUs that scans for a CPU may still look at */
 	u32 fallback; /* usable CPU of a core that is not idle, or NO_CPU */
+	u32 reserved; /* the first that was passed by as reserved, or NO_CPU */
+	u32 passes_left; /* reserved CPUs that may still be passed by */
 	bool has_idle_core;
 	bool exhausted; /* a scan stopped because of the limit */
 };
@@ -99,7 +102,7 @@ static inline void scan_init(struct scan_set *set,
 			     const struct cpumask __arena *cpus, u32 first_word,
 			     u32 end_word)
 {
-	const struct state __arena *st = search->wakeup->st;
+	const struct state __arena *st = search->wakeup.st;
 
 	set->cpus = cpus;
 	set->except = 0;
@@ -108,11 +111,39 @@ static inline void scan_init(struct scan_set *set,
 	set->start = search->target + !!st->profile.scan_starts_after_target;
 }
 
-/* Walk for a usable CPU, within the search's limit. */
-static subprogram u32 scan_for_cpu(struct idle_search *search,
-				   const struct scan_set *set)
+/* Is @cpu, which is free, to be left to a task that sleeps briefly? */
+static inline bool pass_by(struct idle_search *search, u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
+	u32 rule = wakeup->st->profile.sis_cache;
+
+	if (!rule || !cpu_reserved(wakeup->st, cpu, wakeup->now))
+		return false;
+	if (rule == SIS_CACHE_RFC)
+		return true;
+	if (!search->passes_left)
+		return false;
+	search->passes_left--;
+	if (search->reserved == NO_CPU)
+		search->reserved = cpu;
+	return true;
+}
+
+/* The usable CPUs of a word from the first on that is not passed by. */
+static inline u64 unreserved(struct idle_search *search, u32 word, u64 usable)
+{
+	for (; usable && can_loop; usable &= usable - 1) {
+		if (!pass_by(search, word * 64 + first_bit(usable)))
+			break;
+	}
+	return usable;
+}
+
+/* Walk for a usable CPU, within the search's limit. */
+verified_once u32 scan_for_cpu(struct idle_search *search on_stack,
+			       const struct scan_set *set on_stack)
+{
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	u32 seen = opaque(0), found = NO_CPU, left;
 
@@ -124,6 +155,8 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 		if (st->profile.scan_allowed_only)
 			cpus &= *indexed(wakeup->wakee->cpus_allowed.bits,
 					 word);
+		if (st->profile.sis_cache)
+			usable = unreserved(search, word, usable);
 		if (usable) {
 			found = word * 64 + first_bit(usable);
 			cpus &= bits_below(found);
@@ -140,6 +173,8 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 		found = NO_CPU;
 		seen = search->limit;
 		search->exhausted = true;
+	} else {
+		found = search->reserved;
 	}
 	scratch_of(st)->decision.scanned += seen;
 	if (search->limit != UNLIMITED)
@@ -151,7 +186,7 @@ static subprogram u32 scan_for_cpu(struct idle_search *search,
 static inline bool core_visited(const struct idle_search *search,
 				const struct scan_set *set, u32 cpu)
 {
-	struct cpu __arena *core = cpu_of(search->wakeup->st, cpu);
+	struct cpu __arena *core = cpu_of(search->wakeup.st, cpu);
 	u32 distance = (cpu - set->start) & (NR_CPUS - 1);
 	u32 i;
 
@@ -159,7 +194,8 @@ static inline bool core_visited(const struct idle_search *search,
 		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
 		if (((sibling - set->start) & (NR_CPUS - 1)) < distance &&
-		    task_allowed(search->wakeup->wakee, sibling))
+		    !(set->except && cpumask_test(set->except, sibling)) &&
+		    task_allowed(search->wakeup.wakee, sibling))
 			return true;
 	}
 	return false;
@@ -171,20 +207,22 @@ static inline bool core_visited(const struct idle_search *search,
  */
 static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
-		bool idle = available_idle_cpu(st, sibling);
+		bool kept = st->profile.sis_cache == SIS_CACHE_RFC &&
+			    cpu_reserved(st, sibling, wakeup->now);
+		bool idle = available_idle_cpu(st, sibling) && !kept;
 
 		scratch_of(st)->decision.scanned++;
 		if (search->fallback == NO_CPU) {
 			if (!task_allowed(wakeup->wakee, sibling))
 				continue;
-			if (!idle && !(sched_idle_counts(wakeup) &&
+			if (!idle && !(sched_idle_counts(wakeup) && !kept &&
 				       sched_idle_cpu(st, sibling)))
 				continue;
 			search->fallback = sibling;
@@ -194,11 +232,28 @@ static inline void scan_busy_core(struct idle_search *search, u32 cpu)
 	}
 }
 
-/* Walk for a core all of whose CPUs are idle: its first allowed CPU met. */
-static subprogram u32 scan_for_core(struct idle_search *search,
-				    const struct scan_set *set)
+/* Is the idle core, met at @cpu, to be left to a task that sleeps briefly? */
+static inline bool pass_by_core(struct idle_search *search, u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	struct state __arena *st = search->wakeup.st;
+	struct cpu __arena *core = cpu_of(st, cpu);
+	u32 i;
+
+	if (st->profile.sis_cache != SIS_CACHE_RFC)
+		return pass_by(search, cpu);
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
+		if (pass_by(search,
+			    *indexed(core->siblings, i & (NR_SIBLINGS - 1))))
+			return true;
+	}
+	return false;
+}
+
+/* Walk for a core all of whose CPUs are idle: its first allowed CPU met. */
+verified_once u32 scan_for_core(struct idle_search *search on_stack,
+				const struct scan_set *set on_stack)
+{
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	u32 left;
 
@@ -210,7 +265,8 @@ static subprogram u32 scan_for_core(struct idle_search *search,
 		for (; cpus && can_loop; cpus &= cpus - 1) {
 			u32 cpu = word * 64 + first_bit(cpus);
 
-			if (cpumask_test(&st->root.idle_core, cpu)) {
+			if (cpumask_test(&st->root.idle_core, cpu) &&
+			    !pass_by_core(search, cpu)) {
 				scratch_of(st)->decision.scanned +=
 					cpu_of(st, cpu)->nr_siblings;
 				return cpu;
@@ -278,14 +334,14 @@ static inline u64 predicted_idle(const struct wakeup *wakeup)
  */
 static inline u32 scan_limit_prop(const struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
-	u32 this_cpu = search->wakeup->this_cpu;
+	struct state __arena *st = search->wakeup.st;
+	u32 this_cpu = search->wakeup.this_cpu;
 	u64 cost, span_avg, nr = 4;
 
 	if (!has_llc_domain(st, this_cpu))
 		return 0;
 	cost = scan_cost_domain(st, this_cpu)->avg_scan_cost + 1;
-	span_avg = search->llc->size * predicted_idle(search->wakeup);
+	span_avg = search->llc->size * predicted_idle(&search->wakeup);
 	if (span_avg > 4 * cost)
 		nr = span_avg / cost;
 	return min(nr, (u64)UNLIMITED) - 1;
@@ -294,7 +350,7 @@ static inline u32 scan_limit_prop(const struct idle_search *search)
 /* How many CPUs the search may look at; 0 = it need not begin. */
 static inline u32 scan_limit(const struct idle_search *search)
 {
-	const struct profile __arena *profile = &search->wakeup->st->profile;
+	const struct profile __arena *profile = &search->wakeup.st->profile;
 
 	if (profile->sis_util)
 		return search->llc->nr_idle_scan;
@@ -341,6 +397,38 @@ verified_once bool is_core_idle(struct state __arena *st in_arena, u32 cpu)
 }
 
 /*
+ * What searches leave out since one has failed, SIS_FILTER of 2022. A CPU is
+ * back when it starts to idle, unless another one of its core that is free
+ * stands for the core already.
+ */
+static inline void filter_take_back(struct state __arena *st, u32 cpu)
+{
+	struct cpu __arena *core = cpu_of(st, cpu);
+	u32 i;
+
+	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
+		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
+		bool free = sibling == cpu || available_idle_cpu(st, sibling) ||
+			    sched_idle_cpu(st, sibling);
+
+		if (free && !cpumask_test(&st->root.filtered, sibling))
+			return;
+	}
+	cpumask_clear(&st->root.filtered, cpu);
+}
+
+/* A search of all of @llc has found nothing: the next ones leave it out. */
+static inline void filter_llc(struct state __arena *st,
+			      const struct llc __arena *llc)
+{
+	u32 word;
+
+	for_each_word(word, llc)
+		atomic_or(indexed(st->root.filtered.bits, word),
+			  *indexed(llc->cpus.bits, word));
+}
+
+/*
  * For the engine, when @cpu starts to idle. has_idle_cores is optimistic: only
  * a search that finds no idle core takes it back.
  */
@@ -351,6 +439,8 @@ static inline void update_idle_core(struct state __arena *st, u32 cpu)
 	if (st->root.smt_active && !llc->has_idle_cores &&
 	    is_core_idle(st, cpu))
 		llc->has_idle_cores = 1;
+	if (st->root.smt_active && st->profile.scan_filter)
+		filter_take_back(st, cpu);
 }
 
 #endif

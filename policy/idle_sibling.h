@@ -18,6 +18,7 @@
 #ifndef PLACEWISE_IDLE_SIBLING_H
 #define PLACEWISE_IDLE_SIBLING_H
 
+#include "group.h"
 #include "idle_scan.h"
 #include "pelt.h"
 #include "short_task.h"
@@ -25,7 +26,7 @@
 static inline u32 search_found(const struct idle_search *search, u32 cpu,
 			       enum search_reason reason)
 {
-	scratch_of(search->wakeup->st)->decision.search = reason;
+	scratch_of(search->wakeup.st)->decision.search = reason;
 	return cpu;
 }
 
@@ -72,7 +73,7 @@ static inline bool cpus_share_resources(struct state __arena *st, u32 a, u32 b)
 static inline bool cache_affine_and_usable(const struct idle_search *search,
 					   u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 
 	return cpu != search->target &&
 	       cpus_share_cache(wakeup->st, cpu, search->target) &&
@@ -82,7 +83,7 @@ static inline bool cache_affine_and_usable(const struct idle_search *search,
 /* In another cluster a candidate only serves when the search finds nothing. */
 static inline bool second_choice(const struct idle_search *search, u32 cpu)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 
 	return cluster_rules(st) &&
 	       !cpus_share_resources(st, cpu, search->target);
@@ -110,7 +111,7 @@ static inline bool kthread_stacks(const struct wakeup *wakeup)
 /* The wakee's recent_used_cpu if it is a candidate; updates it by the way. */
 static inline u32 recent_used_candidate(const struct idle_search *search)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 	const struct profile __arena *profile = &wakeup->st->profile;
 	struct task __arena *p = wakeup->wakee;
 	u32 recent = p->recent_used_cpu;
@@ -157,7 +158,7 @@ enum asym_fit {
 
 static inline enum asym_fit asym_fit(const struct idle_search *search, u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 
 	if (search->has_idle_core && !is_core_idle(wakeup->st, cpu))
 		return wakee_fits(wakeup, cpu) ? ASYM_FITS : ASYM_MISFIT;
@@ -179,7 +180,7 @@ static inline bool asym_consider_word(const struct idle_search *search,
 {
 	for (; usable && can_loop; usable &= usable - 1) {
 		u32 cpu = word * 64 + first_bit(usable);
-		u64 capacity = capacity_of(search->wakeup->st, cpu);
+		u64 capacity = capacity_of(search->wakeup.st, cpu);
 		u32 fit = asym_fit(search, cpu);
 
 		if (fit < best->fit ||
@@ -211,7 +212,7 @@ static inline u64 lowest_bits(u64 bits, u32 nr)
 static subprogram u32 scan_unequal(struct idle_search *search,
 				   const struct sched_span __arena *span)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	struct asym_choice best = {.cpu = search->target};
 	u32 left;
@@ -248,7 +249,7 @@ static subprogram u32 scan_unequal(struct idle_search *search,
 static inline u32 select_idle_capacity(struct idle_search *search,
 				       const struct sched_span __arena *span)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 
 	search->has_idle_core = st->profile.asym_wants_idle_core &&
 				st->root.smt_active &&
@@ -268,7 +269,7 @@ static inline u32 select_idle_capacity(struct idle_search *search,
 /* The first usable sibling of @cpu, which shares the target's LLC. */
 static subprogram u32 select_idle_smt(const struct idle_search *search, u32 cpu)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	struct cpu __arena *core = cpu_of(st, cpu);
 	u32 i;
@@ -293,7 +294,7 @@ static inline bool llc_is_busy(const struct idle_search *search)
 
 static inline bool target_current_is_short(const struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 	u32 current = cpu_rq(st, search->target)->curr;
 
 	return is_short_task(st, task_of(st, current), search->target);
@@ -301,7 +302,7 @@ static inline bool target_current_is_short(const struct idle_search *search)
 
 static inline bool wakee_is_short(const struct idle_search *search)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 
 	return is_short_task(wakeup->st, wakeup->wakee, search->target);
 }
@@ -311,7 +312,7 @@ static inline bool wakee_is_short(const struct idle_search *search)
  */
 static inline bool waker_and_wakee_short(const struct idle_search *search)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 
 	return search->target == wakeup->this_cpu &&
 	       cpu_rq(wakeup->st, search->target)->nr_running <= 1 &&
@@ -321,7 +322,7 @@ static inline bool waker_and_wakee_short(const struct idle_search *search)
 /* The rules that stand before the LLC is searched at all. */
 static inline bool short_task_prevents_search(const struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 
 	switch (st->profile.scan_short) {
 	case SCAN_SHORT_V4:
@@ -331,7 +332,7 @@ static inline bool short_task_prevents_search(const struct idle_search *search)
 		       wakee_is_short(search);
 	case SCAN_SHORT_CURRENT:
 		return waker_and_wakee_short(search) &&
-		       wake_each_other(search->wakeup);
+		       wake_each_other(&search->wakeup);
 	default:
 		return false;
 	}
@@ -340,7 +341,7 @@ static inline bool short_task_prevents_search(const struct idle_search *search)
 /* The rules that stand inside the search, where its limit is known. */
 static inline bool short_task_stops_scan(const struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 
 	if (search->has_idle_core)
 		return false;
@@ -355,8 +356,8 @@ static inline bool short_task_stops_scan(const struct idle_search *search)
 	case SCAN_SHORT_V5:
 		return llc_is_busy(search) && waker_and_wakee_short(search);
 	case SCAN_SHORT_SYNC:
-		return search->wakeup->sync && waker_and_wakee_short(search) &&
-		       wake_each_other(search->wakeup);
+		return search->wakeup.sync && waker_and_wakee_short(search) &&
+		       wake_each_other(&search->wakeup);
 	default:
 		return false;
 	}
@@ -367,12 +368,12 @@ static inline u32 timed_scan_for_cpu(struct idle_search *search,
 				     const struct scan_set *set)
 {
 	struct decision __arena *decision =
-		&scratch_of(search->wakeup->st)->decision;
+		&scratch_of(search->wakeup.st)->decision;
 	u32 before = decision->scanned;
 	u32 cpu = scan_for_cpu(search, set);
 
 	decision->scan_timed =
-		scan_limit_is_prop(search->wakeup->st) && !search->exhausted;
+		scan_limit_is_prop(search->wakeup.st) && !search->exhausted;
 	decision->timed_scan = decision->scanned - before;
 	return cpu;
 }
@@ -401,7 +402,7 @@ static inline u32 scan_part(struct idle_search *search,
 static inline struct sched_group __arena *
 target_cluster(const struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 	struct sched_domain __arena *sd;
 	struct sched_group __arena *group;
 
@@ -410,6 +411,13 @@ target_cluster(const struct idle_search *search)
 	sd = cpu_domain(st, search->target, search->llc->domain_level);
 	group = group_of(st, sd->local_group);
 	return group->flags & SD_CLUSTER ? group : 0;
+}
+
+static inline bool filtered(const struct idle_search *search)
+{
+	const struct state __arena *st = search->wakeup.st;
+
+	return st->profile.scan_filter && st->root.smt_active;
 }
 
 /* Walk the target's cluster, then the LLC without it. */
@@ -430,6 +438,8 @@ static inline u32 scan_llc(struct idle_search *search)
 	scan_init(&set, search, &llc->cpus, llc->first_word, llc->end_word);
 	if (cluster)
 		set.except = &cluster->cpus;
+	else if (filtered(search))
+		set.except = &search->wakeup.st->root.filtered;
 	return scan_part(search, &set);
 }
 
@@ -437,23 +447,29 @@ static inline u32 scan_llc(struct idle_search *search)
  * Since v5.19: one walk for a core or for a CPU. A walk for a core that finds
  * none ends the belief in idle cores, though affinity may have hidden one.
  */
-static inline u32 select_idle_cpu(struct idle_search *search)
+verified_once u32 select_idle_cpu(struct idle_search *search on_stack)
 {
-	struct decision __arena *decision =
-		&scratch_of(search->wakeup->st)->decision;
+	struct state __arena *st = search->wakeup.st;
+	struct decision __arena *decision = &scratch_of(st)->decision;
 	u32 cpu;
 
-	if (!search->has_idle_core || !scan_limit_is_prop(search->wakeup->st))
+	if (!search->has_idle_core || !scan_limit_is_prop(st))
 		search->limit = scan_limit(search);
 	decision->scan_limit = search->limit;
+	if (st->profile.sis_cache == SIS_CACHE_V2)
+		search->passes_left = (search->limit + 1) / 2;
 	if (!search->limit)
 		return NO_CPU;
 	if (short_task_stops_scan(search))
 		return search_found(search, search->target, SEARCH_SHORT);
 
 	cpu = scan_llc(search);
-	if (cpu != NO_CPU || !search->has_idle_core)
+	if (cpu != NO_CPU || search->exhausted)
 		return cpu;
+	if (filtered(search) && search->fallback == NO_CPU)
+		filter_llc(st, search->llc);
+	if (!search->has_idle_core)
+		return NO_CPU;
 	search->llc->has_idle_cores = 0;
 	if (search->fallback == NO_CPU)
 		return NO_CPU;
@@ -462,7 +478,7 @@ static inline u32 select_idle_cpu(struct idle_search *search)
 
 static inline u32 search_smt_of_prev_then_merged(struct idle_search *search)
 {
-	const struct wakeup *wakeup = search->wakeup;
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	u32 cpu;
 
@@ -494,7 +510,7 @@ static inline u32 select_idle_core(struct idle_search *search,
 
 static inline u32 search_core_cpu_smt_of_target(struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 	const struct llc __arena *llc = search->llc;
 	struct scan_set set;
 	u32 cpu;
@@ -524,13 +540,13 @@ static inline u32 search_core_cpu_smt_of_target(struct idle_search *search)
 static inline u32 first_allowed_sibling(const struct idle_search *search,
 					u32 cpu)
 {
-	struct cpu __arena *core = cpu_of(search->wakeup->st, cpu);
+	struct cpu __arena *core = cpu_of(search->wakeup.st, cpu);
 	u32 i;
 
 	for (i = opaque(0); i < core->nr_siblings && can_loop; i++) {
 		u32 sibling = *indexed(core->siblings, i & (NR_SIBLINGS - 1));
 
-		if (task_allowed(search->wakeup->wakee, sibling))
+		if (task_allowed(search->wakeup.wakee, sibling))
 			return sibling;
 	}
 	return cpu;
@@ -553,7 +569,7 @@ static inline u32 search_core_smt_of_target(struct idle_search *search)
 	if (cpu != NO_CPU)
 		return search_found(search, first_allowed_sibling(search, cpu),
 				    SEARCH_IDLE_CORE);
-	if (!search->wakeup->st->root.smt_active)
+	if (!search->wakeup.st->root.smt_active)
 		return NO_CPU;
 	cpu = select_idle_smt(search, search->target);
 	if (cpu == NO_CPU)
@@ -561,12 +577,64 @@ static inline u32 search_core_smt_of_target(struct idle_search *search)
 	return search_found(search, cpu, SEARCH_SMT_SIBLING);
 }
 
+/* A search that begins: of its LLC it has seen nothing yet. */
+static inline void search_begin(struct idle_search *search)
+{
+	search->limit = opaque(UNLIMITED);
+	search->fallback = NO_CPU;
+	search->reserved = NO_CPU;
+	search->passes_left = UNLIMITED;
+	search->exhausted = false;
+	search->has_idle_core = search->wakeup.st->root.smt_active &&
+				search->llc->has_idle_cores;
+}
+
+static subprogram u32 first_cpu(struct state __arena *st, u32 group_nr)
+{
+	const struct sched_group __arena *group = group_of(st, group_nr);
+	u32 word;
+
+	for_each_word(word, group) {
+		u64 bits = *indexed(group->cpus.bits, word);
+
+		if (bits)
+			return word * 64 + first_bit(bits);
+	}
+	return NO_CPU;
+}
+
+/* The other LLCs of the target's node, each in a search of its own. */
+static inline u32 select_idle_node(struct idle_search *search)
+{
+	struct state __arena *st = search->wakeup.st;
+	u32 target = search->target;
+	u32 level = search->llc->domain_level + 1;
+	const struct sched_domain __arena *sd = cpu_domain(st, target, level);
+	const struct sched_span __arena *span = domain_span(st, sd);
+	u32 i, cpu;
+
+	if (level >= cpu_of(st, target)->nr_domains || span->flags & SD_NUMA)
+		return NO_CPU;
+	for (i = opaque(0); i < span->nr_groups && i < NR_CPUS && can_loop;
+	     i++) {
+		search->target = first_cpu(st, nth_group(span, sd, i));
+		if (search->target == NO_CPU ||
+		    cpus_share_cache(st, search->target, target))
+			continue;
+		search->llc = cpu_llc(st, search->target);
+		search_begin(search);
+		cpu = select_idle_cpu(search);
+		if (cpu != NO_CPU)
+			return cpu;
+	}
+	return NO_CPU;
+}
+
 static inline u32 search_llc(struct idle_search *search)
 {
-	struct state __arena *st = search->wakeup->st;
+	struct state __arena *st = search->wakeup.st;
 
-	search->has_idle_core =
-		st->root.smt_active && search->llc->has_idle_cores;
+	search_begin(search);
 	scratch_of(st)->decision.has_idle_cores = search->has_idle_core;
 	switch (st->profile.scan_order) {
 	case SCAN_CORE_SMT_OF_TARGET:
@@ -578,51 +646,49 @@ static inline u32 search_llc(struct idle_search *search)
 	}
 }
 
-/* The candidates before it are looked at whatever the search costs. */
-static inline u32 search_llc_counted(struct idle_search *search)
+/* The search behind the candidates, which are looked at whatever it costs. */
+static inline u32 search_counted(struct idle_search *search)
 {
-	struct decision __arena *decision =
-		&scratch_of(search->wakeup->st)->decision;
+	struct state __arena *st = search->wakeup.st;
+	struct decision __arena *decision = &scratch_of(st)->decision;
 	u32 before = decision->scanned;
 	u32 cpu = search_llc(search);
 
+	if (cpu == NO_CPU && st->profile.scan_node)
+		cpu = select_idle_node(search);
 	decision->llc_scanned = decision->scanned - before;
 	return cpu;
 }
 
-verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
+verified_once u32 select_idle_sibling(struct idle_search *search on_stack,
 				      u32 target)
 {
+	const struct wakeup *wakeup = &search->wakeup;
 	struct state __arena *st = wakeup->st;
 	u32 second_prev = NO_CPU, second_recent = NO_CPU;
 	u32 recent, level, cpu;
-	struct idle_search search = {
-		.wakeup = wakeup,
-		.llc = cpu_llc(st, target),
-		.target = target,
-		.limit = opaque(UNLIMITED),
-		.fallback = NO_CPU,
-	};
 
+	search->llc = cpu_llc(st, target);
+	search->target = target;
+	search->limit = opaque(UNLIMITED);
 	if (st->root.asym_capacity)
 		sync_entity_load_avg(st, wakeup->wakee);
 	if (cpu_usable(wakeup, target) && asym_fits_cpu(wakeup, target))
-		return search_found(&search, target, SEARCH_TARGET);
+		return search_found(search, target, SEARCH_TARGET);
 
-	if (cache_affine_and_usable(&search, wakeup->prev)) {
-		if (!second_choice(&search, wakeup->prev))
-			return search_found(&search, wakeup->prev, SEARCH_PREV);
+	if (cache_affine_and_usable(search, wakeup->prev)) {
+		if (!second_choice(search, wakeup->prev))
+			return search_found(search, wakeup->prev, SEARCH_PREV);
 		second_prev = wakeup->prev;
 	}
 
 	if (kthread_stacks(wakeup))
-		return search_found(&search, wakeup->prev, SEARCH_KTHREAD);
+		return search_found(search, wakeup->prev, SEARCH_KTHREAD);
 
-	recent = recent_used_candidate(&search);
+	recent = recent_used_candidate(search);
 	if (recent != NO_CPU) {
-		if (!second_choice(&search, recent))
-			return search_found(&search, recent,
-					    SEARCH_RECENT_USED);
+		if (!second_choice(search, recent))
+			return search_found(search, recent, SEARCH_RECENT_USED);
 		second_recent = recent;
 	}
 
@@ -632,23 +698,22 @@ verified_once u32 select_idle_sibling(const struct wakeup *wakeup on_stack,
 			struct sched_domain __arena *sd =
 				cpu_domain(st, target, level);
 
-			cpu = select_idle_capacity(&search,
-						   domain_span(st, sd));
-			return search_found(&search, cpu, SEARCH_ASYM_CAPACITY);
+			cpu = select_idle_capacity(search, domain_span(st, sd));
+			return search_found(search, cpu, SEARCH_ASYM_CAPACITY);
 		}
 	}
 
 	if (!has_llc_domain(st, target))
-		return search_found(&search, target, SEARCH_FAILED);
+		return search_found(search, target, SEARCH_FAILED);
 
-	cpu = search_llc_counted(&search);
+	cpu = search_counted(search);
 	if (cpu != NO_CPU)
 		return cpu;
 	if (second_prev != NO_CPU)
-		return search_found(&search, second_prev, SEARCH_FALLBACK);
+		return search_found(search, second_prev, SEARCH_FALLBACK);
 	if (second_recent != NO_CPU)
-		return search_found(&search, second_recent, SEARCH_FALLBACK);
-	return search_found(&search, target, SEARCH_FAILED);
+		return search_found(search, second_recent, SEARCH_FALLBACK);
+	return search_found(search, target, SEARCH_FAILED);
 }
 
 #endif

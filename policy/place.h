@@ -111,34 +111,36 @@ verified_once u32 select_wakeup_cpu(struct state __arena *st in_arena,
 				    u32 wake_flags, u64 now)
 {
 	struct decision __arena *decision = &scratch_of(st)->decision;
-	struct wakeup wakeup = {
-		.st = st,
-		.waker = task_of(st, decision->waker),
-		.wakee = task_of(st, decision->wakee),
-		.waker_index = decision->waker,
-		.wakee_index = decision->wakee,
-		.this_cpu = decision->waking_cpu,
-		.prev = decision->prev_cpu,
-		.sync = decision->sync,
-		.in_interrupt = !!(wake_flags & WF_INTERRUPT),
-		.now = now,
-	};
-	bool allowed_here = task_allowed(wakeup.wakee, wakeup.this_cpu);
+	struct idle_search search = {
+		.wakeup = {
+			.st = st,
+			.waker = task_of(st, decision->waker),
+			.wakee = task_of(st, decision->wakee),
+			.waker_index = decision->waker,
+			.wakee_index = decision->wakee,
+			.this_cpu = decision->waking_cpu,
+			.prev = decision->prev_cpu,
+			.sync = decision->sync,
+			.in_interrupt = !!(wake_flags & WF_INTERRUPT),
+			.now = now,
+		}};
+	const struct wakeup *wakeup = &search.wakeup;
+	bool allowed_here = task_allowed(wakeup->wakee, wakeup->this_cpu);
 	bool want_affine;
 	u32 cpu;
 
-	record_wakee(&wakeup);
+	record_wakee(wakeup);
 	if (wake_flags & WF_CURRENT_CPU && allowed_here) {
-		decision->target_cpu = wakeup.this_cpu;
-		return wakeup.this_cpu;
+		decision->target_cpu = wakeup->this_cpu;
+		return wakeup->this_cpu;
 	}
 
-	decision->wide = wake_wide(&wakeup);
+	decision->wide = wake_wide(wakeup);
 	want_affine = !decision->wide && allowed_here;
-	decision->target_cpu = wakeup_target(&wakeup, want_affine);
-	cpu = select_idle_sibling(&wakeup, decision->target_cpu);
+	decision->target_cpu = wakeup_target(wakeup, want_affine);
+	cpu = select_idle_sibling(&search, decision->target_cpu);
 	if (want_affine && st->profile.recent_used == RECENT_USED_ON_HIT)
-		wakeup.waker->recent_used_cpu = wakeup.this_cpu;
+		wakeup->waker->recent_used_cpu = wakeup->this_cpu;
 	return cpu;
 }
 

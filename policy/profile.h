@@ -58,6 +58,14 @@ enum scan_short_rule {
 	SCAN_SHORT_SYNC, /* the same, for sync wakeups without an idle core */
 };
 
+/* Whom the CPU of a task that sleeps briefly is kept for: sis_cache.h. */
+enum sis_cache_rule {
+	SIS_CACHE_NONE,
+	SIS_CACHE_RFC, /* for its sleeper; no other wakee that searches gets it */
+	SIS_CACHE_V1, /* the first such CPU is taken if a whole search finds no other */
+	SIS_CACHE_V2, /* and those beyond half of the search's limit like any other */
+};
+
 /* Whether a wakee stays with a per-CPU kthread that wakes it (I/O completion). */
 enum kthread_rule {
 	KTHREAD_STACKING_NONE,
@@ -97,7 +105,7 @@ enum fork_algorithm {
 enum fork_numa_rule {
 	FORK_NUMA_ANY_IDLE, /* any idle CPU here */
 	FORK_NUMA_QUARTER, /* running here below a quarter of all CPUs of the level */
-	FORK_NUMA_RUNNING, /* running + 1 within imb_numa_nr */
+	FORK_NUMA_RUNNING,	   /* running + 1 within imb_numa_nr */
 	FORK_NUMA_RUNNING_ALLOWED, /* and within the allowed CPUs here */
 	FORK_NUMA_ADJUST, /* adjust_numa_imbalance() says the difference is nothing */
 };
@@ -205,6 +213,9 @@ struct profile {
 	bool scan_allowed_only;	       /* the limit counts allowed CPUs only */
 	bool scan_cluster_first;
 	enum scan_short_rule scan_short;
+	bool scan_filter; /* an SMT machine's searches leave out cores that had nothing idle when one failed */
+	bool scan_node;	  /* after the LLC the others of the node */
+	enum sis_cache_rule sis_cache;
 	bool smt_scan_skips_prev;
 	bool sched_idle_usable; /* a CPU with SCHED_IDLE tasks only counts as usable */
 	bool sched_idle_wakee_usable; /* for a SCHED_IDLE wakee too */

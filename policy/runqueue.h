@@ -18,6 +18,7 @@
 #include "pelt.h"
 #include "rt.h"
 #include "short_task.h"
+#include "sis_cache.h"
 #include "state.h"
 #include "task_group.h"
 
@@ -261,6 +262,8 @@ static inline void enqueue_task(struct state __arena *st, u32 task, u32 flags,
 	cfs->h_nr_idle += p->idle_policy;
 	enqueue_above(st, p, now);
 	mru_add_head(st, rq, task, p);
+	if (flags & ENQUEUE_WAKEUP)
+		record_sleep(st, p, now);
 	if (flags & ENQUEUE_MIGRATED && st->profile.exec_start_reset_at_enqueue)
 		p->exec_start = 0;
 	update_idle(st, p->cpu);
@@ -320,6 +323,8 @@ static inline void dequeue_task(struct state __arena *st, u32 task, u32 flags,
 	if (flags & DEQUEUE_MIGRATE)
 		detach_task_avg(p, cfs);
 	dequeue_above(st, p, delayed, now);
+	if (flags & DEQUEUE_SLEEP)
+		reserve_cpu(st, rq, p, now);
 	update_idle(st, p->cpu);
 }
 

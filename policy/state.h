@@ -92,7 +92,7 @@ struct task {
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
-	u8 reserved[4];
+	u32 sleep_avg;	/* ns; sis_cache.h */
 	u32 task_group;
 
 	struct cpumask cpus_allowed;
@@ -184,13 +184,14 @@ struct rq {
 	u64 wake_stamp; /* jiffies */
 	u64 max_idle_balance_cost;
 
-	u64 next_balance;  /* jiffies */
-	u8 ttwu_pending;   /* wakeups on its wake list */
-	u8 active_balance; /* its stopper has been asked to push */
-	u8 tick_stopped;   /* tickless idle */
-	u8 nohz_flags;	   /* enum nohz_kick: what its interrupt is to do */
-	u8 clock_rests;	   /* the idle task runs: clock_pelt is the time */
-	u8 rt_runs;	   /* the current task is of the RT class */
+	u64 reserved_until; /* ns; sis_cache.h */
+	u64 next_balance;   /* jiffies */
+	u8 ttwu_pending;    /* wakeups on its wake list */
+	u8 active_balance;  /* its stopper has been asked to push */
+	u8 tick_stopped;    /* tickless idle */
+	u8 nohz_flags;	    /* enum nohz_kick: what its interrupt is to do */
+	u8 clock_rests;	    /* the idle task runs: clock_pelt is the time */
+	u8 rt_runs;	    /* the current task is of the RT class */
 	u8 reserved[6];
 };
 
@@ -390,6 +391,7 @@ struct root_domain {
 	struct cpumask idle_core;  /* all siblings idle */
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless;   /* tickless idle CPUs */
+	struct cpumask filtered;   /* left out of searches: scan_filter */
 	u32 preemptible;    /* the kernel is: newly-idle passes pull one task */
 	u32 nr_task_groups; /* the greatest number that one has, or had */
 	u64 clock; /* ns; of the last update of an average, kept if there are task groups */

@@ -51,6 +51,15 @@ struct Patch {
 /// `wake_affine` and the search for idle CPUs have had the same places for it since.
 const SHORT_TASK_FITS: (&str, &str) = ("v5.10", "v7.3");
 
+/// There is a cluster level, and no search of it yet.
+const CLUSTER_SCAN_FITS: (&str, &str) = ("v6.0", "v6.6");
+
+/// The LLC is searched in one function, which looks at nothing beyond.
+const SIS_NODE_FITS: (&str, &str) = ("v6.0", "v6.6");
+
+/// A task that sleeps has left its queue, and when it was last accounted is known until it is back.
+const SIS_CACHE_FITS: (&str, &str) = ("v6.3", "v6.6");
+
 const PATCHES: &[Patch] = &[
     Patch {
         name: "wake-wide",
@@ -91,6 +100,72 @@ const PATCHES: &[Patch] = &[
         about: "the utilisation of an LLC limits the search for an idle CPU (2022)",
         fits: ("v5.17", "v5.19"),
         apply: |profile| (profile.sis_util, profile.sis_prop) = (true, false),
+    },
+    Patch {
+        name: "sis-filter",
+        about: "cores that had nothing idle when a search failed are left out of the next (2022)",
+        fits: ("v5.19", "v6.0"),
+        apply: |profile| profile.scan_filter = true,
+    },
+    Patch {
+        name: "sis-node",
+        about: "after its LLC the other LLCs of a node are searched (2023)",
+        fits: SIS_NODE_FITS,
+        apply: |profile| profile.scan_node = true,
+    },
+    Patch {
+        name: "sd-idle-sibling",
+        about: "the same as sis-node, as a flag of the domain (2023)",
+        fits: SIS_NODE_FITS,
+        apply: |profile| profile.scan_node = true,
+    },
+    Patch {
+        name: "cluster-scan",
+        about: "the target's cluster is searched before its LLC (v11, 2023)",
+        fits: CLUSTER_SCAN_FITS,
+        apply: |profile| profile.scan_cluster_first = true,
+    },
+    Patch {
+        name: "cluster-scan-v9",
+        about: "the same in an earlier form",
+        fits: CLUSTER_SCAN_FITS,
+        apply: |profile| profile.scan_cluster_first = true,
+    },
+    Patch {
+        name: "cluster-scan-v8",
+        about: "the same in an earlier form",
+        fits: CLUSTER_SCAN_FITS,
+        apply: |profile| profile.scan_cluster_first = true,
+    },
+    Patch {
+        name: "sis-cache-rfc",
+        about: "a CPU that a task leaves for a brief sleep is kept for it (2023)",
+        fits: SIS_CACHE_FITS,
+        apply: |profile| profile.sis_cache = SIS_CACHE_RFC,
+    },
+    Patch {
+        name: "sis-cache-v1",
+        about: "the same, unless no other CPU is idle",
+        fits: SIS_CACHE_FITS,
+        apply: |profile| profile.sis_cache = SIS_CACHE_V1,
+    },
+    Patch {
+        name: "sis-cache-v2",
+        about: "the same; half of a search's limit is spent on such CPUs at most",
+        fits: SIS_CACHE_FITS,
+        apply: |profile| profile.sis_cache = SIS_CACHE_V2,
+    },
+    Patch {
+        name: "sd-nohz",
+        about: "a mask of idle CPUs for each LLC (2025): what waits for it is not simulated",
+        fits: ("v6.17", "v6.18"),
+        apply: |_| {},
+    },
+    Patch {
+        name: "sis-short",
+        about: "the same as short-task:v6",
+        fits: SHORT_TASK_FITS,
+        apply: short_task_v6,
     },
     Patch {
         name: "short-task",
@@ -326,6 +401,10 @@ mod tests {
             ("numaimb-v6", &["v5.17"]),
             ("numaimb-affinity", &["v5.18", "v5.19"]),
             ("sis-util", &["v5.17", "v5.18", "v5.19"]),
+            ("sis-filter", &["v5.19", "v6.0"]),
+            ("sis-node", &["v6.0", "v6.2", "v6.3", "v6.4", "v6.5", "v6.6"]),
+            ("sis-cache-v1", &["v6.3", "v6.4", "v6.5", "v6.6"]),
+            ("sd-nohz", &["v6.17", "v6.18"]),
         ] {
             for kernel in kernel::kernel_names() {
                 assert_eq!(

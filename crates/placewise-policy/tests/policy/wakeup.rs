@@ -4,6 +4,7 @@
 mod idle_search;
 mod knobs;
 mod lab;
+mod patches;
 
 use lab::{Lab, NOW, Seat, TICK, runner};
 use placewise_policy::kernel::profile;

@@ -62,7 +62,7 @@ fn searches_fail_where_no_cpu_is_idle() {
         ["sis_search", "sis_failed", "sis_success_rate"].map(|name| counter(&run, name))
     };
     let [searches, failed, success] = of("schedpipe", "warmup_ms=0,window_ms=5");
-    assert!(searches > 100.0 && failed == 0.0 && success == 100.0, "{searches} {failed}");
+    assert!(searches > 20.0 && failed == 0.0 && success == 100.0, "{searches} {failed}");
     let [_, failed, success] = of("hackbench", "groups=2,warmup_ms=20,window_ms=10");
     assert!(failed > 100.0 && success < 50.0, "{failed} {success}");
 }

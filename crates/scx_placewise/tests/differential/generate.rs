@@ -208,6 +208,7 @@ impl Generator {
             sum_exec_runtime,
             prev_sleep_runtime: self.rng.random_range(0..=sum_exec_runtime),
             run_length_avg: self.scaled(8_000_000),
+            sleep_avg: self.scaled(1_000_000) as u32,
             nvcsw: self.scaled(10_000),
             nivcsw: self.scaled(10_000),
             wakee_flip_decay_ts: NOW / TICK - self.scaled(1000),
@@ -296,6 +297,7 @@ impl Generator {
             rt_nr_running: 0,
             rt_head: NO_TASK,
             rt_runs: 0,
+            reserved_until: NOW + self.scaled(2_000_000) - 1_000_000,
             last_rt_cpu: self.rng.random_range(0..drawn.m.nr_cpus()),
             ..*drawn.m.rq(cpu)
         };
@@ -449,6 +451,7 @@ impl Generator {
             let sched_idle = rq.nr_running > 0 && rq.nr_running == rq.cfs.h_nr_idle;
             set(&mut m.p.root.idle, cpu, idle);
             set(&mut m.p.root.sched_idle, cpu, sched_idle);
+            set(&mut m.p.root.filtered, cpu, self.chance(4));
             set(&mut m.p.root.tickless, cpu, rq.tick_stopped != 0);
         }
         for cpu in m.cpus() {
