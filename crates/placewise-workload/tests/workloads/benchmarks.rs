@@ -435,10 +435,11 @@ fn a_request_of_schbench2_works_under_the_lock_of_its_cpu() {
 
 #[test]
 fn a_case_binds_all_programs_and_one_binding_has_one_name() {
-    let canonical = |case: &str| {
-        placewise_workload::canonical("netperf", &case.parse().unwrap()).unwrap().to_string()
+    let named = |case: &str| {
+        let case = canonical("netperf", &case.parse().unwrap());
+        case.unwrap().to_string()
     };
-    assert_eq!(canonical("nodes=0,1;threads=2;cpus=4,3,2"), "threads=2;cpus=2-4;nodes=0-1");
+    assert_eq!(named("nodes=0,1;threads=2;cpus=4,3,2"), "threads=2;cpus=2-4;nodes=0-1");
     let bound = workload("netperf", "cpus=2-4;nodes=0-1");
     let sets =
         |program: &Program| [program.cpus, program.nodes].map(|set| set.unwrap().to_string());
