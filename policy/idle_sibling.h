@@ -646,6 +646,20 @@ static inline u32 search_llc(struct idle_search *search)
 	}
 }
 
+/* The search behind the candidates, which are looked at whatever it costs. */
+static inline u32 search_counted(struct idle_search *search)
+{
+	struct state __arena *st = search->wakeup.st;
+	struct decision __arena *decision = &scratch_of(st)->decision;
+	u32 before = decision->scanned;
+	u32 cpu = search_llc(search);
+
+	if (cpu == NO_CPU && st->profile.scan_node)
+		cpu = select_idle_node(search);
+	decision->llc_scanned = decision->scanned - before;
+	return cpu;
+}
+
 verified_once u32 select_idle_sibling(struct idle_search *search on_stack,
 				      u32 target)
 {
@@ -692,9 +706,7 @@ verified_once u32 select_idle_sibling(struct idle_search *search on_stack,
 	if (!has_llc_domain(st, target))
 		return search_found(search, target, SEARCH_FAILED);
 
-	cpu = search_llc(search);
-	if (cpu == NO_CPU && st->profile.scan_node)
-		cpu = select_idle_node(search);
+	cpu = search_counted(search);
 	if (cpu != NO_CPU)
 		return cpu;
 	if (second_prev != NO_CPU)

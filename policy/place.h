@@ -192,6 +192,7 @@ static inline void decision_init(struct state __arena *st, u32 p, u32 prev,
 	decision->prev_load = 0;
 	decision->scan_timed = 0;
 	decision->timed_scan = 0;
+	decision->llc_scanned = 0;
 }
 
 /*

@@ -345,7 +345,9 @@ struct decision {
 	u32 scanned;	/* CPUs it looked at, slow path included */
 	s64 waker_load, prev_load; /* the two sides of the weight test */
 	u32 scan_timed; /* the search's time counts as scan cost: record_scan_cost() */
-	u32 timed_scan; /* CPUs it looked at in that time */
+	u32 timed_scan;	 /* CPUs it looked at in that time */
+	u32 llc_scanned; /* of those it looked at, in the search of the LLC */
+	u32 reserved;
 };
 
 enum affine_reason {

@@ -23,7 +23,7 @@ pub struct Machine {
     pub cost_sources: BTreeMap<String, String>,
 }
 
-/// One logical CPU. Core, cluster, LLC, node and package are numbered densely over the machine,
+/// One logical CPU. Core, cluster, LLC, cache, node and package are numbered densely over the machine,
 /// counting online CPUs only; of an offline CPU no field but `online` means anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cpu {
@@ -31,8 +31,10 @@ pub struct Cpu {
     pub core: u16,
     /// Cores that share an L2 (x86) or a cluster (arm64); without such a level the core itself.
     pub cluster: u16,
-    /// CPUs that share the last-level cache.
+    /// CPUs that share the last-level cache, as far as the kernel's sched domains know.
     pub llc: u16,
+    /// CPUs that share it in the hardware: the same, unless the domains split it.
+    pub cache: u16,
     pub node: u16,
     pub package: u16,
     /// `arch_scale_cpu_capacity`: 1024 for the strongest CPUs.
@@ -51,6 +53,7 @@ impl Cpu {
             core: 0,
             cluster: 0,
             llc: 0,
+            cache: 0,
             node: 0,
             package: 0,
             capacity: 0,
@@ -84,6 +87,10 @@ impl Machine {
 
     pub fn nr_llcs(&self) -> usize {
         self.count(|cpu| cpu.llc)
+    }
+
+    pub fn nr_caches(&self) -> usize {
+        self.count(|cpu| cpu.cache)
     }
 
     pub fn nr_nodes(&self) -> usize {

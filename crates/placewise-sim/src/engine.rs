@@ -80,8 +80,8 @@ impl<'a> Engine<'a> {
             cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
             costs: CostModel::new(machine, &domains, seed),
-            hardware: Hardware::new(machine, domains, scheduler.policy.root.nr_llcs),
-            objects: Objects::new(workload),
+            hardware: Hardware::new(machine, domains),
+            objects: Objects::new(workload, nr_cpus),
             confinement: Confinement::new(machine, workload),
             scheduler,
             workload,
@@ -145,7 +145,7 @@ impl<'a> Engine<'a> {
     /// Task 0 starts on the first online CPU that it may use, as a child of its idle task.
     fn start(&mut self) {
         let online = self.hardware.machine.online();
-        let may_use = self.workload.programs[0].cpus.map_or(online, |cpus| cpus & online);
+        let may_use = self.confinement.affinity.asked[0].map_or(online, |cpus| cpus & online);
         let cpu: CpuId = may_use.first().expect("the scenario is checked").into();
         if self.confinement.affinity.in_use {
             self.update_cpusets();

@@ -48,7 +48,7 @@ fn check_affinities(scenario: &Scenario) -> Result<(), SimError> {
     let online = scenario.machine.online();
     let none = |cpus: &Option<CpuSet>| cpus.is_some_and(|cpus| !cpus.intersects(&online));
     let Workload { programs, cgroups, .. } = scenario.workload;
-    let program = programs.iter().find(|program| none(&program.cpus));
+    let program = programs.iter().find(|program| none(&program.asks_for(scenario.machine)));
     let cgroup = cgroups.iter().find(|cgroup| none(&cgroup.cpus));
     let confined = program.map(|program| ("program", &program.name));
     match confined.or(cgroup.map(|cgroup| ("cgroup", &cgroup.name))) {

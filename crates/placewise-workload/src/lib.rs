@@ -27,6 +27,6 @@ pub use case::Case;
 pub use environment::Environment;
 pub use error::WorkloadError;
 pub use file::read_text;
-pub use parameter::{Parameter, Value};
+pub use parameter::{BINDING, Parameter, Value};
 pub use registry::{build, canonical, default_cases, names, parameters, summary};
 pub use rt_app::{from_rt_app, from_rt_app_text};

@@ -425,7 +425,11 @@ impl Offsets {
             Op::Fork { program, count, base, step } => {
                 Op::Fork { program: program + self.programs, count, base, step }
             }
-            Op::Run { .. }
+            Op::LockCpu
+            | Op::UnlockCpu
+            | Op::BeginRequest
+            | Op::EndRequest
+            | Op::Run { .. }
             | Op::RunAbout { .. }
             | Op::Device { .. }
             | Op::Spin { .. }

@@ -24,7 +24,8 @@ impl Model {
 
     pub(crate) fn build(&self, case: &Case) -> Result<Workload, WorkloadError> {
         let settings = self.settings(case)?;
-        let workload = (self.build)(&settings).map_err(|error| error.within(self.name))?;
+        let mut workload = (self.build)(&settings).map_err(|error| error.within(self.name))?;
+        settings.bind(&mut workload.programs);
         debug_assert_eq!(workload.check(), Ok(()));
         Ok(workload)
     }

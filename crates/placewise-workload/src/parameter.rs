@@ -1,9 +1,11 @@
 //! The parameters of a benchmark model: names, meanings, defaults and ranges, and the check of a
-//! case against them.
+//! case against them. Where its tasks may run is a setting of every model.
 
 use crate::case::Case;
+use placewise_machine::CpuSet;
+
 use crate::error::{WorkloadError, quoted, suggestion};
-use crate::program::Window;
+use crate::program::{Program, Window};
 
 /// One parameter of a workload, for help texts and for checking a case.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +39,22 @@ pub enum Value {
     },
 }
 
+/// What every workload takes besides: where all its tasks may run, as `numactl` binds them.
+pub const BINDING: [Parameter; 2] = [
+    Parameter::set("cpus", "a CPU list, such as `0-15`", "CPUs its tasks may run on (numactl -C)"),
+    Parameter::set("nodes", "such as `0-1`", "NUMA nodes its tasks may run on (numactl -N)"),
+];
+
+/// The binding that binds to nothing.
+const ALL: &str = "all";
+
 impl Parameter {
+    /// A set of CPUs or nodes; where not set, all.
+    const fn set(name: &'static str, form: &'static str, meaning: &'static str) -> Self {
+        let value = Value::Text { default: ALL, form, canonical: canonical_set };
+        Self { name, meaning, value }
+    }
+
     pub(crate) const fn integer(
         name: &'static str,
         default: u64,
@@ -118,6 +135,19 @@ impl Parameter {
     }
 }
 
+fn parse_set(text: &str) -> Result<Option<CpuSet>, WorkloadError> {
+    if text == ALL {
+        return Ok(None);
+    }
+    let wrong = || WorkloadError::new(quoted(text), "expected `all` or a list, such as `0-15,32`");
+    let set = CpuSet::parse_list(text).map_err(|_| wrong())?;
+    if set.is_empty() { Err(wrong()) } else { Ok(Some(set)) }
+}
+
+fn canonical_set(text: &str) -> Result<String, WorkloadError> {
+    Ok(parse_set(text)?.map_or(ALL.to_owned(), |set| set.to_string()))
+}
+
 /// Ten minutes of simulated time: far beyond what any of the models needs to settle.
 const LONGEST_MS: u64 = 600_000;
 
@@ -141,8 +171,10 @@ impl<'a> Settings<'a> {
         case: &'a Case,
     ) -> Result<Self, WorkloadError> {
         for (key, value) in case.iter() {
-            let Some(parameter) = parameters.iter().find(|parameter| parameter.name == key) else {
-                let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+            let mut all = parameters.iter().chain(&BINDING);
+            let Some(parameter) = all.find(|parameter| parameter.name == key) else {
+                let all = parameters.iter().chain(&BINDING);
+                let known: Vec<&str> = all.map(|parameter| parameter.name).collect();
                 return Err(WorkloadError::new(
                     format!("case key {}", quoted(key)),
                     format!("unknown; {}", suggestion(key, &known)),
@@ -156,7 +188,7 @@ impl<'a> Settings<'a> {
     /// The keys that are set, in the order of the workload's parameters, with canonical values.
     pub(crate) fn canonical(&self) -> Case {
         let mut case = Case::default();
-        for parameter in self.parameters {
+        for parameter in self.parameters.iter().chain(&BINDING) {
             let Some(text) = self.case.get(parameter.name) else {
                 continue;
             };
@@ -213,6 +245,16 @@ impl<'a> Settings<'a> {
             warm_up,
             until_steady: warm_up > 0 && self.case.get("warmup_ms").is_none(),
             measure: self.integer_or("window_ms", window_ms) * 1_000_000,
+        }
+    }
+
+    /// Binds the programs that are not bound otherwise.
+    pub(crate) fn bind(&self, programs: &mut [Program]) {
+        let set = |name| self.case.get(name).and_then(|text| parse_set(text).ok()).flatten();
+        let (cpus, nodes) = (set("cpus"), set("nodes"));
+        for program in programs {
+            program.cpus = program.cpus.or(cpus);
+            program.nodes = program.nodes.or(nodes);
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use placewise_machine::CpuSet;
+use placewise_machine::{CpuSet, Machine};
 
 /// Nanoseconds.
 pub type Nanos = u64;
@@ -121,6 +121,11 @@ pub enum Op {
     Barrier { barrier: Object, spin_ns: Nanos },
     /// Count as one of the barrier's parties that is here, without waiting.
     Arrive { barrier: Object },
+    /// Take the lock of the CPU that the task is on, after waiting busily until it is free: there is
+    /// one for each CPU of the machine.
+    LockCpu,
+    /// Let go of the lock that [`Op::LockCpu`] took, wherever the task is now.
+    UnlockCpu,
     /// Raise a flag in memory, after waiting busily until it is down.
     RaiseFlag { flag: Object },
     /// Lower a flag in memory, after waiting busily until it is up.
@@ -139,6 +144,10 @@ pub enum Op {
     Repeat { counter: u8, times: u32, to: u32 },
     /// The measured part begins here (the first task to arrive counts).
     Start,
+    /// A request that the task serves begins here, for [`Metric::RequestLatency`].
+    BeginRequest,
+    /// It is served.
+    EndRequest,
     /// A timed section of the program begins here, for [`Metric::BestRate`].
     BeginSection { section: u8 },
     /// It ends here.
@@ -202,6 +211,8 @@ pub struct Program {
     pub cpus: Option<CpuSet>,
     /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
     pub process: bool,
+    /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
+    pub nodes: Option<CpuSet>,
     /// Bytes of cache it wants back after a migration, in KiB.
     pub footprint_kib: u32,
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
@@ -323,12 +334,16 @@ pub enum Metric {
     Time { units: u64 },
     /// Units per second, times `scale`.
     Throughput { unit: &'static str, scale: f64 },
+    /// The same, of one of `pairs` pairs of tasks on average.
+    ThroughputPerPair { unit: &'static str, pairs: u32 },
     /// Of the fastest pass through a timed section, which moves `bytes`: MB/s.
     BestRate { name: &'static str, section: u8, bytes: u64 },
-    /// Quantile of the recorded wakeup latencies: 0.5, 0.99, 0.999.
+    /// Quantile of the recorded wakeup latencies: 0.5, 0.9, 0.99, 0.999.
     WakeupLatency { quantile: f64 },
     /// The same of wakeups by other tasks: from the wakeup until the task runs.
     WokenLatency { quantile: f64 },
+    /// Quantile of the time that requests took: 0.5, 0.9, 0.99, 0.999.
+    RequestLatency { quantile: f64 },
     /// Share of the machine's non-idle CPU time spent waiting for run-queue locks, in percent.
     RunQueueLockShare,
 }
@@ -369,6 +384,7 @@ impl Program {
             policy: SchedPolicy::Other,
             cpus: None,
             process: false,
+            nodes: None,
             footprint_kib: 0,
             cgroup: None,
             part: None,
@@ -379,6 +395,16 @@ impl Program {
     /// Of processes.
     pub fn of_processes(self) -> Self {
         Self { process: true, ..self }
+    }
+
+    /// The CPUs of `machine` that it asks for: those it names, as far as they are on its nodes.
+    /// `None`: it asks for nothing.
+    pub fn asks_for(&self, machine: &Machine) -> Option<CpuSet> {
+        let on = |nodes: CpuSet| machine.cpus_where(|cpu| nodes.contains(cpu.node.into()));
+        match (self.cpus, self.nodes.map(on)) {
+            (Some(cpus), Some(of_nodes)) => Some(cpus & of_nodes),
+            (cpus, of_nodes) => cpus.or(of_nodes),
+        }
     }
 
     pub fn with_footprint(self, footprint_kib: u32) -> Self {
@@ -417,13 +443,19 @@ impl Metric {
         let name = match *self {
             Self::Time { .. } => "time",
             Self::Throughput { .. } => "throughput",
+            Self::ThroughputPerPair { .. } => "throughput_per_pair",
             Self::BestRate { name, .. } => name,
             Self::WakeupLatency { quantile: 0.5 } => "p50_wakeup_latency",
+            Self::WakeupLatency { quantile: 0.9 } => "p90_wakeup_latency",
             Self::WakeupLatency { quantile: 0.99 } => "p99_wakeup_latency",
             Self::WakeupLatency { .. } => "p999_wakeup_latency",
             Self::WokenLatency { quantile: 0.5 } => "p50_woken_latency",
             Self::WokenLatency { quantile: 0.99 } => "p99_woken_latency",
             Self::WokenLatency { .. } => "p999_woken_latency",
+            Self::RequestLatency { quantile: 0.5 } => "p50_request_latency",
+            Self::RequestLatency { quantile: 0.9 } => "p90_request_latency",
+            Self::RequestLatency { quantile: 0.99 } => "p99_request_latency",
+            Self::RequestLatency { .. } => "p999_request_latency",
             Self::RunQueueLockShare => "rq_lock_share",
         };
         if part.is_empty() { name.to_owned() } else { format!("{part}: {name}") }
@@ -433,9 +465,11 @@ impl Metric {
     pub fn unit(&self) -> &'static str {
         match *self {
             Self::Time { .. } => "s",
-            Self::Throughput { unit, .. } => unit,
+            Self::Throughput { unit, .. } | Self::ThroughputPerPair { unit, .. } => unit,
             Self::BestRate { .. } => "MB/s",
-            Self::WakeupLatency { .. } | Self::WokenLatency { .. } => "us",
+            Self::WakeupLatency { .. }
+            | Self::WokenLatency { .. }
+            | Self::RequestLatency { .. } => "us",
             Self::RunQueueLockShare => "%",
         }
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use placewise_workload::{Parameter, Value};
+use placewise_workload::{BINDING, Parameter, Value};
 use serde::Serialize;
 
 use crate::report::{json, terminal};
@@ -152,10 +152,11 @@ fn named(name: &str, about: &str) -> Named {
 }
 
 fn workload(name: &'static str) -> anyhow::Result<Workload> {
+    let parameters = placewise_workload::parameters(name)?.iter().chain(&BINDING);
     Ok(Workload {
         name: name.to_owned(),
         about: placewise_workload::summary(name)?.to_owned(),
-        parameters: placewise_workload::parameters(name)?.iter().map(Setting::of).collect(),
+        parameters: parameters.map(Setting::of).collect(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
 //! A study is a file of published figures (`study`) in units that can be converted (`unit`). Its rows
-//! ask for scenarios (`plan`), whose runs, `kept` or not, give predicted figures (`measured`, `predict`). They are
+//! (all or a `sample`) ask for scenarios (`plan`), whose runs, `kept` or not, give predicted figures (`measured`, `predict`). They are
 //! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
 //! say (`trivial`) and by what was in view when the model was made (`provenance`), and summed up
 //! (`summary`, `score`, `baselines`). `report` prints all of it and
@@ -18,6 +18,7 @@ mod provenance;
 mod publication;
 mod report;
 mod reproduction;
+mod sample;
 mod score;
 mod study;
 mod summary;
@@ -67,9 +68,15 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "N", requires = "precision", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     events: Option<u64>,
 
-    /// Leave out rows without a published value, which ask for a prediction only
+    /// Leave out rows without a published value, which ask for a prediction only, and normalised
+    /// ones that no change is relative to
     #[arg(long)]
     only_published: bool,
+
+    /// Of each policy with a workload on a machine in a series, judge at most N cases, spread evenly
+    /// over its table, and leave out the rest
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    sample: Option<usize>,
 
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
@@ -110,7 +117,12 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let studies: Vec<_> =
         args.files.iter().map(|file| study::read(file)).collect::<Result<_, _>>()?;
     let mut rows = studies.concat();
-    rows.retain(|row| row.value.is_some() || !args.only_published);
+    if args.only_published {
+        rows = sample::published(rows);
+    }
+    if let Some(most) = args.sample {
+        rows = sample::sample(rows, most);
+    }
     let page = args.page.as_deref().map(Page::create).transpose()?;
     let runs = Runs {
         runs: args.runs,
@@ -138,6 +150,14 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
 
 /// `1 per case and policy, seed 1`
 fn told_runs(args: &ReproduceArgs) -> String {
+    let sampled = args.sample.map(|most| {
+        let cases = if most == 1 { "case" } else { "cases" };
+        format!("; at most {most} judged {cases} of each experiment")
+    });
+    told_runs_of_cases(args) + &sampled.unwrap_or_default()
+}
+
+fn told_runs_of_cases(args: &ReproduceArgs) -> String {
     let (runs, first) = (args.runs, args.seed);
     let last = |runs: u32| first + u64::from(runs) - 1;
     match (args.effort.precision, runs) {

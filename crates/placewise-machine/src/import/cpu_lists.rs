@@ -15,6 +15,9 @@ pub(crate) struct CpuLists {
     packages: Vec<String>,
     nodes: Vec<String>,
     llcs: Vec<String>,
+    /// Of the hardware, where they are more than one LLC of the domains. None: the LLCs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caches: Option<Vec<String>>,
     /// None: every core is a cluster of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     clusters: Option<Vec<String>>,
@@ -25,10 +28,13 @@ impl CpuLists {
     pub(crate) fn of(machine: &Machine) -> Self {
         let cores = lists(machine, |cpu| cpu.core);
         let clusters = lists(machine, |cpu| cpu.cluster);
+        let llcs = lists(machine, |cpu| cpu.llc);
+        let caches = lists(machine, |cpu| cpu.cache);
         Self {
             packages: lists(machine, |cpu| cpu.package),
             nodes: lists(machine, |cpu| cpu.node),
-            llcs: lists(machine, |cpu| cpu.llc),
+            caches: (caches != llcs).then_some(caches),
+            llcs,
             clusters: (clusters != cores).then_some(clusters),
             cores,
         }
@@ -46,6 +52,8 @@ impl CpuLists {
         let llcs = Numbered::read("llcs", &self.llcs)?;
         let clusters = self.clusters.as_ref().map(|lists| Numbered::read("clusters", lists));
         let clusters = clusters.transpose()?;
+        let caches =
+            self.caches.as_ref().map(|lists| Numbered::read("caches", lists)).transpose()?;
         let mut cpus = vec![None; cores.of_cpu.len()];
         for (cpu, place) in cpus.iter_mut().enumerate() {
             let Some(core) = cores.of_cpu[cpu] else { continue };
@@ -53,6 +61,7 @@ impl CpuLists {
                 core,
                 cluster: clusters.as_ref().map(|clusters| clusters.of(cpu)).transpose()?,
                 llc: Some(llcs.of(cpu)?),
+                cache: caches.as_ref().map(|caches| caches.of(cpu)).transpose()?,
                 node: nodes.of(cpu)?,
                 package: packages.of(cpu)?,
                 capacity: CAPACITY_SCALE,

@@ -58,6 +58,9 @@ struct Package {
     #[serde(default = "one")]
     nodes: u32,
     llcs_per_node: u32,
+    /// LLCs of the sched domains that are one cache of the hardware.
+    #[serde(default = "one")]
+    llcs_per_cache: u32,
     cores_per_llc: u32,
     threads_per_core: u32,
     /// Cores that share an L2 cache or an arm64 cluster.
@@ -215,12 +218,13 @@ fn cores(packages: &[Package]) -> Result<Vec<CoreThreads>, MachineError> {
     for package in packages {
         for _ in 0..package.count {
             for _ in 0..package.nodes {
-                for _ in 0..package.llcs_per_node {
+                for nth in 0..package.llcs_per_node {
                     for kind in package.kinds_of_cores() {
                         let place = Place {
                             core: 0,
                             cluster: Some(cluster),
                             llc: Some(llc),
+                            cache: Some(llc - nth % package.llcs_per_cache),
                             node,
                             package: package_id,
                             capacity: CAPACITY_SCALE,
@@ -260,6 +264,7 @@ fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
             ("llcs_per_node", package.llcs_per_node),
         ];
         check_positive(index, &llcs)?;
+        check_caches(index, package)?;
         let nr_llcs: u64 = llcs.iter().map(|(_, count)| u64::from(*count)).product();
         for kind in package.kinds_of_cores() {
             let cores = [
@@ -277,6 +282,17 @@ fn check_counts(packages: &[Package]) -> Result<(), MachineError> {
         return Err(MachineError::new("[[package]]", problem));
     }
     Ok(())
+}
+
+/// The caches of a node are whole.
+fn check_caches(index: usize, package: &Package) -> Result<(), MachineError> {
+    let (llcs, of_cache) = (package.llcs_per_node, package.llcs_per_cache);
+    if of_cache > 0 && llcs.is_multiple_of(of_cache) {
+        return Ok(());
+    }
+    let place = format!("[[package]] {}: llcs_per_cache", index + 1);
+    let problem = format!("is {of_cache}, must divide the {llcs} LLCs of a node");
+    Err(MachineError::new(place, problem))
 }
 
 fn check_positive(package: usize, counts: &[(&str, u32)]) -> Result<(), MachineError> {

@@ -111,6 +111,7 @@ fn read_place(
         core,
         cluster,
         llc: caches.values().last().copied(),
+        cache: None,
         node: node_of(sys, cpu, nodes)?,
         package: sys.number(&format!("{dir}/topology/physical_package_id")).unwrap_or(0),
         capacity: sys

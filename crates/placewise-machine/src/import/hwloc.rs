@@ -193,6 +193,7 @@ impl Dump {
             core,
             cluster,
             llc,
+            cache: None,
             node: match self.has_made_up_node() {
                 true => package,
                 false => self.node_of(cpu)?,

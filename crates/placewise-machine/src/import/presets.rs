@@ -22,6 +22,15 @@ pub(crate) const PRESETS: &[(&str, &str)] = &[
     preset_file!("adl-24"),
     preset_file!("hikey960"),
     preset_file!("sm8250"),
+    preset_file!("spr-2s-224"),
+    preset_file!("spr-2s-224-llcsplit4"),
+    preset_file!("spr-2s-120"),
+    preset_file!("milan-2n128"),
+    preset_file!("milan-4n128"),
+    preset_file!("clx-2s-8260-snc-off"),
+    preset_file!("clx-2s-8260-snc-on"),
+    preset_file!("zen4-2s-128c"),
+    preset_file!("kunpeng920"),
 ];
 
 /// The text of a preset's file, with the preset's own name.

@@ -27,6 +27,8 @@ pub(crate) struct Place {
     pub cluster: Option<u32>,
     /// None: no cache is known.
     pub llc: Option<u32>,
+    /// What the LLC is a part of in the hardware. None: it is a cache of its own.
+    pub cache: Option<u32>,
     pub node: u32,
     pub package: u32,
     pub capacity: u32,
@@ -38,6 +40,8 @@ pub(crate) struct Place {
 
 /// In the second half of the numbers: what has no number of its own.
 const CORE_ALONE: u32 = 1 << 31;
+/// In the second quarter: the caches that are no LLC.
+const SPLIT_CACHE: u32 = 1 << 30;
 
 impl Place {
     /// A core without a cluster is one.
@@ -47,6 +51,10 @@ impl Place {
 
     fn llc(&self) -> u32 {
         self.llc.unwrap_or(self.core | CORE_ALONE)
+    }
+
+    fn cache(&self) -> u32 {
+        self.cache.map_or(self.llc(), |cache| cache | SPLIT_CACHE)
     }
 }
 
@@ -184,6 +192,7 @@ impl Shape {
         let cores = Numbers::as_seen(self.places().map(|place| place.core));
         let clusters = Numbers::as_seen(self.places().map(Place::cluster));
         let llcs = Numbers::as_seen(self.places().map(Place::llc));
+        let caches = Numbers::as_seen(self.places().map(Place::cache));
         let node_distances = self.distance_table(&nodes)?;
         let cpus = self.cpus.iter().enumerate().map(|(id, place)| match place {
             None => Cpu::offline(),
@@ -192,6 +201,7 @@ impl Shape {
                 core: cores.of(place.core),
                 cluster: clusters.of(place.cluster()),
                 llc: llcs.of(place.llc()),
+                cache: caches.of(place.cache()),
                 node: nodes.of(place.node),
                 package: packages.of(place.package),
                 capacity: place.capacity,
@@ -256,6 +266,7 @@ impl Shape {
         self.check_within(("core", |p| p.core), ("cluster", Place::cluster))?;
         self.check_within(("core", |p| p.core), ("LLC", Place::llc))?;
         self.check_within(("cluster", Place::cluster), ("LLC", Place::llc))?;
+        self.check_within(("LLC", Place::llc), ("cache", Place::cache))?;
         self.check_within(("LLC", Place::llc), ("NUMA node", |p| p.node))
     }
 

@@ -173,6 +173,7 @@ fn shape(levels: &[Level]) -> Result<Shape, String> {
             core: object(Some(core)),
             cluster: known(cluster),
             llc: known(llc),
+            cache: None,
             node: object(node),
             package: object(package),
             capacity: CAPACITY_SCALE,

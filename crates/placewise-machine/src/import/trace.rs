@@ -119,6 +119,7 @@ impl TraceTopology {
                 core: object(&cpu.core),
                 cluster: cpu.cluster.as_ref().map(object),
                 llc: Some(object(llc)),
+                cache: None,
                 node: self.node_of(id)?,
                 package: cpu.package,
                 capacity: cpu.capacity.unwrap_or(CAPACITY_SCALE),
@@ -432,8 +433,8 @@ mod tests {
             let again = read(&topology.to_string()).unwrap();
             assert_eq!(again, topology, "{}", machine.name);
             let back = from_trace(&machine.name, &again).unwrap();
-            // How fast a CPU is, the trace itself shows.
-            let told = |cpu: &Cpu| Cpu { speed: cpu.capacity, ..*cpu };
+            // How fast a CPU is, the trace itself shows; what of a cache is split, no kernel knows.
+            let told = |cpu: &Cpu| Cpu { speed: cpu.capacity, cache: cpu.llc, ..*cpu };
             let expected: Vec<Cpu> = cpus(&machine).iter().map(told).collect();
             assert_eq!(back.cpus, expected, "{}", machine.name);
             assert_eq!(back.node_distances, machine.node_distances);

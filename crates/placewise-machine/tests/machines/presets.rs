@@ -127,7 +127,89 @@ fn one_llc() {
 }
 
 #[test]
+fn several_llcs_per_node() {
+    let die = "DIE 120 = 2 x 60, pct 117, imb 2";
+    assert_eq!(table("spr-2s-120", &V6_0), [SMT2, "MC 60 = 30 x 2, pct 117, imb 0", die]);
+    assert_eq!(
+        table("zen4-2s-128c", &V6_0),
+        [
+            SMT2,
+            "MC 16 = 8 x 2, pct 117, imb 0",
+            "DIE 256 = 16 x 16, pct 117, imb 16",
+            "NUMA 512 = 2 x 256, pct 117, imb 16"
+        ]
+    );
+}
+
+#[test]
+fn two_intel_sockets() {
+    assert_eq!(
+        table("spr-2s-224", &V6_0),
+        [SMT2, "MC 112 = 56 x 2, pct 117, imb 0", "NUMA 224 = 2 x 112, pct 117, imb 14"]
+    );
+    assert_eq!(
+        table("clx-2s-8260-snc-off", &V6_0),
+        [SMT2, "MC 48 = 24 x 2, pct 117, imb 0", "NUMA 96 = 2 x 48, pct 117, imb 6"]
+    );
+    assert_eq!(
+        table("clx-2s-8260-snc-on", &V6_0),
+        [
+            SMT2,
+            "MC 24 = 12 x 2, pct 117, imb 0",
+            "NUMA 48 = 2 x 24, pct 117, imb 3",
+            "NUMA 96 = 2 x 48, pct 117, imb 6"
+        ]
+    );
+}
+
+/// The domains have four LLCs where the hardware has one cache.
+#[test]
+fn an_llc_may_be_split_in_the_domains_only() {
+    assert_eq!(
+        table("spr-2s-224-llcsplit4", &V6_0),
+        [
+            SMT2,
+            "MC 28 = 14 x 2, pct 117, imb 0",
+            "DIE 112 = 4 x 28, pct 117, imb 4",
+            "NUMA 224 = 2 x 112, pct 117, imb 4"
+        ]
+    );
+    let split = machine("spr-2s-224-llcsplit4");
+    let of = |cpu: usize| (split.cpus[cpu].llc, split.cpus[cpu].cache);
+    assert_eq!([13, 14, 55, 56, 112].map(of), [(0, 0), (1, 0), (3, 0), (4, 1), (0, 0)]);
+    assert_eq!((split.nr_llcs(), split.nr_caches()), (8, 2));
+    let whole = machine("spr-2s-224");
+    assert!(whole.cpus.iter().all(|cpu| cpu.cache == cpu.llc));
+}
+
+#[test]
+fn clusters_of_cores() {
+    let levels: Vec<String> = chain(&build("kunpeng920", &V6_0), 5)
+        .iter()
+        .map(|domain| format!("{} {}", domain.level, domain.cpus))
+        .take(3)
+        .collect();
+    assert_eq!(levels, ["CLS 4-7", "MC 0-31", "NUMA 0-63"]);
+    let top = chain(&build("kunpeng920", &V6_0), 5).last().unwrap().cpus;
+    assert_eq!(top, machine("kunpeng920").online());
+}
+
+#[test]
 fn no_smt() {
+    let mc = "MC 8 = 8 x 1, pct 117, imb 0";
+    assert_eq!(
+        table("milan-2n128", &V6_0),
+        [mc, "DIE 64 = 8 x 8, pct 117, imb 8", "NUMA 128 = 2 x 64, pct 117, imb 8"]
+    );
+    assert_eq!(
+        table("milan-4n128", &V6_0),
+        [
+            mc,
+            "NODE 32 = 4 x 8, pct 117, imb 4",
+            "NUMA 64 = 2 x 32, pct 117, imb 4",
+            "NUMA 128 = 2 x 64, pct 117, imb 8"
+        ]
+    );
     assert_eq!(
         table("arm64-8", &V6_0),
         ["MC 4 = 4 x 1, pct 117, imb 0", "DIE 8 = 2 x 4, pct 117, imb 2"]

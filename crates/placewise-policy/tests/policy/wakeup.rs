@@ -573,12 +573,14 @@ fn sis_util_looks_at_nr_idle_scan_cpus() {
     lab.p.llc[0].nr_idle_scan = 3;
     assert_eq!(lab.wake(0, 0), 3);
     assert_eq!((lab.p.decision.scan_limit, lab.p.decision.scanned), (3, 1 + 3));
+    assert_eq!(lab.p.decision.llc_scanned, 3, "without the look at the target");
     lab.p.llc[0].nr_idle_scan = 2;
     assert_eq!(lab.wake(0, 0), 0);
     assert_eq!((lab.search(), lab.p.decision.scanned), (SEARCH_FAILED, 1 + 2));
     lab.p.llc[0].nr_idle_scan = 0;
     lab.wake(0, 0);
     assert_eq!((lab.search(), lab.p.decision.scanned), (SEARCH_FAILED, 1));
+    assert_eq!(lab.p.decision.llc_scanned, 0);
 }
 
 #[test]

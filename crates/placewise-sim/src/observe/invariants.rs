@@ -360,18 +360,21 @@ fn check_masks(engine: &Engine, cpu: CpuId) {
 }
 
 fn check_llcs(engine: &Engine) {
-    let llcs = engine.hardware.llcs.iter().take(engine.scheduler.policy.root.nr_llcs as usize);
-    for (llc, activity) in llcs.enumerate() {
+    for llc in 0..engine.scheduler.policy.root.nr_llcs as usize {
         let cpus =
-            || engine.cpus.ids().filter(|&cpu| engine.scheduler.policy.llc[llc].cpus.contains(cpu));
+            engine.cpus.ids().filter(|&cpu| engine.scheduler.policy.llc[llc].cpus.contains(cpu));
         let ticking =
-            cpus().filter(|&cpu| !engine.scheduler.policy.root.tickless.contains(cpu)).count();
+            cpus.filter(|&cpu| !engine.scheduler.policy.root.tickless.contains(cpu)).count();
         assert_eq!(
             engine.scheduler.policy.llc[llc].nr_busy_cpus, ticking as u32,
             "LLC {llc}: busy CPUs"
         );
-        let busy = cpus().filter(|&cpu| engine.cpus[cpu].activity != Activity::Idle).count();
-        assert_eq!(activity.busy, busy as u32, "LLC {llc}: CPUs in no idle state");
+    }
+    let places = &engine.hardware.memory.places;
+    for (cache, activity) in engine.hardware.caches.iter().enumerate() {
+        let cpus = engine.cpus.ids().filter(|&cpu| usize::from(places[cpu].cache) == cache);
+        let busy = cpus.filter(|&cpu| engine.cpus[cpu].activity != Activity::Idle).count();
+        assert_eq!(activity.busy, busy as u32, "cache {cache}: CPUs in no idle state");
     }
 }
 

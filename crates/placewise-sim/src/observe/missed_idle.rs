@@ -169,7 +169,7 @@ fn missed_by(engine: &Engine, cpu: CpuId) -> Cpumask {
 
 /// The bound of the module's documentation for a pair that meets at the last level of `chain`.
 fn allowed(engine: &Engine, chain: &[usize]) -> Time {
-    let pinned = engine.workload.programs.iter().any(|program| program.cpus.is_some());
+    let pinned = engine.confinement.affinity.asked.iter().any(Option::is_some);
     chain.iter().map(|&span| allowed_at(engine, &engine.hardware.domains.spans[span], pinned)).sum()
 }
 

@@ -2,6 +2,7 @@
 
 use placewise_workload::program::Cgroup;
 
+use super::idle_searches;
 use crate::engine::Engine;
 use crate::load_balance::LoadBalance;
 use crate::outcome::TaskAccount;
@@ -87,6 +88,7 @@ impl Engine<'_> {
             ),
             ("rq_lock_wait".into(), "ns", total(|c| c.lock_ns)),
         ]);
+        counters.extend(idle_searches::counters(&self.measurement.idle_searches));
         counters
     }
 

@@ -3,6 +3,7 @@
 mod account;
 mod counters;
 mod decision;
+mod idle_searches;
 mod load_balance;
 mod outcome;
 mod schedstat;

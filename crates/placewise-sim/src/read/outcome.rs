@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use placewise_workload::program::Metric;
 
 use super::counters::Snapshot;
-use super::schedstat;
+use super::{idle_searches, schedstat};
 use crate::engine::Engine;
 use crate::outcome::{Better, Figure, Outcome, Statistics};
 use crate::state::event_queue::Time;
@@ -56,6 +56,7 @@ impl Engine<'_> {
             better: None,
         }));
 
+        figures.extend(idle_searches::rates(delta));
         figures.extend(self.measurement.occupancy.figures());
 
         Outcome {
@@ -125,8 +126,14 @@ impl PartWindow<'_> {
             Metric::Throughput { scale, .. } if seconds > 0.0 => {
                 Some((done / seconds * scale, Better::Higher))
             }
+            Metric::ThroughputPerPair { pairs, .. } if seconds > 0.0 => {
+                Some((done / seconds / f64::from(pairs), Better::Higher))
+            }
             Metric::WakeupLatency { quantile } => latency(&part.latencies, quantile),
             Metric::WokenLatency { quantile } => latency(part.woken_latencies.as_ref()?, quantile),
+            Metric::RequestLatency { quantile } => {
+                latency(part.request_latencies.as_ref()?, quantile)
+            }
             Metric::BestRate { section, bytes, .. } => {
                 let shortest = part.shortest_section(section)?;
                 Some((bytes as f64 * 1e3 / shortest as f64, Better::Higher))

@@ -1,6 +1,6 @@
 //! The CPUs that tasks have asked for, and those that the cpusets of their cgroups have.
 
-use placewise_machine::CpuSet;
+use placewise_machine::{CpuSet, Machine};
 use placewise_policy::Cpumask;
 use placewise_workload::program::Workload;
 
@@ -19,13 +19,14 @@ pub struct Affinity {
 }
 
 impl Affinity {
-    pub fn new(workload: &Workload, possible: CpuSet) -> Self {
+    pub fn new(workload: &Workload, machine: &Machine) -> Self {
+        let possible = machine.online();
         let cpusets = workload.cgroups.iter().map(|cgroup| cgroup.cpus);
         let cpusets: Vec<Option<CpuSet>> = std::iter::once(None).chain(cpusets).collect();
         Affinity {
             in_use: !workload.changes.is_empty() || cpusets.iter().any(Option::is_some),
             possible,
-            asked: workload.programs.iter().map(|program| program.cpus).collect(),
+            asked: workload.programs.iter().map(|program| program.asks_for(machine)).collect(),
             effective: vec![possible; cpusets.len()],
             cpusets,
             rotor: 0,

@@ -15,7 +15,7 @@ pub struct Confinement {
 impl Confinement {
     pub fn new(machine: &Machine, workload: &Workload) -> Self {
         Confinement {
-            affinity: Affinity::new(workload, machine.online()),
+            affinity: Affinity::new(workload, machine),
             cfs_bandwidth: CfsBandwidth::new(workload, machine.cpus.len()),
         }
     }

@@ -18,7 +18,7 @@ const LINE: u32 = 64;
 #[derive(Clone, Copy)]
 struct Place {
     core: u16,
-    llc: u16,
+    cache: u16,
     package: u16,
 }
 
@@ -58,7 +58,7 @@ impl<'a> CostModel<'a> {
     pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
         let place = |cpu: &placewise_machine::Cpu| Place {
             core: cpu.core,
-            llc: cpu.llc,
+            cache: cpu.cache,
             package: cpu.package,
         };
         let mut costs = CostModel {
@@ -121,7 +121,7 @@ impl<'a> CostModel<'a> {
             0
         } else if here.core == there.core {
             figures.smt
-        } else if here.llc == there.llc {
+        } else if here.cache == there.cache {
             figures.llc
         } else if here.package == there.package {
             figures.package
@@ -162,6 +162,21 @@ impl<'a> CostModel<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lines cross the split of an LLC as they cross the cache that it is in.
+    #[test]
+    fn distances_are_those_of_the_hardware() {
+        let distance = |machine: &str, cpu: u32| {
+            let machine = placewise_machine::load(machine).unwrap();
+            let domains = Domains { spans: Vec::new(), chains: Vec::new() };
+            let costs = CostModel::new(&machine, &domains, 1);
+            let figures = ByDistance { smt: 1, llc: 2, package: 3, remote: 4 };
+            costs.by_distance(&figures, CpuId::new(0), CpuId::new(cpu))
+        };
+        let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", cpu));
+        assert_eq!(split, [1, 2, 2, 4]);
+        assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", cpu)), [2, 3]);
+    }
 
     #[test]
     fn jitter_stays_within_its_spread_and_is_centred() {

@@ -13,34 +13,39 @@ pub struct Hardware<'a> {
     pub domains: Domains,
     pub hotplug: Hotplug,
     pub memory: MemoryBandwidth,
-    /// By LLC; at last that of the CPUs that are offline.
-    pub llcs: Vec<LlcActivity>,
+    /// By cache.
+    pub caches: Vec<CacheActivity>,
     /// Where the next device interrupt arrives.
     pub interrupt_cpu: CpuId,
 }
 
-/// The CPUs of an LLC that are not idle.
+/// The CPUs of a last-level cache that are not idle.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LlcActivity {
+pub struct CacheActivity {
     pub busy: u32,
     /// When a CPU went idle last.
     since: Time,
 }
 
 impl<'a> Hardware<'a> {
-    pub fn new(machine: &'a Machine, domains: Domains, nr_llcs: u32) -> Self {
+    pub fn new(machine: &'a Machine, domains: Domains) -> Self {
         Hardware {
             machine,
             domains,
             hotplug: Hotplug::default(),
             memory: MemoryBandwidth::new(machine),
-            llcs: vec![LlcActivity::default(); nr_llcs as usize + 1],
+            caches: vec![CacheActivity::default(); machine.nr_caches()],
             interrupt_cpu: CpuId::default(),
         }
     }
+
+    /// That of the cache of `cpu`.
+    pub fn cache_of(&mut self, cpu: CpuId) -> &mut CacheActivity {
+        &mut self.caches[usize::from(self.memory.places[cpu].cache)]
+    }
 }
 
-impl LlcActivity {
+impl CacheActivity {
     pub fn wake(&mut self) {
         self.busy += 1;
     }

@@ -6,6 +6,7 @@ use placewise_policy::TaskId;
 use placewise_workload::program::{Metric, Op, PartId, Program, SECTIONS, Window, Workload};
 
 use crate::state::event_queue::Time;
+use crate::state::idle_searches::IdleSearches;
 use crate::state::occupancy::Occupancy;
 use crate::state::transient::Transient;
 
@@ -39,6 +40,7 @@ pub struct Measurement {
     pub wakeups: u64,
     pub switches: u64,
     pub migrations: Migrations,
+    pub idle_searches: IdleSearches,
     pub occupancy: Occupancy,
 }
 
@@ -55,6 +57,8 @@ pub struct Part {
     pub latencies: Histogram<u64>,
     /// Of wakeups by other tasks, if they are asked for.
     pub woken_latencies: Option<Histogram<u64>>,
+    /// Of requests, if they are asked for.
+    pub request_latencies: Option<Histogram<u64>>,
     sections: [Section; SECTIONS],
     pub units: u64,
 }
@@ -98,6 +102,7 @@ impl Measurement {
             wakeups: 0,
             switches: 0,
             migrations: Migrations::default(),
+            idle_searches: IdleSearches::default(),
             occupancy: Occupancy::new(machine, workload),
         };
         measurement.plan_window();
@@ -243,6 +248,11 @@ impl Measurement {
         }
     }
 
+    /// A request is served.
+    pub fn sample_request(&mut self, part: u32, now: Time, began: Time) {
+        self.sample(part, now, began, |part| part.request_latencies.as_mut());
+    }
+
     pub fn samples_woken(&self, part: u32) -> bool {
         self.parts[part as usize].woken_latencies.is_some()
     }
@@ -263,6 +273,7 @@ impl Part {
         let samples_waits = ops().any(|op| *op == Op::Wait { sample: true });
         let asks = |wanted: fn(&Metric) -> bool| metrics.iter().any(wanted);
         let wants_latency = asks(|metric| matches!(metric, Metric::WakeupLatency { .. }));
+        let wants_request = asks(|metric| matches!(metric, Metric::RequestLatency { .. }));
         let wants_woken = asks(|metric| matches!(metric, Metric::WokenLatency { .. }));
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("the bounds are valid");
@@ -274,6 +285,7 @@ impl Part {
             within: None,
             latencies: histogram(),
             woken_latencies: wants_woken.then(histogram),
+            request_latencies: wants_request.then(histogram),
             sections: [Section::default(); SECTIONS],
             units: 0,
         }
@@ -282,6 +294,7 @@ impl Part {
     /// Those of a window that turned out to be too early.
     fn forget_samples(&mut self) {
         self.latencies.reset();
+        self.request_latencies.iter_mut().for_each(Histogram::reset);
         self.sections.iter_mut().for_each(|section| section.shortest = None);
     }
 

@@ -15,7 +15,7 @@ pub struct Stream {
 /// Where a CPU is.
 #[derive(Clone, Copy)]
 pub struct Place {
-    pub llc: u16,
+    pub cache: u16,
     pub node: u16,
     package: u16,
 }
@@ -28,8 +28,8 @@ pub struct MemoryBandwidth {
     pub places: Table<CpuId, Place>,
     package_of_node: Vec<u16>,
     pub streams: Table<CpuId, Option<Stream>>,
-    /// CPUs that stream over the link of each LLC, and from the memory of each node.
-    pub on_llc: Vec<Vec<CpuId>>,
+    /// CPUs that stream over the link of each cache, and from the memory of each node.
+    pub on_cache: Vec<Vec<CpuId>>,
     pub on_node: Vec<Vec<CpuId>>,
 }
 
@@ -37,7 +37,7 @@ impl MemoryBandwidth {
     pub fn new(machine: &Machine) -> Self {
         let nr_cpus = machine.cpus.len();
         let place = |cpu: &placewise_machine::Cpu| Place {
-            llc: cpu.llc,
+            cache: cpu.cache,
             node: cpu.node,
             package: cpu.package,
         };
@@ -55,7 +55,7 @@ impl MemoryBandwidth {
             places,
             package_of_node,
             streams: vec![None; nr_cpus].into(),
-            on_llc: vec![Vec::new(); machine.nr_llcs()],
+            on_cache: vec![Vec::new(); machine.nr_caches()],
             on_node: vec![Vec::new(); machine.nr_nodes()],
         }
     }
@@ -65,8 +65,8 @@ impl MemoryBandwidth {
         let Some(stream) = self.streams[cpu] else { return 1 };
         let here = self.places[cpu];
         let of_node = self.on_node[usize::from(stream.node)].len();
-        let of_llc = self.on_llc[usize::from(here.llc)].len() as u64;
-        let share = self.shares[stream.access as usize][of_node - 1].min(self.llc_mbps / of_llc);
+        let of_cache = self.on_cache[usize::from(here.cache)].len() as u64;
+        let share = self.shares[stream.access as usize][of_node - 1].min(self.llc_mbps / of_cache);
         let percent = if here.node == stream.node {
             100
         } else if here.package == self.package_of_node[usize::from(stream.node)] {
@@ -79,13 +79,13 @@ impl MemoryBandwidth {
 
     pub fn begin(&mut self, cpu: CpuId, stream: Stream) {
         self.streams[cpu] = Some(stream);
-        self.on_llc[usize::from(self.places[cpu].llc)].push(cpu);
+        self.on_cache[usize::from(self.places[cpu].cache)].push(cpu);
         self.on_node[usize::from(stream.node)].push(cpu);
     }
 
     pub fn end(&mut self, cpu: CpuId) -> Option<Stream> {
         let stream = self.streams[cpu].take()?;
-        self.on_llc[usize::from(self.places[cpu].llc)].retain(|&other| other != cpu);
+        self.on_cache[usize::from(self.places[cpu].cache)].retain(|&other| other != cpu);
         self.on_node[usize::from(stream.node)].retain(|&other| other != cpu);
         Some(stream)
     }

@@ -12,6 +12,7 @@ pub mod event_queue;
 pub mod events;
 pub mod hardware;
 pub mod hotplug;
+pub mod idle_searches;
 pub mod measure;
 pub mod memory_bandwidth;
 pub mod objects;

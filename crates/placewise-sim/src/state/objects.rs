@@ -1,11 +1,11 @@
 //! What tasks share, and wait for each other at.
 
-use placewise_policy::TaskId;
+use placewise_policy::{CpuId, Table, TaskId};
 use placewise_workload::program::Workload;
 
 use crate::state::channel::Channel;
 use crate::state::event_queue::Time;
-use crate::state::sync::{Barrier, Condition, Flag, Gate, Mutex};
+use crate::state::sync::{Barrier, Condition, CpuLock, Flag, Gate, Mutex};
 
 pub struct Objects {
     pub channels: Vec<Channel>,
@@ -14,6 +14,7 @@ pub struct Objects {
     pub barriers: Vec<Barrier>,
     pub gates: Vec<Gate>,
     pub flags: Vec<Flag>,
+    pub cpu_locks: Table<CpuId, CpuLock>,
     /// Tasks that want to be woken.
     pub lists: Vec<Vec<TaskId>>,
     /// When each timer expired last, or was started.
@@ -21,7 +22,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    pub fn new(workload: &Workload) -> Self {
+    pub fn new(workload: &Workload, nr_cpus: u32) -> Self {
         Objects {
             channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
@@ -29,6 +30,7 @@ impl Objects {
             barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
             gates: (0..workload.gates).map(|_| Gate::default()).collect(),
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
+            cpu_locks: (0..nr_cpus).map(|_| CpuLock::default()).collect(),
             lists: vec![Vec::new(); workload.lists as usize],
             timers: vec![None; workload.timers as usize],
         }

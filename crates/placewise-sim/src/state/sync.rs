@@ -1,4 +1,5 @@
-//! What tasks of one process wait on: mutexes, conditions, barriers, gates, flags.
+//! What tasks of one process wait on: mutexes, conditions, barriers, gates, flags, locks of
+//! CPUs.
 
 use std::collections::VecDeque;
 
@@ -100,4 +101,12 @@ pub struct Flag {
     /// Waits busily until the flag is turned.
     pub waiter: Option<TaskId>,
     pub last_cpu: CpuId,
+}
+
+/// The lock of a CPU, for whoever runs there.
+#[derive(Default)]
+pub struct CpuLock {
+    pub is_held: bool,
+    /// Who waits busily for it, or would if it ran.
+    pub waiters: Vec<TaskId>,
 }

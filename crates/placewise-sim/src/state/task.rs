@@ -86,6 +86,9 @@ pub struct Task {
     pub token: bool,
     /// When the wake that its latency counts from was stamped.
     pub stamp: Time,
+    /// When the request began that it serves, and whose lock it took last.
+    pub request_began: Time,
+    pub locked_cpu: CpuId,
     /// SCHED_RR: ticks of its timeslice that it has had.
     pub rr_ticks: u64,
     pub statistics: TaskStatistics,

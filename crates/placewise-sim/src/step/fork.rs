@@ -38,7 +38,7 @@ impl Engine<'_> {
         task.footprint_kib = attributes.footprint_kib;
         task.last_cpu = cpu;
 
-        let allowed = match &attributes.cpus {
+        let allowed = match &self.confinement.affinity.asked[program as usize] {
             Some(cpus) => Cpumask { bits: *cpus.words() },
             None => self.scheduler.policy.root.online,
         };

@@ -20,12 +20,10 @@ use crate::state::events::Slot;
 impl Engine<'_> {
     pub(super) fn set_online(&mut self, cpu: CpuId, online: bool) -> Result<(), MachineError> {
         let siblings = self.siblings(cpu);
-        let llc = self.scheduler.policy.cpu[cpu].llc as usize;
         if !online {
             self.scheduler.policy.nohz_balance_exit_idle(cpu.into());
         }
         self.rebuild_domains(cpu, online)?;
-        self.move_to_llc(cpu, llc);
         for sibling in siblings.into_iter().chain(self.siblings(cpu)) {
             if self.cpus[sibling].activity == Activity::Segment {
                 self.change_speed(sibling);
@@ -58,15 +56,6 @@ impl Engine<'_> {
         self.hardware.domains = topology::rebuild(&mut self.scheduler.policy, machine, self.now)?;
         self.costs.set_domains(&self.hardware.domains);
         Ok(())
-    }
-
-    /// A CPU that does not rest counts where its LLC is now.
-    fn move_to_llc(&mut self, cpu: CpuId, from: usize) {
-        let to = self.scheduler.policy.cpu[cpu].llc as usize;
-        if self.cpus[cpu].activity != Activity::Idle && from != to {
-            self.hardware.llcs[from].rest(self.now);
-            self.hardware.llcs[to].wake();
-        }
     }
 
     /// The CPU's stopper sends all tasks away; what else is to be done there is left or goes

@@ -29,8 +29,7 @@ impl Engine<'_> {
         self.cpus[cpu].idle_state = state;
         self.cpus[cpu].debt = 0;
         self.scheduler.policy.rq[cpu].idle_exit_latency = latency as u32;
-        let llc = self.llc_of(cpu);
-        self.hardware.llcs[llc].rest(self.now);
+        self.hardware.cache_of(cpu).rest(self.now);
         self.siblings_change_speed(cpu);
         if !self.is_online(cpu) {
             self.stop_tick(cpu);
@@ -56,8 +55,7 @@ impl Engine<'_> {
         self.note_idle_time(cpu, rested);
         self.scheduler.policy.rq[cpu].idle_exit_latency = placewise_policy::LATENCY_UNKNOWN;
         self.begin(cpu, Activity::IdleExit, arrival + latency);
-        let llc = self.llc_of(cpu);
-        self.hardware.llcs[llc].wake();
+        self.hardware.cache_of(cpu).wake();
         self.siblings_change_speed(cpu);
         self.start_tick(cpu);
     }
@@ -68,9 +66,9 @@ impl Engine<'_> {
         let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
         let figures = self.costs.figures;
         let core = figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
-        let llc = self.hardware.llcs[self.llc_of(cpu)];
-        let whole_llc = llc.has_rested_for(figures.llc_idle_residency_ns, self.now);
-        let figure = core + if whole_llc { figures.llc_idle_exit_ns } else { 0 };
+        let residency = figures.llc_idle_residency_ns;
+        let whole_cache = self.hardware.cache_of(cpu).has_rested_for(residency, self.now);
+        let figure = core + if whole_cache { figures.llc_idle_exit_ns } else { 0 };
         self.costs.draw(figure)
     }
 
@@ -78,10 +76,6 @@ impl Engine<'_> {
         let cpu = &mut self.cpus[cpu];
         cpu.expected_idle = cpu.expected_idle - (cpu.expected_idle >> EXPECTED_IDLE_SHIFT)
             + (rested >> EXPECTED_IDLE_SHIFT);
-    }
-
-    fn llc_of(&self, cpu: CpuId) -> usize {
-        self.scheduler.policy.cpu[cpu].llc as usize
     }
 
     fn stop_tick(&mut self, cpu: CpuId) {

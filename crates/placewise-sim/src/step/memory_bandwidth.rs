@@ -39,7 +39,7 @@ impl Engine<'_> {
 
     /// Those that share with a stream that began or ended on `cpu` go on at another rate.
     fn retime_sharers(&mut self, cpu: CpuId, stream: Stream) {
-        let llc = usize::from(self.hardware.memory.places[cpu].llc);
+        let cache = usize::from(self.hardware.memory.places[cpu].cache);
         let node = usize::from(stream.node);
         for at in 0..self.hardware.memory.on_node[node].len() {
             let other = self.hardware.memory.on_node[node][at];
@@ -47,8 +47,8 @@ impl Engine<'_> {
                 self.change_speed(other);
             }
         }
-        for at in 0..self.hardware.memory.on_llc[llc].len() {
-            let other = self.hardware.memory.on_llc[llc][at];
+        for at in 0..self.hardware.memory.on_cache[cache].len() {
+            let other = self.hardware.memory.on_cache[cache][at];
             let elsewhere = self.hardware.memory.streams[other]
                 .is_some_and(|stream| usize::from(stream.node) != node);
             if other != cpu && elsewhere {

@@ -77,6 +77,11 @@ impl Engine<'_> {
                     let part = self.part(task);
                     self.measurement.end_section(part, section, self.now + work);
                 }
+                Op::BeginRequest => self.tasks[task].request_began = self.now + work,
+                Op::EndRequest => {
+                    let (part, began) = (self.part(task), self.tasks[task].request_began);
+                    self.measurement.sample_request(part, self.now + work, began);
+                }
                 Op::Repeat { counter, times, to } => {
                     self.repeat(task, counter, times, to);
                     continue;
@@ -132,6 +137,8 @@ impl Engine<'_> {
             Op::RaiseFlag { flag } | Op::LowerFlag { flag } => {
                 return self.flag_cost(cpu, task, flag);
             }
+            Op::LockCpu => return self.cpu_lock_cost(task),
+            Op::UnlockCpu => 0,
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
@@ -184,6 +191,8 @@ impl Engine<'_> {
             Op::Arrive { barrier } => self.arrive_only(cpu, task, barrier, effect),
             Op::RaiseFlag { flag } => self.turn_flag(cpu, task, flag, true),
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
+            Op::LockCpu => self.lock_cpu(cpu, task),
+            Op::UnlockCpu => self.unlock_cpu(cpu, task),
             Op::Wait { sample } => self.futex_wait(task, sample),
             Op::Enlist { list } => self.enlist(task, list),
             Op::WakeListed { list } => self.wake_listed(task, list, effect),

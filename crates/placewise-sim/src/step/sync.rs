@@ -177,6 +177,33 @@ impl Engine<'_> {
         Then::Next
     }
 
+    /// The busy wait for the lock of a CPU; to take it costs nothing to speak of.
+    pub(super) fn cpu_lock_cost(&self, task: TaskId) -> Time {
+        if self.tasks[task].stage == SPINS { NO_LIMIT } else { 0 }
+    }
+
+    /// Whoever was let go looks again, at the lock of the CPU where it is by then.
+    pub(super) fn lock_cpu(&mut self, cpu: CpuId, task: TaskId) -> Then {
+        let lock = &mut self.objects.cpu_locks[cpu];
+        if lock.is_held {
+            lock.waiters.push(task);
+            self.tasks[task].stage = SPINS;
+            return Then::Again;
+        }
+        lock.is_held = true;
+        self.tasks[task].locked_cpu = cpu;
+        Then::Next
+    }
+
+    pub(super) fn unlock_cpu(&mut self, cpu: CpuId, task: TaskId) -> Then {
+        let lock = &mut self.objects.cpu_locks[self.tasks[task].locked_cpu];
+        lock.is_held = false;
+        for waiter in std::mem::take(&mut lock.waiters) {
+            self.let_go(cpu, waiter);
+        }
+        Then::Next
+    }
+
     /// What `waiter` waits for busily has happened on `cpu`: it goes on once the line has come to
     /// it, or as soon as it runs.
     fn let_go(&mut self, cpu: CpuId, waiter: TaskId) {

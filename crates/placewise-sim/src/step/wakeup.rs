@@ -150,6 +150,7 @@ impl Engine<'_> {
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
+        self.measurement.idle_searches.count(&self.scheduler.policy.decision);
         let figures = self.costs.figures;
         self.scheduler.policy.record_scan_cost(
             cpu.into(),

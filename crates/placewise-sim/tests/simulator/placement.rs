@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use placewise_sim::Outcome;
 
-use crate::common::{Setup, benchmark, counter, figure};
+use crate::common::{Setup, benchmark, benchmark_of, counter, figure};
 use crate::trace::parse;
 
 fn context_switch1(policy: &str, instances: u32) -> Setup {
@@ -36,6 +36,53 @@ fn short_tasks_stack_where_idle_cpus_are_rare() {
     let stacked = figure(&context_switch1("short-task", 112).run(), "throughput");
     assert!(stacked > 1.05 * full, "{full} without, {stacked} with short-task");
     assert!(stacked > 0.98 * half, "{half} with 56 instances, {stacked} with 112 and short-task");
+}
+
+/// Between one task per core and two, searches of the LLC begin and look at ever more CPUs.
+#[test]
+fn searches_look_at_more_cpus_as_the_llc_fills() {
+    let rates = |run: &Outcome| {
+        let [all, of_llc, scanned, failed] =
+            ["sis_search", "sis_domain_search", "sis_scanned", "sis_failed"]
+                .map(|name| counter(run, name));
+        assert!(failed <= of_llc && of_llc <= all && all <= scanned, "{all} {of_llc} {scanned}");
+        let success = 100.0 * (all - failed) / all;
+        assert_eq!(counter(run, "sis_success_rate"), success);
+        ["sis_search_efficiency", "sis_fast_success_rate"].map(|name| counter(run, name))
+    };
+    let [half, full] = [&SPR_BASELINE_56, &SPR_BASELINE_112].map(|run| rates(run));
+    assert!(full[0] < half[0] && full[1] < half[1], "{half:?} then {full:?}");
+}
+
+/// A pair on an idle machine always finds a CPU; with ten tasks per CPU most searches find none.
+#[test]
+fn searches_fail_where_no_cpu_is_idle() {
+    let of = |name: &str, case: &str| {
+        let run = Setup::new("uma-8", "v6.0", "baseline", benchmark(name, case)).run();
+        ["sis_search", "sis_failed", "sis_success_rate"].map(|name| counter(&run, name))
+    };
+    let [searches, failed, success] = of("schedpipe", "warmup_ms=0,window_ms=5");
+    assert!(searches > 20.0 && failed == 0.0 && success == 100.0, "{searches} {failed}");
+    let [_, failed, success] = of("hackbench", "groups=2,warmup_ms=20,window_ms=10");
+    assert!(failed > 100.0 && success < 50.0, "{failed} {success}");
+}
+
+/// Where the tasks of a case were when they ran.
+fn cpus_of(machine: &str, case: &str) -> std::collections::BTreeSet<u32> {
+    let (_, text) = Setup::new(machine, "v6.0", "baseline", benchmark_of("netperf", case)).traced();
+    let ran =
+        |line: &crate::trace::Line| line.event == "sched_switch" && line.number("next_pid") > 0;
+    parse(&text).iter().filter(|line| ran(line)).map(|line| line.cpu).collect()
+}
+
+#[test]
+fn tasks_stay_where_their_case_binds_them() {
+    const QUICK: &str = "threads=12;warmup_ms=1;window_ms=4";
+    let on_nodes = cpus_of("kunpeng920", &format!("{QUICK};nodes=1-2"));
+    assert!(on_nodes.iter().all(|cpu| (32..96).contains(cpu)), "{on_nodes:?}");
+    assert!(on_nodes.len() > 2);
+    let on_cpus = cpus_of("kunpeng920", &format!("{QUICK};cpus=3,40-41;nodes=1"));
+    assert_eq!(on_cpus, [40, 41].into());
 }
 
 /// Fails if a CPU were taken when it is chosen: nobody could choose it a second time.

@@ -3,7 +3,7 @@
 use placewise_machine::{Costs, CpuSet};
 use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
 
-use crate::common::{MS, Setup, benchmark, counter, main_of, proc_sched, programs};
+use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
 use crate::trace::parse;
 
 fn on(cpu: usize, program: Program) -> Program {
@@ -215,4 +215,33 @@ fn an_arrival_counts_and_does_not_wait() {
     };
     assert_eq!((arrivals(1).units, arrivals(2).units), (0, 2));
     assert!(arrivals(1).ns < 3 * MS, "main sleeps twice for a ms, and for nobody");
+}
+
+/// Fails if a task went on although the lock of its CPU is held by one that was preempted there.
+#[test]
+fn a_preempted_holder_leaves_the_next_spinning() {
+    let units = |locked: bool| {
+        let mut work = vec![Op::Run { ns: 10 * MS }];
+        if locked {
+            work = [vec![Op::LockCpu], work, vec![Op::UnlockCpu]].concat();
+        }
+        work.push(Op::Count);
+        let worker = |name| on(0, for_ever(name, work.clone()));
+        let workload = programs(vec![main_of(2), worker("one"), worker("other")], 400);
+        Setup::new("uma-8", "v6.0", "baseline", workload).run().statistics.account.units
+    };
+    let (free, locked) = (units(false), units(true));
+    assert!(free >= 38 && locked >= free / 3 && locked <= 3 * free / 4, "{free}, then {locked}");
+}
+
+/// One worker alone: nobody has its lock, so a request takes its sleep and its work.
+#[test]
+fn a_request_takes_its_sleep_and_its_work() {
+    let workload = benchmark("schbench2", "workers=1,warmup_ms=20,window_ms=600");
+    let run = Setup::new("uma-8", "v6.0", "baseline", workload).run();
+    let latency = figure(&run, "p50_request_latency");
+    assert!((16_200.0..18_200.0).contains(&latency), "{latency} us");
+    let rate = figure(&run, "throughput");
+    assert!((52.0..62.0).contains(&rate), "{rate} requests/s");
+    assert!(figure(&run, "p99_wakeup_latency") < 1_000.0);
 }

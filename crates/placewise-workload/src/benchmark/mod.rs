@@ -10,6 +10,7 @@ mod lu;
 mod netperf;
 mod pgbench;
 mod schbench;
+mod schbench2;
 mod schedpipe;
 mod stream;
 mod tbench;
@@ -20,6 +21,7 @@ use crate::model::Model;
 pub(crate) const BENCHMARKS: &[&Model] = &[
     &hackbench::MODEL,
     &schbench::MODEL,
+    &schbench2::MODEL,
     &schedpipe::MODEL,
     &context_switch1::MODEL,
     &herd::MODEL,

@@ -100,7 +100,9 @@ fn build(settings: &Settings) -> Workload {
     ];
     Workload {
         lists: messengers,
-        metrics: [0.5, 0.99, 0.999].map(|quantile| Metric::WakeupLatency { quantile }).to_vec(),
+        metrics: [0.5, 0.9, 0.99, 0.999]
+            .map(|quantile| Metric::WakeupLatency { quantile })
+            .to_vec(),
         ..Workload::new(MODEL.name, programs, settings.window_or(window_ms))
     }
 }

@@ -414,12 +414,49 @@ fn bad_cases_are_refused_with_the_remedy() {
             "window_ms=9999999999999999999999",
             "expected a whole number from 1 to 600000 ms",
         ),
-        ("schedpipe", "groups=1", "expected one of loops, user_ns, warmup_ms, window_ms"),
+        (
+            "schedpipe",
+            "groups=1",
+            "expected one of loops, user_ns, warmup_ms, window_ms, cpus, nodes",
+        ),
+        ("schedpipe", "cpus=a-b", "expected `all` or a list, such as `0-15,32`"),
         ("hackbnech", "", "workload `hackbnech`: unknown; did you mean `hackbench`?"),
     ] {
         let error = build(name, &case.parse().unwrap()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
+}
+
+/// The latency of a request spans its sleep; what the lock of a CPU is held for is the work alone.
+#[test]
+fn a_request_of_schbench2_works_under_the_lock_of_its_cpu() {
+    let worker = &workload("schbench2", "work_us=7;sleep_us=5").programs[2].ops;
+    let request = [
+        Op::BeginRequest,
+        Op::Sleep { ns: 5_000, random_pct: 0 },
+        Op::LockCpu,
+        Op::Run { ns: 7_000 },
+        Op::UnlockCpu,
+        Op::EndRequest,
+        Op::Count,
+    ];
+    assert!(worker.windows(request.len()).any(|ops| ops == request), "{worker:?}");
+    assert_eq!(worker[..3], [worker[0], Op::WakeParent, Op::Wait { sample: true }]);
+}
+
+#[test]
+fn a_case_binds_all_programs_and_one_binding_has_one_name() {
+    let named = |case: &str| {
+        let case = canonical("netperf", &case.parse().unwrap());
+        case.unwrap().to_string()
+    };
+    assert_eq!(named("nodes=0,1;threads=2;cpus=4,3,2"), "threads=2;cpus=2-4;nodes=0-1");
+    let bound = workload("netperf", "cpus=2-4;nodes=0-1");
+    let sets =
+        |program: &Program| [program.cpus, program.nodes].map(|set| set.unwrap().to_string());
+    assert!(bound.programs.iter().all(|program| sets(program) == ["2-4", "0-1"]));
+    let free = workload("netperf", "cpus=all");
+    assert!(free.programs.iter().all(|program| program.cpus.is_none() && program.nodes.is_none()));
 }
 
 #[test]

@@ -211,6 +211,10 @@ impl<'a> Interpreter<'a> {
             Op::Yield
             | Op::Start
             | Op::Stream { .. }
+            | Op::LockCpu
+            | Op::UnlockCpu
+            | Op::BeginRequest
+            | Op::EndRequest
             | Op::BeginSection { .. }
             | Op::EndSection { .. } => Some(0),
         }

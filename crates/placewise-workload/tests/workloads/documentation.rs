@@ -1,6 +1,6 @@
 //! The page on workloads tells the parameters there are: no more, no fewer, no others' values.
 
-use placewise_workload::{Parameter, Value, names, parameters};
+use placewise_workload::{BINDING, Parameter, Value, names, parameters};
 
 const PAGE: &str = include_str!("../../../../docs/workloads.md");
 
@@ -21,14 +21,21 @@ fn row(parameter: &Parameter) -> String {
     }
 }
 
+fn table(parameters: &[Parameter]) -> String {
+    let rows: Vec<String> = parameters.iter().map(row).collect();
+    format!("| key | default | values | meaning |\n|---|---|---|---|\n{}\n", rows.join("\n"))
+}
+
+#[test]
+fn the_page_has_what_every_workload_takes() {
+    let table = table(&BINDING);
+    assert!(PAGE.contains(&table), "docs/workloads.md should have\n{table}");
+}
+
 #[test]
 fn the_page_has_the_table_of_each_workload() {
     for name in names() {
-        let rows: Vec<String> = parameters(name).unwrap().iter().map(row).collect();
-        let table = format!(
-            "| key | default | values | meaning |\n|---|---|---|---|\n{}\n",
-            rows.join("\n")
-        );
+        let table = table(parameters(name).unwrap());
         let section = PAGE.split("\n## ").find(|section| section.starts_with(&format!("{name}\n")));
         let section =
             section.unwrap_or_else(|| panic!("docs/workloads.md has no section on {name}"));

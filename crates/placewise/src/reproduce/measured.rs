@@ -1,6 +1,6 @@
 //! Decides which figure of the simulator a published metric is, and takes it from the runs.
 //!
-//! Counters of /proc/schedstat are published for whole runs, so those of the window are scaled by the
+//! Counters of /proc/schedstat and of searches are published for whole runs, so those of the window are scaled by the
 //! predicted time.
 
 use placewise_sim::{Better, Figure, SimError};
@@ -70,8 +70,9 @@ impl Measured {
         let node = column.and_then(|column| column.strip_suffix("_of_4_printed"));
         let figure = match (node, metric) {
             (Some(node), _) => format!("lu.C.x_on_node_{node}"),
-            // Of the rates of many runs; the mean over the seeds stands for it.
-            (None, "hmean") => "throughput".into(),
+            // Means of many runs, some without the worst; the mean over the seeds stands for them.
+            (None, "hmean" | "throughput_bhmean99") => "throughput".into(),
+            (None, "time_bamean99") => "time".into(),
             (None, name) => name.into(),
         };
         summary.unwrap_or(Self { figure, over_runs: OverRuns::Center })
@@ -173,13 +174,19 @@ fn figure<'a>(figures: &'a [Figure], name: &str) -> Option<&'a Figure> {
 /// run, whose time is itself taken from the rate in the window.
 fn whole_runs(metric: &str, workload: &Workload, figures: &[Figure]) -> f64 {
     match figure(figures, "time") {
-        Some(time) if metric.starts_with("schedstat_") => {
+        Some(time) if is_counter(metric) => {
             let seconds = |ns: u64| ns as f64 / 1e9;
             let warm_up = figure(figures, "warm_up").map_or(0.0, |warm_up| warm_up.value);
             time.value / (time.value - warm_up).min(seconds(workload.window.measure))
         }
         _ => 1.0,
     }
+}
+
+/// What is counted from the beginning of a run to its end.
+fn is_counter(metric: &str) -> bool {
+    const OF_SEARCHES: [&str; 4] = ["sis_search", "sis_domain_search", "sis_scanned", "sis_failed"];
+    metric.starts_with("schedstat_") || OF_SEARCHES.contains(&metric)
 }
 
 #[cfg(test)]
@@ -200,6 +207,8 @@ mod tests {
             ("rate_median", measured("throughput", OverRuns::Quantile(0.5))),
             ("time_q3", measured("time", OverRuns::Quantile(0.75))),
             ("time", measured("time", OverRuns::Center)),
+            ("time_min", measured("time", OverRuns::Quantile(0.0))),
+            ("time_bamean99", measured("time", OverRuns::Center)),
             ("rate_of_change", measured("rate_of_change", OverRuns::Center)),
             ("lu_threads_column_2_of_4_printed", measured("lu.C.x_on_node_2", OverRuns::Center)),
             ("copy", measured("copy", OverRuns::Center)),
@@ -258,6 +267,8 @@ mod tests {
         let time = figure(figures, "time").unwrap().value;
         let factor = whole_runs("schedstat_schedule_called", workload, figures);
         assert!((factor - time / 0.02).abs() < 1e-9 * factor, "{factor}, {time}");
+        assert_eq!(whole_runs("sis_scanned", workload, figures), factor);
+        assert_eq!(whole_runs("sis_success_rate", workload, figures), 1.0);
         assert_eq!(whole_runs("time", workload, figures), 1.0);
         assert_eq!(whole_runs("idle_share", workload, figures), 1.0);
     }

@@ -31,6 +31,10 @@ tables of a series have counts once.
 Beside that stand a predictor that says nothing ever changes, one that repeats the change published for
 the nearest case on another machine, and the ceiling: how often two publications of one patch agree.";
 
+const SERIES: &str = "\
+The same of each series: how many experiments have decisive rows and what share of these rows is right,
+each experiment counted once, and then its rows.";
+
 const BASELINES: &str = "\
 The factor between published and predicted figures without any patch, whichever is larger: 1.5 is a
 third too low or half too high. The shape is each case relative to the first of its table, so that what
@@ -73,14 +77,16 @@ impl Page {
 }
 
 fn text(reproduction: &Reproduction) -> String {
-    let [score, experiments, baselines] = tables::of(&reproduction.score, markdown::empty_table);
+    let [score, series, experiments, baselines] =
+        tables::of(&reproduction.score, markdown::empty_table);
     let mut text = "# How predictions fit what was published\n\n".to_owned();
-    text += "Written by `make accuracy`. Each row of [studies/](../studies) is simulated and compared; all\n";
+    text += "Written by `make accuracy`. Rows of [studies/](../studies) are simulated and compared; these\n";
     text += "rows with their predictions are in [accuracy.csv](accuracy.csv), and how to read them in\n";
     text += "[reproduce](reproduce.md).\n\n";
     text += &format!("Runs: {}.\n\n", reproduction.runs);
     text += &format!("{}\n\n{SCORE}\n\n", score.1);
     text += "![Predicted against published changes](accuracy.svg)\n\n";
+    text += &format!("## Series\n\n{SERIES}\n\n{}\n\n", series.1);
     text += &format!("## Experiments\n\n{}\n\n", experiments.1);
     text += &format!("## Baselines\n\n{BASELINES}\n\n{}\n\n", baselines.1);
     text += &format!("## Chosen with published rows in view\n\n{}\n\n", choices());

@@ -110,6 +110,7 @@ fn text(error: impl std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::measured::Samples;
     use crate::reproduce::study::row;
 
     fn published(case: &str, metric: &str, policy: &str) -> Published {
@@ -144,6 +145,48 @@ mod tests {
         assert!(reason(|row| row.workload = "kernbench".into()).contains("kernbench"));
         assert!(reason(|row| row.case = "groups=none".into()).contains("groups"));
         assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
+    }
+
+    /// What no row of the studies may be left out for: a machine or a workload that there is not. The
+    /// rest is named, and only what is on the list.
+    #[test]
+    fn the_rows_of_the_studies_are_planned_or_say_why() {
+        let mut plan = Plan::default();
+        let (mut planned, mut left_out) = (0, BTreeMap::new());
+        for row in crate::reproduce::study::all() {
+            match plan.add(&row) {
+                Ok(_) => planned += 1,
+                Err(reason) => *left_out.entry((row.series, reason)).or_insert(0) += 1,
+            }
+        }
+        let expected = ["unknown kernel", "unknown policy", "policy '", "case key `pairs`"];
+        for (series, reason) in left_out.keys() {
+            let is_expected = expected.iter().any(|why| reason.contains(why));
+            assert!(is_expected, "{series}: {reason}");
+        }
+        assert!(planned > 2_000, "{planned}: {left_out:?}");
+    }
+
+    /// A row of each machine in the studies, with the window cut short.
+    #[test]
+    fn the_machines_of_the_studies_can_be_simulated() {
+        let mut plan = Plan::default();
+        let mut of_machine: BTreeMap<String, Published> = BTreeMap::new();
+        for mut row in crate::reproduce::study::all() {
+            if ["hackbench", "netperf", "tbench", "schedpipe"].contains(&row.workload.as_str()) {
+                row.case += ";warmup_ms=0;window_ms=1";
+                of_machine.entry(row.machine.clone()).or_insert(row);
+            }
+        }
+        let rows: Vec<&Published> =
+            of_machine.values().filter(|row| plan.add(row).is_ok()).collect();
+        let wanted: Vec<_> = (0..rows.len()).map(|scenario| (scenario, 0..1)).collect();
+        let figures = plan.simulate(&wanted, 1, None, None).unwrap();
+        assert!(rows.len() > 15, "{}", rows.len());
+        for (row, (scenario, figures)) in rows.iter().zip(figures) {
+            let workload = &plan.scenarios[scenario].workload;
+            Samples::of(row, workload, &[figures]).unwrap();
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub struct Score {
     pub all: Tally,
     pub in_sample: Tally,
     pub out_of_sample: Tally,
+    pub series: Vec<Series>,
     pub experiments: Vec<Experiment>,
     /// Mean rate of the experiments with decisive rows.
     #[serde(serialize_with = "nine_digits")]
@@ -73,6 +74,18 @@ pub struct Experiment {
     pub policy: String,
     /// Of the decisive rows.
     pub decisive_in_sample: usize,
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// What the rows of a patch series come to.
+#[derive(Serialize)]
+pub struct Series {
+    pub series: String,
+    /// Those with decisive rows.
+    pub experiments: usize,
+    #[serde(serialize_with = "nine_digits")]
+    pub experiments_rate: Option<f64>,
     #[serde(flatten)]
     pub tally: Tally,
 }
@@ -114,6 +127,7 @@ impl Score {
             all: tally(|_| true),
             in_sample: tally(Scored::is_in_sample),
             out_of_sample: tally(|one| !one.is_in_sample()),
+            series: series(&once, &experiments),
             experiments_rate: mean_rate(experiments.iter()),
             experiments_out_of_sample_rate: mean_rate(experiments.iter().filter(out_of_sample)),
             experiments,
@@ -176,6 +190,22 @@ fn experiment(rows: &[&&Scored]) -> Experiment {
     }
 }
 
+/// Those with rows that are judged, in their order.
+fn series(scored: &[&Scored], experiments: &[Experiment]) -> Vec<Series> {
+    let judged: Vec<&Scored> = scored.iter().copied().filter(|one| one.verdict.is_some()).collect();
+    let of_series = |rows: &Vec<&&Scored>| {
+        let name = &rows[0].row.published.series;
+        let decisive = |one: &&Experiment| one.series == *name && one.tally.decisive > 0;
+        Series {
+            series: name.clone(),
+            experiments: experiments.iter().filter(decisive).count(),
+            experiments_rate: mean_rate(experiments.iter().filter(decisive)),
+            tally: tally(rows.iter().copied().copied()),
+        }
+    };
+    grouped(&judged, |one| &one.row.published.series).iter().map(of_series).collect()
+}
+
 fn mean_rate<'a>(experiments: impl Iterator<Item = &'a Experiment>) -> Option<f64> {
     let rates: Vec<f64> = experiments.filter_map(|one| one.tally.decisive_rate).collect();
     (!rates.is_empty()).then(|| crate::noise::mean(&rates))
@@ -227,6 +257,24 @@ mod tests {
         assert_eq!((score.all.null_real, score.all.null_real_quiet), (1, 1));
         assert_eq!(score.experiments.len(), 2);
         assert_eq!(score.experiments_rate, Some(0.625));
+    }
+
+    /// By hand: series s has one experiment with 1 of 2 rows right and one with 1 of 1.
+    #[test]
+    fn each_series_is_summed_up_alone() {
+        let score = score(&[
+            two("a.csv", "s", "uma-8", "groups=1", [10.0, 10.0]),
+            two("a.csv", "s", "uma-8", "groups=2", [10.0, -10.0]),
+            two("a.csv", "s", "x86-12", "groups=1", [10.0, 10.0]),
+            two("b.csv", "t", "uma-8", "groups=1", [1.0, 0.0]),
+            two("c.csv", "u", "uma-8", "groups=1", [3.0, 0.0]),
+        ]);
+        let names: Vec<&str> = score.series.iter().map(|one| one.series.as_str()).collect();
+        assert_eq!(names, ["s", "t"], "of u nothing is judged");
+        let [s, t] = &score.series[..] else { panic!("there are two") };
+        assert_eq!((s.experiments, s.experiments_rate), (2, Some(0.75)));
+        assert_eq!((s.tally.decisive, s.tally.decisive_right), (3, 2));
+        assert_eq!((t.experiments, t.experiments_rate, t.tally.null_real_quiet), (0, None, 1));
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use super::baselines::{Baselines, Factors};
 use super::predict::Row;
-use super::score::{Experiment, Score, Scored};
+use super::score::{Experiment, Score, Scored, Series};
 use super::verdict::Tally;
 use crate::report::{Table, number};
 
 /// Each with its heading.
-pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 3] {
+pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 4] {
     [
         ("score", scores(score, empty())),
+        ("series", series(&score.series, empty())),
         ("experiments", experiments(&score.experiments, empty())),
         ("baselines", baselines(&score.baselines, empty())),
     ]
@@ -69,6 +70,26 @@ fn part(part: usize, rate: Option<f64>) -> String {
 
 fn percent(rate: f64) -> String {
     format!("{:.0} %", 100.0 * rate)
+}
+
+fn series(series: &[Series], mut table: Table) -> Table {
+    table.set_header([
+        "series",
+        "experiments",
+        "right, each once",
+        "decisive",
+        "sign right",
+        "no sign",
+        "nulls",
+        "quiet",
+    ]);
+    for one in series {
+        let rate = one.experiments_rate.map(percent).unwrap_or_default();
+        let names = vec![one.series.clone(), one.experiments.to_string(), rate];
+        table.add_row([names, counts(&one.tally).to_vec()].concat());
+    }
+    table.figures_from(1);
+    table
 }
 
 fn experiments(experiments: &[Experiment], mut table: Table) -> Table {

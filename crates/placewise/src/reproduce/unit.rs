@@ -38,7 +38,7 @@ impl Quantity {
     }
 }
 
-const UNITS: [(&str, Quantity, f64); 30] = [
+const UNITS: [(&str, Quantity, f64); 32] = [
     ("s", Quantity::Time, 1.0),
     ("sec", Quantity::Time, 1.0),
     ("ms", Quantity::Time, 1e-3),
@@ -51,6 +51,7 @@ const UNITS: [(&str, Quantity, f64); 30] = [
     ("tps", Quantity::Rate, 1.0),
     ("transactions/s", Quantity::Rate, 1.0),
     ("iterations/s", Quantity::Rate, 1.0),
+    ("requests/s", Quantity::Rate, 1.0),
     ("kop/s", Quantity::Rate, 1e3),
     ("kops/s", Quantity::Rate, 1e3),
     ("Mop/s", Quantity::Rate, 1e6),
@@ -69,6 +70,8 @@ const UNITS: [(&str, Quantity, f64); 30] = [
     ("tasks", Quantity::Count, 1.0),
     ("threads", Quantity::Count, 1.0),
     ("normalized", Quantity::Relative, 1.0),
+    // Not stated where it was published.
+    ("unknown", Quantity::Relative, 1.0),
 ];
 
 impl Unit {
