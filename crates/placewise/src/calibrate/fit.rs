@@ -2,15 +2,19 @@
 //! publications: Powell's BOBYQA, which goes by a quadratic model of the objective and takes few
 //! evaluations, of which each is many simulations.
 //!
-//! Factors are searched on their logarithms, from -1 at the lower bound to 1 at the upper.
+//! Factors are searched on their logarithms, from -1 at the lower bound to 1 at the upper. Simulations are
+//! jagged: where the search ends it starts again from the best point so far, with long steps.
 
-use bobyqa::{Bobyqa, Config, Status};
+use bobyqa::{Bobyqa, Config, RestartConfig, Status};
 
 use super::figures::{Factors, Figure};
 
 /// How far the search steps at first, and how fine it is at last: finer than what rows can tell.
 const FIRST_STEP: f64 = 0.5;
 const LAST_STEP: f64 = 0.02;
+
+/// How often the search starts again, if the budget lasts.
+const RESTARTS: usize = 3;
 
 /// What the search takes at least.
 pub fn least_evaluations(figures: usize) -> usize {
@@ -31,6 +35,11 @@ pub fn fit(
     config.rho_begin = FIRST_STEP;
     config.rho_end = LAST_STEP;
     config.max_fun = evaluations;
+    let mut again = RestartConfig::new();
+    again.max_restarts = RESTARTS;
+    // Only where it ends by itself: a budget of this size is too small to be shared out.
+    again.cycle_budget_frac = 0.0;
+    config.restart = Some(again);
     let mut place = vec![0.0; n];
     let mut search = Bobyqa::new(n, config)?;
     let outcome = search.minimize(
