@@ -63,7 +63,7 @@ pub struct CalibrateArgs {
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
-    /// The most costs to simulate all rows under [default: 15, and 15 for each figure]
+    /// The most sets of costs to simulate all rows under [default: 15, and 15 for each figure]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     budget: Option<usize>,
 
@@ -123,7 +123,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
-/// How many costs may be simulated: enough to try each figure at its bounds, and to fit all.
+/// How many sets of costs may be simulated: enough to try each figure at its bounds, and to fit all.
 fn budget(args: &CalibrateArgs, figures: usize) -> Result<usize, InputError> {
     let least = effects::evaluations(figures) + fit::least_evaluations(figures);
     match args.budget {

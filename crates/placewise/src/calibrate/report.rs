@@ -55,7 +55,7 @@ pub struct Rows {
 pub struct Calibrated {
     figure: String,
     source: String,
-    told: &'static str,
+    told: Fate,
     /// What it cannot be told apart from.
     like: Option<String>,
     effect_pct: f64,
@@ -67,6 +67,17 @@ pub struct Calibrated {
     /// As a machine file has them.
     #[serde(skip)]
     texts: [String; 2],
+}
+
+/// What became of a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+enum Fate {
+    #[serde(rename = "fitted")]
+    Fitted,
+    #[serde(rename = "without effect")]
+    WithoutEffect,
+    #[serde(rename = "not told apart")]
+    NotToldApart,
 }
 
 #[derive(Serialize)]
@@ -139,9 +150,9 @@ pub fn figures(
             figure: name.clone(),
             source: machine.cost_sources[name].clone(),
             told: match effect.told {
-                Told::Apart => "fitted",
-                Told::WithoutEffect => "without effect",
-                Told::Like(_) => "not told apart",
+                Told::Apart => Fate::Fitted,
+                Told::WithoutEffect => Fate::WithoutEffect,
+                Told::Like(_) => Fate::NotToldApart,
             },
             like: if let Told::Like(other) = effect.told { Some(like(other)) } else { None },
             effect_pct: round_to_nine_digits(effect.pct),
@@ -228,7 +239,7 @@ pub fn provenance(figures: &[Calibrated], rows: &[Row], place: &str) -> Option<S
 
 /// What the source of a fitted figure says.
 pub fn source(figure: &Calibrated, on: &[Table]) -> String {
-    let table = |Table { file, rows }: &Table| format!("{file} ({rows} rows)");
+    let table = |Table { file, rows }: &Table| format!("{file} ({})", count(*rows, "row"));
     let tables: Vec<String> = on.iter().map(table).collect();
     let Calibrated { most_factor, texts: [before, _], .. } = figure;
     format!("calibrated: on {}, within a factor of {most_factor} of {before}", tables.join(", "))
@@ -240,7 +251,7 @@ impl Calibrated {
     }
 
     pub fn is_fitted(&self) -> bool {
-        self.told == "fitted"
+        self.told == Fate::Fitted
     }
 }
 
@@ -250,7 +261,7 @@ pub fn terminal(report: &Report) -> String {
     let last = seed + u64::from(*runs) - 1;
     let head = format!(
         "{machine}, costs {costs_of}: fitted to {rows}, {runs} runs of each with seeds {seed} to \
-         {last}; {evaluations} costs simulated"
+         {last}; {evaluations} sets of costs simulated"
     );
     let mut text = wrapped(&head);
     text += &format!("\nfigures\n{}\n", figure_table(&report.figures));

@@ -59,7 +59,7 @@ fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 const PAIR: [&str; 2] = ["schedpipe", "warmup_ms=1;window_ms=5"];
-const REQUESTS: [&str; 2] = ["netperf", "proto=TCP_RR;clients=1;warmup_ms=1;window_ms=5"];
+const REQUESTS: [&str; 2] = ["netperf", "proto=TCP_RR;threads=1;warmup_ms=1;window_ms=5"];
 
 /// What a round trip through pipes takes tells of switches, and one through sockets of messages as well.
 #[test]
@@ -86,7 +86,7 @@ fn known_costs_are_found_again_and_what_nothing_tells_is_left() {
     let switch = &found["costs"]["context_switch_ns"];
     assert_eq!(switch["value"], figure(&report, "context_switch_ns")["after"]);
     let source = switch["source"].as_str().unwrap();
-    assert!(source.starts_with("calibrated: on pipes.csv (1 rows), sockets.csv ("), "{source}");
+    assert!(source.starts_with("calibrated: on pipes.csv (1 row), sockets.csv ("), "{source}");
     assert!(source.ends_with("within a factor of 2 of 1100"), "{source}");
     assert_eq!(found["costs"]["udp_message_ns"]["source"], "calibrated: it");
     let entry: toml::Table = report["provenance"].as_str().unwrap().parse().unwrap();
