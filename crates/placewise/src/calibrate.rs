@@ -36,8 +36,9 @@ Example:
       --on studies/hints_icx_tbench_fork.csv -o icx.toml
   placewise calibrate mine.toml --on baselines.csv --figure wakeup_ns --figure context_switch_ns
 
-Only baseline rows of the machine are read, and of these only such as have a value of their own: what is
-normalized to another row has no scale. Figures that the rows cannot tell apart are named and left.
+Only baseline rows of the machine are read, and of these only such as have a value of their own:
+what is normalized to another row has no scale. Figures that the rows cannot tell apart are named
+and left.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
 
 const COMMENT: &str = "\

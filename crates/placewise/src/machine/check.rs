@@ -33,8 +33,9 @@ Example:
   placewise machine measure -o mine.toml
   placewise machine check --machine mine.toml
 
-Times are of a round trip, and CPU times of a message of hackbench, sender and receiver together. Where
-others took CPU time even during the quietest parts, a load is told to be disturbed, not to disagree.";
+Times are of a round trip, and CPU times of a message of hackbench, sender and receiver together.
+Where others took CPU time even during the quietest parts, a load that does not agree is told to be
+disturbed, not to disagree.";
 
 /// Run small real loads, and simulate the same
 #[derive(clap::Args)]
