@@ -83,20 +83,6 @@ impl Recorded {
     }
 }
 
-/// Batches of one load for all of `duration`, at least one.
-pub fn repeat(
-    duration: Duration,
-    mut batch: impl FnMut() -> io::Result<Batch>,
-) -> io::Result<Sample> {
-    let start = Instant::now();
-    batch()?;
-    let mut figures = vec![watched(&mut batch)?];
-    while start.elapsed() < duration {
-        figures.push(watched(&mut batch)?);
-    }
-    Ok(sample(&figures))
-}
-
 /// The figure of a batch and how disturbed it was.
 fn watched(batch: &mut dyn FnMut() -> io::Result<Batch>) -> io::Result<(f64, u64)> {
     let others = others_runnable();
@@ -107,7 +93,7 @@ fn watched(batch: &mut dyn FnMut() -> io::Result<Batch>) -> io::Result<(f64, u64
 }
 
 /// Of figures and how disturbed they are.
-fn sample(figures: &[(f64, u64)]) -> Sample {
+pub(crate) fn sample(figures: &[(f64, u64)]) -> Sample {
     let mut by_quiet: Vec<(f64, u64)> = figures.to_vec();
     by_quiet.sort_by_key(|(_, disturbed)| *disturbed);
     let limit =

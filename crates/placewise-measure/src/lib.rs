@@ -11,6 +11,7 @@
 pub mod batches;
 pub mod costs;
 mod load;
+pub mod others;
 mod partner;
 mod place;
 pub mod quantity;

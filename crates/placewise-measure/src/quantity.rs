@@ -167,4 +167,10 @@ pub struct Sample {
     pub disturbed: bool,
 }
 
+/// The median.
+pub(crate) fn middle(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 pub type Measurements = BTreeMap<Quantity, Sample>;

@@ -6,10 +6,12 @@
 
 mod audit;
 mod bench;
+mod calibrate;
 mod change;
 mod cleaner;
 mod compare;
 mod comparison;
+mod cost_bound;
 mod effort;
 mod exit_status;
 mod hint;
@@ -51,6 +53,7 @@ struct Cli {
 enum Verb {
     Compare(compare::CompareArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Calibrate(calibrate::CalibrateArgs),
     Machine(machine::MachineArgs),
     List(list::ListArgs),
     Bench(bench::BenchArgs),
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
+        Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
         Verb::Bench(args) => bench::run(&args),

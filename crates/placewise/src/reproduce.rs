@@ -7,24 +7,24 @@
 //! (`summary`, `score`, `baselines`). `report` prints all of it and
 //! `page` writes the page of accuracy with a `plot`, both with the same `tables`.
 
-mod baselines;
+pub mod baselines;
 mod kept;
-mod measured;
+pub mod measured;
 mod page;
-mod plan;
+pub mod plan;
 mod plot;
 mod predict;
 mod provenance;
-mod publication;
+pub mod publication;
 mod report;
 mod reproduction;
 mod sample;
 mod score;
-mod study;
+pub mod study;
 mod summary;
 mod tables;
 mod trivial;
-mod unit;
+pub mod unit;
 mod verdict;
 
 use std::collections::BTreeSet;

@@ -18,6 +18,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
 use crate::comparison::{self, Comparison, Series};
+use crate::cost_bound;
 use crate::input::InputError;
 use crate::machine_readable::nine_digits;
 use crate::parallel;
@@ -146,28 +147,12 @@ impl Compared<'_> {
     }
 }
 
-/// The bounds of a figure's factor, by what its source says: none where it is not varied.
-fn bound(figure: &str, source: &str, is_own: bool) -> Option<f64> {
-    // What a kernel was built with, and a spread of the simulator's own.
-    if ["hz", "jitter_pct"].contains(&figure) {
-        return None;
-    }
-    match source.split([':', ' ', ';']).next() {
-        _ if !is_own => Some(2.0),
-        Some("measured") => None,
-        Some("published") => Some(1.25),
-        Some("calibrated") => Some(1.5),
-        _ => Some(2.0),
-    }
-}
-
 /// A factor for each figure that is varied, in each draw.
 fn draws_of(machine: &Machine, draws: u32, seed: u64) -> Vec<BTreeMap<String, f64>> {
-    let is_own = machine.costs_of == "its own";
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let mut drawn = vec![BTreeMap::new(); draws as usize];
-    for (figure, source) in &machine.cost_sources {
-        let Some(bound) = bound(figure, source, is_own) else { continue };
+    for figure in machine.cost_sources.keys() {
+        let Some(bound) = cost_bound::of(machine, figure) else { continue };
         let mut strata: Vec<u32> = (0..draws).collect();
         strata.shuffle(&mut rng);
         for (factors, stratum) in drawn.iter_mut().zip(strata) {
@@ -375,16 +360,6 @@ mod tests {
         let rows = answer(&asked(32), &compared(&machine), simulate).unwrap().unwrap();
         assert_eq!(rows[0].sign_held, 32);
         assert_ne!(rows[0].depends_on.as_deref(), Some("ipi_send_ns"));
-    }
-
-    #[test]
-    fn borrowed_costs_count_as_assumed_whatever_their_source() {
-        assert_eq!(bound("syscall_ns", "measured: perf", false), Some(2.0));
-        assert_eq!(bound("syscall_ns", "measured: perf", true), None);
-        assert_eq!(bound("syscall_ns", "published: a table", true), Some(1.25));
-        assert_eq!(bound("syscall_ns", "calibrated: a baseline", true), Some(1.5));
-        assert_eq!(bound("syscall_ns", "assumed", true), Some(2.0));
-        assert_eq!(bound("hz", "assumed", false), None);
     }
 
     #[test]

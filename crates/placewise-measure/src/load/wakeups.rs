@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::pipe::pipe;
+use rustix::thread::gettid;
 use rustix::time::ClockId;
 
 use super::clock::{Switches, median_time, time_each};
@@ -37,7 +39,7 @@ pub fn loads(places: &Places) -> io::Result<Vec<Load>> {
     ];
     let interrupts = membarrier(MEMBARRIER_REGISTER).is_ok();
     for &(distance, cpu) in &places.partners {
-        loads.push(Load::new(Quantity::RoundTrip(distance), round_trips(Some(cpu))?));
+        loads.push(Load::new(Quantity::RoundTrip(distance), round_trips(Some(cpu))?.0));
         loads.push(Load::new(Quantity::WakeCall(distance), wake_calls(cpu)?));
         if interrupts {
             loads.push(interrupt(Quantity::Interrupt(distance), cpu)?);
@@ -59,6 +61,8 @@ struct Echo {
     /// When it was last awake again, in ns since `start`.
     awake: Arc<AtomicU64>,
     start: Instant,
+    /// Its id.
+    thread: i32,
 }
 
 impl Echo {
@@ -70,16 +74,20 @@ impl Echo {
         let ((from, there), (hence, to)) = (pipe()?, pipe()?);
         let awake = Arc::new(AtomicU64::new(0));
         let (start, stamp) = (Instant::now(), awake.clone());
+        let (tell, told) = sync_channel(1);
         thread::Builder::new().spawn(move || -> io::Result<()> {
             cpu.map_or(Ok(()), stay_on)?;
             take_policy(policy)?;
+            // Whoever started it waits for that.
+            let _ = tell.send(gettid().as_raw_pid());
             while rustix::io::read(&hence, &mut [0; 1])? > 0 {
                 stamp.store(start.elapsed().as_nanos() as u64, Ordering::Release);
                 rustix::io::write(&there, &[0])?;
             }
             Ok(())
         })?;
-        Ok(Self { from, to, awake, start })
+        let thread = told.recv().map_err(|_| io::Error::other("a partner thread has ended"))?;
+        Ok(Self { from, to, awake, start, thread })
     }
 
     fn call(&self) -> io::Result<()> {
@@ -126,17 +134,21 @@ fn switches(
     }))
 }
 
-/// With a partner on `cpu`, or anywhere.
-pub fn round_trips(cpu: Option<usize>) -> io::Result<impl FnMut() -> io::Result<f64>> {
+/// With a partner on `cpu`, or anywhere, and the thread id of the partner.
+pub fn round_trips(
+    cpu: Option<usize>,
+) -> io::Result<(impl FnMut() -> io::Result<f64> + 'static, i32)> {
     let echo = Echo::start(cpu)?;
-    Ok(move || {
+    let partner = echo.thread;
+    let batch = move || {
         median_time(ROUND_TRIPS, || {
             let start = Instant::now();
             echo.call()?;
             echo.answer()?;
             Ok(start)
         })
-    })
+    };
+    Ok((batch, partner))
 }
 
 /// The time that the waker's own call takes.

@@ -1,16 +1,21 @@
 //! `placewise machine check`: small real loads on this host beside the simulation of the same.
 
-use std::fs;
+//!
+//! A real load that differs from its simulation says something of the model only where the host was
+//! quiet while it ran: else the two are no more told to disagree than to agree.
+
 use std::io::{self, Write};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_measure::neighbours;
+use placewise_measure::others::CpuTimes;
 use placewise_measure::quantity::Sample;
-use placewise_measure::real::{FDS, Pair, USER_NS, hackbench, ping_pong};
+use placewise_measure::real::{self, FDS, Load, Pair, Told, USER_NS};
 use placewise_policy::Policy;
 use placewise_policy::kernel::kernel_for_release;
 use placewise_sim::{Outcome, Scenario, simulate};
@@ -21,14 +26,16 @@ use serde::Serialize;
 use crate::input::InputError;
 use crate::noise::{mean, std_pct};
 use crate::report::json;
-use crate::report::terminal::empty_bare_table;
+use crate::report::terminal::{empty_bare_table, lines};
 
 const EXAMPLE: &str = "\
 Example:
   placewise machine measure -o mine.toml
   placewise machine check --machine mine.toml
 
-Times are of a round trip, and CPU times of a message of hackbench, sender and receiver together.";
+Times are of a round trip, and CPU times of a message of hackbench, sender and receiver together.
+Where others took CPU time even during the quietest parts, a load that does not agree is told to be
+disturbed, not to disagree.";
 
 /// Run small real loads, and simulate the same
 #[derive(clap::Args)]
@@ -42,8 +49,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
 
-    /// How long each real load runs
-    #[arg(long, default_value = "2", value_parser = clap::value_parser!(u16).range(1..=600))]
+    /// The longest that each real load runs; a quiet host takes less
+    #[arg(long, default_value = "8", value_parser = clap::value_parser!(u16).range(1..=600))]
     seconds: u16,
 
     /// How to print the result
@@ -68,6 +75,11 @@ const WINDOW_MS: u64 = 500;
 const PERF_LOOPS: u64 = 500;
 const PERF_ROUND_TRIPS: u64 = 20_000;
 
+/// Steps of the progress bar.
+const STEPS: u64 = 1_000;
+/// By how much simulation and host may differ, either way, to agree.
+const AGREES: f64 = 1.25;
+
 #[derive(Serialize)]
 struct Report {
     machine: String,
@@ -85,20 +97,52 @@ struct Row {
     simulated_std_pct: f64,
     /// Simulated by real.
     ratio: f64,
+    verdict: Verdict,
     unit: &'static str,
-    /// What `perf bench` says of the same, if it is installed; it is not measured in batches.
+    /// How often a pair that may run anywhere was on one CPU.
+    real_on_one_cpu_pct: Option<f64>,
+    simulated_on_one_cpu_pct: Option<f64>,
+    /// What `perf bench` says of the same, if it is installed; it is not measured in slices.
     perf_bench: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Agrees,
+    Disagrees,
+    /// It does not agree, and the host was busy.
+    Disturbed,
+}
+
+impl Verdict {
+    fn of(ratio: f64, disturbed: bool) -> Self {
+        match (ratio.max(1.0 / ratio) <= AGREES, disturbed) {
+            (true, _) => Self::Agrees,
+            (false, true) => Self::Disturbed,
+            (false, false) => Self::Disagrees,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Disagrees => "disagrees",
+            Self::Disturbed => "disturbed",
+        }
+    }
 }
 
 pub fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let check = Check::new(args)?;
-    let before = cpu_times();
+    let before = CpuTimes::so_far();
     let rows = check.rows()?;
+    let after = CpuTimes::so_far();
     let report = Report {
         machine: check.machine.name.clone(),
         kernel: check.policy_kernel.clone(),
         rows,
-        others_pct: before.zip(cpu_times()).and_then(|(before, after)| after.others_since(&before)),
+        others_pct: before.zip(after).and_then(|(before, after)| after.others_pct_since(&before)),
     };
     let text = match args.format {
         Format::Table => table(&report),
@@ -144,74 +188,96 @@ impl Check {
     }
 
     fn rows(&self) -> anyhow::Result<Vec<Row>> {
-        let mut rows = vec![self.ping_pong("ping-pong on one CPU", Pair::On(self.home))?];
-        if let Some(other) = self.neighbour {
-            rows.push(self.ping_pong("ping-pong on two CPUs", Pair::Between(self.home, other))?);
-        }
-        rows.push(self.ping_pong("ping-pong anywhere", Pair::Anywhere)?);
-        for groups in [1, 4] {
-            rows.push(self.hackbench(groups)?);
-        }
-        Ok(rows)
+        let pairs =
+            [Some(Pair::On(self.home)), self.neighbour.map(|it| Pair::Between(self.home, it))];
+        let pairs = pairs.into_iter().flatten().chain([Pair::Anywhere]).map(Load::PingPong);
+        let loads: Vec<Load> = pairs.chain([1, 4].map(Load::Hackbench)).collect();
+        let told = self.run(&loads)?;
+        let rows = loads.iter().zip(&told).map(|(load, told)| match *load {
+            Load::PingPong(pair) => self.ping_pong(pair, told),
+            Load::Hackbench(groups) => self.hackbench(groups as u64, told),
+        });
+        rows.collect()
     }
 
-    fn ping_pong(&self, name: &str, pair: Pair) -> anyhow::Result<Row> {
-        let real = ping_pong(pair, self.seconds).context("cannot run a pair of tasks")?;
+    fn run(&self, loads: &[Load]) -> anyhow::Result<Vec<Told>> {
+        let style = ProgressStyle::with_template("{bar:40} {percent} %");
+        let bar = ProgressBar::new(STEPS);
+        bar.set_style(style.expect("the template is well formed"));
+        let tell = |done: f64| bar.set_position((done * STEPS as f64) as u64);
+        let told = real::run(loads, self.seconds, tell);
+        bar.finish_and_clear();
+        told.context("cannot run the real loads")
+    }
+
+    fn ping_pong(&self, pair: Pair, told: &Told) -> anyhow::Result<Row> {
         let mut workload = workload("schedpipe", &[("user_ns", USER_NS)])?;
-        match pair {
-            Pair::On(cpu) => pin(&mut workload, cpu, cpu),
-            Pair::Between(here, there) => pin(&mut workload, here, there),
-            Pair::Anywhere => {}
+        let name = match pair {
+            Pair::On(cpu) => {
+                pin(&mut workload, cpu, cpu);
+                "ping-pong on one CPU"
+            }
+            Pair::Between(here, there) => {
+                pin(&mut workload, here, there);
+                "ping-pong on two CPUs"
+            }
+            Pair::Anywhere => "ping-pong anywhere",
+        };
+        let outcomes = self.simulate(&workload)?;
+        let times = figures(&outcomes, |outcome| 1e9 / outcome.figures[0].value);
+        let mut row = row(name, told, &times);
+        if pair == Pair::Anywhere {
+            row.simulated_on_one_cpu_pct = Some(mean(&figures(&outcomes, local_wakeups_pct)));
+            let seconds = perf_bench(&["pipe", "-T", "-l", &PERF_ROUND_TRIPS.to_string()]);
+            row.perf_bench = seconds.map(|seconds| seconds * 1e9 / PERF_ROUND_TRIPS as f64);
         }
-        let simulated = self.simulate(&workload, |outcome| 1e9 / outcome.figures[0].value)?;
-        let perf = (pair == Pair::Anywhere)
-            .then(|| perf_bench(&["pipe", "-T", "-l", &PERF_ROUND_TRIPS.to_string()]));
-        let perf = perf.flatten().map(|seconds| seconds * 1e9 / PERF_ROUND_TRIPS as f64);
-        Ok(row(name, real, &simulated, perf))
+        Ok(row)
     }
 
-    fn hackbench(&self, groups: u64) -> anyhow::Result<Row> {
+    fn hackbench(&self, groups: u64, told: &Told) -> anyhow::Result<Row> {
         let nr_cpus = self.machine.online().len();
-        let real = hackbench(groups as usize, nr_cpus, self.seconds)
-            .context("cannot run hackbench's threads")?;
         let settings =
             [("groups", groups), ("loops", LOOPS), ("user_ns", USER_NS), ("window_ms", WINDOW_MS)];
         let workload = workload("hackbench", &settings)?;
         let cpu_ns = |seconds: f64, loops: u64| {
             1e9 * seconds * nr_cpus as f64 / ((groups * loops) as f64 * (FDS * FDS) as f64)
         };
-        let simulated = self.simulate(&workload, |outcome| {
-            let busy = 1.0 - idle_share(outcome) / 100.0;
+        let times = figures(&self.simulate(&workload)?, |outcome| {
+            let busy = 1.0 - counter(outcome, "idle_share") / 100.0;
             cpu_ns(outcome.figures[0].value, LOOPS) * busy
-        })?;
+        });
         let (groups_text, loops_text) = (groups.to_string(), PERF_LOOPS.to_string());
         let perf = perf_bench(&["messaging", "-p", "-t", "-g", &groups_text, "-l", &loops_text]);
-        let perf = perf.map(|seconds| cpu_ns(seconds, PERF_LOOPS));
-        Ok(row(&format!("hackbench, {groups} groups"), real.message, &simulated, perf))
+        let perf_bench = perf.map(|seconds| cpu_ns(seconds, PERF_LOOPS));
+        Ok(Row { perf_bench, ..row(&format!("hackbench, {groups} groups"), told, &times) })
     }
 
-    /// A figure of each run.
-    fn simulate(
-        &self,
-        workload: &Workload,
-        figure: impl Fn(&Outcome) -> f64,
-    ) -> anyhow::Result<Vec<f64>> {
+    fn simulate(&self, workload: &Workload) -> anyhow::Result<Vec<Outcome>> {
         let Self { machine, policy, .. } = self;
-        let run =
-            |seed| Ok(figure(&simulate(&Scenario { machine, policy, workload, seed }, None)?));
+        let run = |seed| Ok(simulate(&Scenario { machine, policy, workload, seed }, None)?);
         (1..=RUNS).map(run).collect()
     }
 }
 
-fn row(load: &str, real: Sample, simulated: &[f64], perf_bench: Option<f64>) -> Row {
+/// One of each run.
+fn figures(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> f64) -> Vec<f64> {
+    outcomes.iter().map(figure).collect()
+}
+
+fn row(load: &str, told: &Told, simulated: &[f64]) -> Row {
+    let Told { time, on_one_cpu_pct } = *told;
+    let ratio = mean(simulated) / time.median;
     Row {
         load: load.to_owned(),
-        real,
+        real: time,
         simulated: mean(simulated),
         simulated_std_pct: std_pct(simulated).unwrap_or(0.0),
-        ratio: mean(simulated) / real.median,
+        ratio,
+        verdict: Verdict::of(ratio, time.disturbed),
         unit: "ns",
-        perf_bench,
+        real_on_one_cpu_pct: on_one_cpu_pct,
+        simulated_on_one_cpu_pct: None,
+        perf_bench: None,
     }
 }
 
@@ -238,9 +304,16 @@ fn pin(workload: &mut Workload, first: usize, second: usize) {
     }
 }
 
-fn idle_share(outcome: &Outcome) -> f64 {
+fn counter(outcome: &Outcome, metric: &str) -> f64 {
     let figures = outcome.statistics.figures.iter();
-    figures.filter(|figure| figure.metric == "idle_share").map(|figure| figure.value).sum()
+    figures.filter(|figure| figure.metric == metric).map(|figure| figure.value).sum()
+}
+
+/// Wakeups on the waker's CPU.
+fn local_wakeups_pct(outcome: &Outcome) -> f64 {
+    const WAKEUPS: &str = "schedstat_try_to_wake_up_was_called";
+    let local = counter(outcome, &format!("{WAKEUPS}_to_wake_up_the_local_cpu"));
+    100.0 * local / counter(outcome, WAKEUPS)
 }
 
 /// The seconds it says; None if it is not installed.
@@ -250,40 +323,10 @@ fn perf_bench(arguments: &[&str]) -> Option<f64> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// CPU time since boot, in clock ticks: of all CPUs, what was not idle, and what this process used.
-struct CpuTimes {
-    all: f64,
-    busy: f64,
-    own: f64,
-}
-
-fn cpu_times() -> Option<CpuTimes> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let times = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
-    // The fields after the name: utime to cstime are the 12th to the 15th.
-    let fields = own.rsplit(')').next()?.split_whitespace().skip(11).take(4);
-    let all = times.iter().take(8).sum();
-    Some(CpuTimes {
-        all,
-        busy: all - times.get(3)? - times.get(4)?,
-        own: fields.filter_map(|field| field.parse::<f64>().ok()).sum(),
-    })
-}
-
-impl CpuTimes {
-    fn others_since(&self, before: &Self) -> Option<f64> {
-        let others = (self.busy - before.busy) - (self.own - before.own);
-        let pct = 100.0 * others.max(0.0) / (self.all - before.all);
-        pct.is_finite().then_some(pct)
-    }
-}
-
 fn table(report: &Report) -> String {
     let mut table = empty_bare_table();
-    table.set_header(["", "real", "quartiles", "simulated", "ratio", "perf bench"]);
-    table.align_right([1, 2, 3, 4, 5]);
+    table.set_header(["", "real", "quartiles", "simulated", "ratio", "", "perf bench"]);
+    table.align_right([1, 2, 3, 4, 6]);
     for row in &report.rows {
         let Sample { median, lower, upper, .. } = row.real;
         table.add_row([
@@ -292,15 +335,49 @@ fn table(report: &Report) -> String {
             format!("{lower:.0} to {upper:.0}"),
             format!("{:.0} ns ± {:.1} %", row.simulated, row.simulated_std_pct),
             format!("{:.2}", row.ratio),
+            row.verdict.name().to_owned(),
             row.perf_bench.map_or_else(String::new, |ns| format!("{ns:.0} ns")),
         ]);
     }
-    let busy = match report.others_pct {
-        Some(pct) if pct >= 5.0 => format!(
-            "\nThe host was busy: others took {pct:.0} % of its CPU time. What idles on a quiet host did \
-             not.\n"
-        ),
-        _ => String::new(),
-    };
-    format!("{} under {}\n\n{}\n{busy}", report.machine, report.kernel, table.trimmed())
+    let mut text = format!("{} under {}\n\n{}\n", report.machine, report.kernel, table.trimmed());
+    for row in &report.rows {
+        if let (Some(real), Some(simulated)) =
+            (row.real_on_one_cpu_pct, row.simulated_on_one_cpu_pct)
+        {
+            text += &format!(
+                "\n{}: both on one CPU {real:.0} % of the time, simulated {simulated:.0} %\n",
+                row.load
+            );
+        }
+    }
+    text + &caution(report)
+}
+
+/// What a busy host makes of it.
+fn caution(report: &Report) -> String {
+    let disturbed = report.rows.iter().filter(|row| row.real.disturbed).count();
+    if disturbed == 0 {
+        return String::new();
+    }
+    let others = report.others_pct.map_or_else(String::new, |pct| format!("{pct:.0} % of the "));
+    let text = format!(
+        "The host was busy: others took {others}CPU time, and some even while the quietest slices of \
+         {disturbed} of {} loads ran. A pair that may run anywhere finds no idle CPU then. Loads that do \
+         not agree are called disturbed: check a quiet host.",
+        report.rows.len()
+    );
+    format!("\n{}\n", textwrap::fill(&text, lines()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_a_busy_host_nothing_disagrees() {
+        assert_eq!(Verdict::of(1.25, false), Verdict::Agrees);
+        assert_eq!(Verdict::of(0.79, false), Verdict::Disagrees);
+        assert_eq!(Verdict::of(0.79, true), Verdict::Disturbed);
+        assert_eq!(Verdict::of(0.8, true), Verdict::Agrees);
+    }
 }

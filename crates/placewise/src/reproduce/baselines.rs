@@ -88,7 +88,8 @@ fn shape(table: &[&&Baseline]) -> Vec<f64> {
     table[1..].iter().map(relative).map(factor).collect()
 }
 
-fn factor([one, other]: [f64; 2]) -> f64 {
+/// By how much two figures differ, from 1 on.
+pub fn factor([one, other]: [f64; 2]) -> f64 {
     (one / other).max(other / one)
 }
 

@@ -73,18 +73,23 @@ impl Plan {
             .flat_map(|(one, runs)| runs.clone().map(move |run| (*one, seed + u64::from(run))))
             .collect();
         let simulate_cell = |(scenario, seed): &(usize, u64)| {
-            let Prepared { machine, policy, workload } = &self.scenarios[*scenario];
-            let machine = self.machines[machine].as_ref().expect("it is loaded");
-            let scenario = Scenario { machine, policy, workload, seed: *seed };
+            let scenario = self.scenario(*scenario, *seed);
             kept.map_or_else(|| Ok(figures(&scenario)), |kept| figures_kept(&scenario, kept))
         };
         let outcomes = parallel::map(&cells, jobs, simulate_cell)?;
         let outcomes = cells.iter().map(|(scenario, _)| *scenario).zip(outcomes);
         outcomes.map(|(scenario, outcome)| Ok((scenario, outcome?))).collect()
     }
+
+    pub fn scenario(&self, at: usize, seed: u64) -> Scenario<'_> {
+        let Prepared { machine, policy, workload } = &self.scenarios[at];
+        let machine = self.machines[machine].as_ref().expect("it is loaded");
+        Scenario { machine, policy, workload, seed }
+    }
 }
 
-fn figures(scenario: &Scenario) -> Result<Figures, SimError> {
+/// All that one run reports.
+pub fn figures(scenario: &Scenario) -> Result<Figures, SimError> {
     let outcome = simulate(scenario, None)?;
     let events = outcome.statistics.events as f64;
     let events = Figure { metric: EVENTS.into(), value: events, unit: "count", better: None };

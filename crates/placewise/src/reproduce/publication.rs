@@ -45,8 +45,8 @@ pub fn noise_pct(row: &Published, baseline: &Published) -> f64 {
     spread_pct(baseline).hypot(spread_pct(row))
 }
 
-/// The row's own, else that usual for its workload and metric.
-fn spread_pct(row: &Published) -> f64 {
+/// The row's own standard deviation, else that usual for its workload and metric.
+pub fn spread_pct(row: &Published) -> f64 {
     let of_metric = || PUBLICATIONS.spread_pct.get(&row.workload)?.get(&row.metric).copied();
     row.spread_pct.or_else(of_metric).unwrap_or(PUBLICATIONS.other_spread_pct)
 }

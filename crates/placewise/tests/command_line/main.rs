@@ -6,6 +6,7 @@ mod audit_beside;
 mod audit_causes;
 mod audit_decisions;
 mod bad_input;
+mod calibrate;
 mod compare;
 mod environment;
 mod foreign;

@@ -4,6 +4,8 @@
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::schemas::assert_value_fits;
+
 fn placewise(words: &[&str]) -> Command {
     let mut command = Command::cargo_bin("placewise").unwrap();
     command.args(words);
@@ -23,6 +25,7 @@ fn the_file_that_measure_writes_is_this_host_and_check_takes_it() {
     let file = directory.path().join("mine.toml");
     let file = file.to_str().unwrap();
     let measured = json(&["machine", "measure", "--seconds", "2", "--format", "json", "-o", file]);
+    assert_value_fits("machine-measure", &measured);
     let shown = json(&["machine", "show", file, "--format", "json"]);
     assert_eq!(shown["costs"], measured["costs"]);
     let host = json(&["machine", "show", "host", "--format", "json"]);
@@ -34,7 +37,10 @@ fn the_file_that_measure_writes_is_this_host_and_check_takes_it() {
 
     let words = ["machine", "check", "--machine", file, "--seconds", "1", "--format", "json"];
     let checked = json(&words);
+    assert_value_fits("machine-check", &checked);
     let rows = checked["rows"].as_array().unwrap();
+    let anywhere = rows.iter().find(|row| row["load"] == "ping-pong anywhere").unwrap();
+    assert!(anywhere["real_on_one_cpu_pct"].is_number(), "{anywhere}");
     assert_eq!(rows.last().unwrap()["load"], "hackbench, 4 groups");
     for row in rows {
         let ratio = row["simulated"].as_f64().unwrap() / row["real"]["median"].as_f64().unwrap();

@@ -116,9 +116,13 @@ fn problems(value: &Value, schema: &Value) -> Vec<String> {
 
 #[track_caller]
 fn assert_fits(name: &str, args: &[&str]) {
-    let value = placewise(args);
-    assert_eq!(value["schema"], 1, "{args:?}");
-    assert_eq!(problems(&value, &schema(name)), [""; 0], "{args:?}: schemas/{name}.json");
+    assert_value_fits(name, &placewise(args));
+}
+
+#[track_caller]
+pub fn assert_value_fits(name: &str, value: &Value) {
+    assert_eq!(value["schema"], 1, "{value}");
+    assert_eq!(problems(value, &schema(name)), [""; 0], "schemas/{name}.json: {value}");
 }
 
 #[test]
@@ -161,7 +165,12 @@ fn reproductions() {
         &of("no-such-policy,,,,,"),
     ];
     fs::write(&study, rows.join("\n")).unwrap();
-    assert_fits("reproduce", &["reproduce", study.to_str().unwrap(), "--runs=3"]);
+    let study = study.to_str().unwrap();
+    assert_fits("reproduce", &["reproduce", study, "--runs=3"]);
+    // One that is fitted, and one that the rows cannot tell.
+    let figures = ["--figure=syscall_ns", "--figure=tcp_message_ns"];
+    let calibrate = ["calibrate", "uma-8", "--on", study, "--runs=2", "--budget=11"];
+    assert_fits("calibrate", &[&calibrate[..], &figures].concat());
 }
 
 #[test]
