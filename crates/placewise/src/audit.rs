@@ -90,7 +90,9 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
     let audit = audit.map_err(|error| match error {
         AuditError::Trace(error) => bad_trace(&error).into(),
         AuditError::Machine(error) => anyhow::Error::new(error),
-        error @ (AuditError::Clock { .. } | AuditError::NoTask { .. }) => {
+        error @ (AuditError::Clock { .. }
+        | AuditError::NoTask { .. }
+        | AuditError::NoCgroup { .. }) => {
             InputError(format!("{}: {error}", trace_name(&args.trace))).into()
         }
     })?;

@@ -34,6 +34,8 @@ type Comm = [u8; COMM_BYTES];
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub pid: u32,
+    /// Its process, once the trace has said so.
+    pub tgid: Option<u32>,
     pub name: NameId,
     /// The kernel's: below 100 real time, then 120 plus the nice level.
     pub prio: i32,
@@ -153,6 +155,20 @@ impl Tasks {
         Some(task)
     }
 
+    /// The trace says to which process the task belongs.
+    pub fn belongs_to(&mut self, task: TaskId, tgid: u32) {
+        let entry = &mut self.tasks[task as usize];
+        if entry.tgid.replace(tgid) != Some(tgid) {
+            self.look_at_counts(task);
+        }
+    }
+
+    /// `child` is new, and in the cgroup of `parent`.
+    pub fn forked(&mut self, parent: TaskId, child: TaskId) {
+        self.selection.forked(self.get(parent).pid, self.get(child).pid);
+        self.look_at_counts(child);
+    }
+
     /// The task that a pid is now, without mentioning it.
     pub fn find(&self, pid: u32) -> Option<TaskId> {
         self.by_pid.get(pid as usize).copied().filter(|&task| task != 0)
@@ -216,19 +232,24 @@ impl Tasks {
     fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
         let comm = comm_bytes(comm);
         let name = self.name_id(comm);
-        let counts = self.counts(pid, name);
-        Task { pid, name, prio, counts, comm, last_mention: self.mentions }
+        let counts = self.counts(pid, None, name);
+        Task { pid, tgid: None, name, prio, counts, comm, last_mention: self.mentions }
     }
 
     fn rename(&mut self, task: TaskId, comm: Comm) {
         let name = self.name_id(comm);
-        let counts = self.counts(self.get(task).pid, name);
         let entry = &mut self.tasks[task as usize];
-        (entry.comm, entry.name, entry.counts) = (comm, name, counts);
+        (entry.comm, entry.name) = (comm, name);
+        self.look_at_counts(task);
     }
 
-    fn counts(&mut self, pid: u32, name: NameId) -> bool {
-        let counts = self.selection.has(pid, &self.names[name as usize]);
+    fn look_at_counts(&mut self, task: TaskId) {
+        let Task { pid, tgid, name, .. } = self.tasks[task as usize];
+        self.tasks[task as usize].counts = self.counts(pid, tgid, name);
+    }
+
+    fn counts(&mut self, pid: u32, tgid: Option<u32>, name: NameId) -> bool {
+        let counts = self.selection.has(pid, tgid, &self.names[name as usize]);
         self.selected |= counts && pid != 0;
         counts
     }

@@ -235,6 +235,9 @@ impl Timeline {
         let comm = if record.comm == "<...>" { "" } else { record.comm };
         let (cpu, pid) = (record.cpu, record.pid);
         let Some(task) = self.task(record, pid, comm, None, cpu) else { return };
+        if let Some(tgid) = record.tgid {
+            self.tasks.belongs_to(task, tgid);
+        }
         let known = self.current[cpu as usize].replace(task);
         if known != Some(task) {
             if known.is_some() {
@@ -337,6 +340,7 @@ impl Timeline {
                     self.tasks.release_pid(old);
                 }
                 let child = self.task(record, child_pid, child_comm, None, record.cpu)?;
+                self.tasks.forked(parent, child);
                 self.step(record, Action::Fork { parent, child });
             }
             Event::Exec { pid, .. } => {

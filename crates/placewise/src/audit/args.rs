@@ -52,7 +52,8 @@ pub struct AuditArgs {
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 
-    /// Only these tasks count: a name, a pattern such as `kworker/*`, or a pid
+    /// Only these tasks count: a name, a pattern such as `kworker/*`, the pid of a thread or of a
+    /// process, or the path of a cgroup, such as `/system.slice/web.service`
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
 
