@@ -13,6 +13,7 @@ mod figures;
 mod finding;
 mod origin;
 mod percent;
+mod perf_stats;
 mod problems;
 mod report;
 mod schedstat;
@@ -74,7 +75,10 @@ fn explained(args: &AuditArgs, wanted: Wanted) -> anyhow::Result<String> {
 }
 
 fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
-    let schedstat = args.schedstat.as_deref().map(counted).transpose()?;
+    let schedstat = match &args.perf_stats {
+        Some(report) => Some(perf_stats::read(report)?),
+        None => args.schedstat.as_deref().map(counted).transpose()?,
+    };
     let mut reader = open(args)?;
     let machine = machine(args, &mut reader)?;
     let kernel = kernel(args, reader.header())?;

@@ -56,7 +56,8 @@ fn word<S: Serializer>(distance: &Distance, serializer: S) -> Result<S::Ok, S::E
 }
 
 struct Times {
-    histogram: Histogram<u64>,
+    /// Of 32 bits, since most of a histogram is empty; it would take a trace of 100 GB to fill one.
+    histogram: Histogram<u32>,
     max_ns: u64,
     total_ns: u64,
 }

@@ -116,7 +116,7 @@ impl Waiting {
         self.idle_beside.advance(now);
         self.idle_beside.set_idle(&state.root.idle.bits, places);
         let view = View { state, places, tasks };
-        self.look_at_cpu(step.cpu, view);
+        let looked_at = self.look_at_cpu(step.cpu, view);
         match step.action {
             Action::WakeupNew { task, .. } => {
                 self.tasks.of(task).new = true;
@@ -134,8 +134,12 @@ impl Waiting {
                 self.look_at_task(child, view);
             }
             Action::Switch { prev, next, .. } => {
-                self.look_at_task(prev, view);
-                self.look_at_task(next, view);
+                for task in [prev, next] {
+                    let is_there = u32::from(state.task[task as usize].cpu) == step.cpu;
+                    if !(is_there && looked_at.contains(&task)) {
+                        self.look_at_task(task, view);
+                    }
+                }
             }
             Action::Decided { .. }
             | Action::Lost { .. }
@@ -170,11 +174,12 @@ impl Waiting {
         self.requeue(task, view);
     }
 
-    fn look_at_cpu(&mut self, cpu: u32, view: View) {
+    /// Who left the CPU and who came, if anybody did: where they wait is up to date then.
+    fn look_at_cpu(&mut self, cpu: u32, view: View) -> [TaskId; 2] {
         let current = view.state.rq[cpu as usize].curr;
         let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
         if before == current {
-            return;
+            return [NO_TASK; 2];
         }
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {
@@ -193,6 +198,7 @@ impl Waiting {
                 waiter.throttled = Some(self.now);
             }
         }
+        [before, current]
     }
 
     fn current_came_or_went(&mut self, cpu: u32, view: View) {

@@ -188,7 +188,8 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         tables.push((heading, policies(figures, empty())));
     }
     if let Some(counted) = &figures.schedstat {
-        let heading = format!("beside /proc/schedstat, version {}", counted.version);
+        let version = counted.version.map(|version| format!(", version {version}"));
+        let heading = format!("beside /proc/schedstat{}", version.unwrap_or_default());
         tables.push((heading, beside_schedstat(figures, counted, empty())));
         let heading = "balance passes that /proc/schedstat has: all, failed, tasks pulled";
         tables.push((heading.to_owned(), balance_passes(counted, empty())));

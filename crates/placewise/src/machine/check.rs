@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_measure::neighbours;
 use placewise_measure::quantity::Sample;
@@ -20,8 +19,8 @@ use serde::Serialize;
 
 use crate::input::InputError;
 use crate::noise::{mean, std_pct};
-use crate::report::json;
 use crate::report::terminal::empty_bare_table;
+use crate::report::{TableOrJson, json};
 
 const EXAMPLE: &str = "\
 Example:
@@ -47,16 +46,8 @@ pub struct CheckArgs {
     seconds: u16,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 /// Simulated runs of each load.
@@ -101,8 +92,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<()> {
         others_pct: before.zip(cpu_times()).and_then(|(before, after)| after.others_since(&before)),
     };
     let text = match args.format {
-        Format::Table => table(&report),
-        Format::Json => json::render(&report)?,
+        TableOrJson::Table => table(&report),
+        TableOrJson::Json => json::render(&report)?,
     };
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
