@@ -24,7 +24,7 @@ use crate::report::moves::{Moves, Placements};
 use crate::report::other::Other;
 use crate::steps::selection::Selection;
 use crate::steps::step::{Action, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::timeline::{Repairs, Timeline};
 use crate::verdict::{NoPlacement, Placed, Verdict};
 use placewise_policy::Distance;
@@ -316,7 +316,7 @@ fn counted(step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
 }
 
 /// The task that a step wakes.
-fn woken(step: &Step) -> Option<TaskId> {
+fn woken(step: &Step) -> Option<TaskNumber> {
     match step.action {
         Action::Waking { task, .. }
         | Action::Wakeup { task, .. }
