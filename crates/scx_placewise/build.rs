@@ -6,6 +6,8 @@
 
 #[path = "build/shared.rs"]
 mod shared;
+#[path = "../placewise/build/version.rs"]
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +30,8 @@ fn main() {
     println!("cargo::rerun-if-changed=src/bpf");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=../placewise-policy/build");
+    println!("cargo::rerun-if-changed=../placewise/build/version.rs");
+    version::tell();
     println!("cargo::rerun-if-env-changed=PATH");
 
     shared::translate(&policy, &out_directory());

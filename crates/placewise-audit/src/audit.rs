@@ -24,7 +24,7 @@ use crate::report::moves::{Moves, Placements};
 use crate::report::other::Other;
 use crate::steps::selection::Selection;
 use crate::steps::step::{Action, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::timeline::{Repairs, Timeline};
 use crate::verdict::{NoPlacement, Placed, Verdict};
 use placewise_policy::Distance;
@@ -42,7 +42,7 @@ pub struct Options<'a> {
     pub kernel: &'a Policy,
     /// What else the kernel might have done.
     pub others: &'a [Policy],
-    /// Only these tasks count: a name, a pattern or a pid.
+    /// Only these tasks count: a name, a pattern, a pid or a cgroup.
     pub task: Option<&'a str>,
 }
 
@@ -58,6 +58,16 @@ pub enum AuditError {
     Clock { line: u64, seconds: u64 },
     #[error("no task of the trace is `{wanted}`; there are {}", some(names))]
     NoTask { wanted: String, names: Vec<String> },
+    #[error("no task of the trace is in the cgroup `{wanted}`; {}", known(paths))]
+    NoCgroup { wanted: String, paths: Vec<String> },
+}
+
+/// What cgroups the header names.
+fn known(paths: &[String]) -> String {
+    match paths {
+        [] => "it says of no task in which cgroup it is, as traces of `placewise record` do".into(),
+        paths => format!("there are {}", some(paths)),
+    }
 }
 
 /// Names that an error tells.
@@ -127,7 +137,8 @@ pub fn audit(
     let mut pass = Pass::new(reader.header(), options, observer)?;
     let tick_ns = NSEC_PER_SEC / u64::from(options.machine.costs.hz);
     let overwritten = reader.header().overrun.is_some_and(|cpus| cpus > 0);
-    let selection = options.task.map(Selection::of).unwrap_or_default();
+    let select = |task| Selection::of(task, &reader.header().cgroups);
+    let selection = options.task.map(select).unwrap_or_default();
     let mut timeline =
         Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten).about(selection);
     let mut events = 0;
@@ -147,10 +158,19 @@ pub fn audit(
     pass.drain(&mut timeline);
     match options.task {
         Some(wanted) if !timeline.tasks().any_counts() => {
-            let names = timeline.tasks().names().into_iter().map(str::to_owned).collect();
-            Err(AuditError::NoTask { wanted: wanted.to_owned(), names })
+            Err(no_task(wanted.to_owned(), timeline.tasks(), reader.header()))
         }
         _ => Ok(pass.finish(events, &timeline, reader)),
+    }
+}
+
+fn no_task(wanted: String, tasks: &Tasks, header: &Header) -> AuditError {
+    match wanted.starts_with('/') {
+        true => AuditError::NoCgroup { wanted, paths: header.cgroups.keys().cloned().collect() },
+        false => {
+            let names = tasks.names().into_iter().map(str::to_owned).collect();
+            AuditError::NoTask { wanted, names }
+        }
     }
 }
 
@@ -296,7 +316,7 @@ fn counted(step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
 }
 
 /// The task that a step wakes.
-fn woken(step: &Step) -> Option<TaskId> {
+fn woken(step: &Step) -> Option<TaskNumber> {
     match step.action {
         Action::Waking { task, .. }
         | Action::Wakeup { task, .. }

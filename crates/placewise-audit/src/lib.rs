@@ -38,7 +38,7 @@ pub use report::explain::{Rule, Sight, explain};
 pub use report::moves::{ByDistance, Moves};
 pub use report::other::Other;
 pub use steps::step::{Action, DecisionTasks, PrevState, Step};
-pub use steps::task::{NameId, PID_MAX, Task, TaskId, Tasks};
+pub use steps::task::{NameId, PID_MAX, Task, TaskNumber, Tasks};
 pub use steps::timeline::{Repairs, Timeline};
 pub use steps::wakeup::Outcome;
 pub use verdict::{Hypothesis, Kind, NoPlacement, Placed, Verdict};

@@ -10,7 +10,7 @@ use placewise_policy::{Policy, State};
 use crate::judge::Judge;
 use crate::judge::inference::InferenceCounts;
 use crate::steps::step::Step;
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Wakeup;
 use crate::verdict::{NoPlacement, Verdict};
 use crate::world::{Occasion, World};
@@ -61,7 +61,7 @@ impl Reconstruction {
         }
     }
 
-    fn wakeup(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {
+    fn wakeup(&mut self, task: TaskNumber, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {
         if self.judge.slept_delayed(&self.world, task, wakeup) {
             return Verdict::NoPlacement(NoPlacement::Delayed);
         }
@@ -72,7 +72,7 @@ impl Reconstruction {
         verdict
     }
 
-    fn fork(&mut self, child: TaskId, cpu: u32, target_cpu: u32, tasks: &Tasks) -> Verdict {
+    fn fork(&mut self, child: TaskNumber, cpu: u32, target_cpu: u32, tasks: &Tasks) -> Verdict {
         let verdict = self.judge.fork(&mut self.world, child, cpu, target_cpu, tasks);
         self.world.start(child, target_cpu, tasks);
         self.world.population.learn_affinity(&verdict, tasks);

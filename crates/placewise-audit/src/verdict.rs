@@ -4,7 +4,7 @@
 use placewise_policy::Decision;
 use serde::Serialize;
 
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 
 /// What a step was.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +58,8 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {
     pub kind: Kind,
-    pub task: TaskId,
-    pub waker: TaskId,
+    pub task: TaskNumber,
+    pub waker: TaskNumber,
     pub waking_cpu: u32,
     pub prev_cpu: u32,
     /// What the kernel chose.

@@ -19,7 +19,7 @@ fn ftrace() -> Vec<u8> {
     let mut writer = FtraceWriter::new(Vec::new(), 16);
     for time_ns in (0..WAKEUPS as u64).map(|wakeup| 1_000_000_000 + wakeup * 10_000) {
         for (cpu, comm, pid, context, event) in wakeup() {
-            writer.record(&Record { time_ns, cpu, comm, pid, context, event });
+            writer.record(&Record { time_ns, cpu, comm, pid, tgid: None, context, event });
         }
     }
     writer.finish().expect("memory")

@@ -10,6 +10,8 @@ pub struct Record<'a> {
     pub cpu: u32,
     pub comm: &'a str,
     pub pid: u32,
+    /// Its process, where the trace says so: ftrace's `record-tgid`, perf's `pid/tid`.
+    pub tgid: Option<u32>,
     pub context: Context,
     pub event: Event<'a>,
 }

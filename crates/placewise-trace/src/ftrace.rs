@@ -181,6 +181,7 @@ mod tests {
             cpu: 7,
             comm: "sender",
             pid: 42,
+            tgid: None,
             context,
             event,
         });
@@ -218,6 +219,7 @@ mod tests {
             cpu: 3,
             comm: "swapper/3",
             pid: 0,
+            tgid: None,
             context: Context::Task,
             event,
         });

@@ -14,6 +14,7 @@
 //! # clock: mono
 //! # recorder: 4711
 //! # task 15 comm=migration/0 policy=SCHED_FIFO cpus=0
+//! # cgroup: 310,312 /system.slice/web.service
 //! # overrun: 12
 //! # lost: cpu 3 events 12
 //! ```
@@ -21,7 +22,7 @@
 //! Every line may be missing. Limit: one line per fact, so line breaks within a command or a task's
 //! name are written as spaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,6 +50,8 @@ pub struct Header {
     pub recorder: Option<u32>,
     /// Tasks there at the start that may not run everywhere or are not SCHED_OTHER, by thread id.
     pub tasks: BTreeMap<u32, TaskLine>,
+    /// Tasks there at the start that are not in the root cgroup, by its path: thread ids.
+    pub cgroups: BTreeMap<String, BTreeSet<u32>>,
     /// Lost events on all CPUs.
     pub overrun: Option<u64>,
     /// Lost events by CPU, where there are any.
@@ -157,6 +160,10 @@ impl Header {
                 let (cpu, events) = parse_lost(value)?;
                 self.lost.insert(cpu, events);
             }
+            "cgroup" => {
+                let (path, pids) = parse_cgroup(value)?;
+                self.cgroups.entry(path).or_default().extend(pids);
+            }
             "task" => {
                 let (pid, task) = parse_task(value)?;
                 self.tasks.insert(pid, task);
@@ -207,6 +214,13 @@ fn parse_task(text: &str) -> Result<(u32, TaskLine), String> {
     Ok((number(pid)?, task))
 }
 
+/// `310,312 /system.slice/web.service`
+fn parse_cgroup(text: &str) -> Result<(String, Vec<u32>), String> {
+    let (pids, path) = text.split_once(' ').ok_or("expected `cgroup: PID,PID,... PATH`")?;
+    let pids: Result<Vec<u32>, String> = pids.split(',').map(number).collect();
+    Ok((path.to_string(), pids?))
+}
+
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number in range"))
 }
@@ -232,6 +246,10 @@ impl fmt::Display for Header {
         for (pid, TaskLine { comm, policy, cpus }) in &self.tasks {
             let comm = one_line(comm);
             writeln!(out, "# task {pid} comm={comm} policy={policy} cpus={cpus}")?;
+        }
+        for (path, pids) in &self.cgroups {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            writeln!(out, "# cgroup: {} {}", pids.join(","), one_line(path))?;
         }
         write_line(out, "overrun", &self.overrun)?;
         for (cpu, events) in &self.lost {
@@ -285,6 +303,7 @@ mod tests {
 # vendor: AuthenticAMD 25
 # recorder: 4711
 # task 15 comm=a cpus=1 policy=x policy=SCHED_FIFO cpus=0,2
+# cgroup: 310,312 /user.slice/a b
 # lost: cpu 3 events 12
 ",
         );
@@ -298,6 +317,7 @@ mod tests {
         let task = &header.tasks[&15];
         assert_eq!((task.comm.as_str(), task.policy), ("a cpus=1 policy=x", SchedPolicy::Fifo));
         assert_eq!(task.cpus.to_string(), "0,2");
+        assert_eq!(header.cgroups["/user.slice/a b"], BTreeSet::from([310, 312]));
         assert_eq!((header.overrun, header.lost[&3]), (Some(3), 12));
         assert_eq!(header.lost_events(), Some(3));
     }
@@ -331,6 +351,8 @@ mod tests {
             ("# task 15 comm=x cpus=0", "expected `task PID comm=NAME"),
             ("# task 15 comm=x policy=FIFO cpus=0", "`FIFO`: expected SCHED_OTHER, SCHED_FIFO"),
             ("# task 15 comm=x policy=SCHED_FIFO cpus=z", "`z` is not a CPU"),
+            ("# cgroup: 310", "expected `cgroup: PID,PID,... PATH`"),
+            ("# cgroup: 310,x /a", "`x` is not a number"),
             ("# cpu 0 core=z package=0", "cpu 0: CPU list `z`"),
         ] {
             let mut header = Header::default();
@@ -367,6 +389,10 @@ mod tests {
         })
     }
 
+    fn cgroup() -> impl Strategy<Value = BTreeSet<u32>> {
+        prop::collection::btree_set(any::<u32>(), 1..4)
+    }
+
     prop_compose! {
         fn header()(
             (kernel, policy, command, clock) in (
@@ -380,12 +406,13 @@ mod tests {
             (base_slice_ns, recorder, overrun) in any::<(Option<u64>, Option<u32>, Option<u64>)>(),
             tasks in prop::collection::btree_map(any::<u32>(), task(), 0..4),
             lost in prop::collection::btree_map(0usize..1024, any::<u64>(), 0..4),
+            cgroups in prop::collection::btree_map(words(), cgroup(), 0..4),
         ) -> Header {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
                 kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
-                overrun, lost, problems,
+                cgroups, overrun, lost, problems,
             }
         }
     }
@@ -401,7 +428,7 @@ mod tests {
         #[test]
         fn any_text_is_taken_or_left(
             line in "\\PC{0,60}",
-            keyword in "(kernel|lost|task|cpu|node/node|hz|overrun):?",
+            keyword in "(kernel|lost|task|cgroup|cpu|node/node|hz|overrun):?",
             value in "[ -~]{0,40}",
         ) {
             let mut header = Header::default();

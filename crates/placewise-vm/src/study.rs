@@ -10,6 +10,22 @@ use anyhow::Context;
 use crate::machine::Machine;
 use crate::summary::{Load, Spread};
 
+/// The columns of a study.
+const HEADER: [&str; 12] = [
+    "series",
+    "machine",
+    "kernel",
+    "workload",
+    "case",
+    "metric",
+    "policy",
+    "value",
+    "unit",
+    "better",
+    "spread_pct",
+    "change_pct",
+];
+
 struct Metric {
     name: &'static str,
     unit: &'static str,
@@ -63,20 +79,7 @@ pub fn write(
     to: impl io::Write,
 ) -> anyhow::Result<()> {
     let mut writer = csv::Writer::from_writer(to);
-    writer.write_record([
-        "series",
-        "machine",
-        "kernel",
-        "workload",
-        "case",
-        "metric",
-        "policy",
-        "value",
-        "unit",
-        "better",
-        "spread_pct",
-        "change_pct",
-    ])?;
+    writer.write_record(HEADER)?;
     for ((load, metric), values) in read(path, machines)? {
         let metric = &METRICS[metric];
         let Some(spread) = Spread::of(&values) else { continue };
@@ -133,4 +136,17 @@ fn read(
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of the published ones, which `placewise` refuses to be without.
+    #[test]
+    fn the_columns_are_those_of_all_studies() {
+        let published = include_str!("../../../studies/hints_icx_tbench_fork.csv");
+        let is_header = |line: &&str| !line.starts_with('#');
+        assert_eq!(published.lines().find(is_header), Some(&*HEADER.join(",")));
+    }
 }

@@ -13,6 +13,7 @@ mod figures;
 mod finding;
 mod origin;
 mod percent;
+mod perf_stats;
 mod problems;
 mod report;
 mod schedstat;
@@ -74,7 +75,10 @@ fn explained(args: &AuditArgs, wanted: Wanted) -> anyhow::Result<String> {
 }
 
 fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
-    let schedstat = args.schedstat.as_deref().map(counted).transpose()?;
+    let schedstat = match &args.perf_stats {
+        Some(report) => Some(perf_stats::read(report)?),
+        None => args.schedstat.as_deref().map(counted).transpose()?,
+    };
     let mut reader = open(args)?;
     let machine = machine(args, &mut reader)?;
     let kernel = kernel(args, reader.header())?;
@@ -90,7 +94,9 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
     let audit = audit.map_err(|error| match error {
         AuditError::Trace(error) => bad_trace(&error).into(),
         AuditError::Machine(error) => anyhow::Error::new(error),
-        error @ (AuditError::Clock { .. } | AuditError::NoTask { .. }) => {
+        error @ (AuditError::Clock { .. }
+        | AuditError::NoTask { .. }
+        | AuditError::NoCgroup { .. }) => {
             InputError(format!("{}: {error}", trace_name(&args.trace))).into()
         }
     })?;

@@ -12,14 +12,13 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use clap::ValueEnum;
 use placewise_policy::Policy;
 use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
 
 use crate::input::InputError;
-use crate::report::json;
 use crate::report::terminal::empty_table;
+use crate::report::{TableOrJson, json};
 use placewise_sim::{Scenario, simulate};
 
 const EXAMPLE: &str = "\
@@ -38,16 +37,8 @@ pub struct BenchArgs {
     names: Vec<String>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 /// What is simulated.
@@ -102,8 +93,8 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
     };
     let report = Report { benches: benches.iter().map(measure).collect::<anyhow::Result<_>>()? };
     let text = match args.format {
-        Format::Table => table(&report),
-        Format::Json => json::render(&report)?,
+        TableOrJson::Table => table(&report),
+        TableOrJson::Json => json::render(&report)?,
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())

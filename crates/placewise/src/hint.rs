@@ -24,8 +24,8 @@ use serde::Serialize;
 
 use crate::input::InputError;
 use crate::report::foreign::visible;
-use crate::report::json;
 use crate::report::terminal::{empty_table, fitting};
+use crate::report::{TableOrJson, json};
 use targets::{Target, TargetChoice};
 
 const EXAMPLE: &str = "\
@@ -69,8 +69,8 @@ enum Show {
     /// List the hinted threads that you may hint
     Show {
         /// How to print the list
-        #[arg(long, value_enum, default_value_t = Format::Table)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+        format: TableOrJson,
 
         /// Where scx_placewise listens
         #[arg(long, value_name = "PATH", default_value = SOCKET)]
@@ -79,21 +79,13 @@ enum Show {
     /// List the intents and the hint of each
     Intents {
         /// How to print the list
-        #[arg(long, value_enum, default_value_t = Format::Table)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+        format: TableOrJson,
 
         /// A table of your own
         #[arg(long, value_name = "FILE")]
         intents: Option<PathBuf>,
     },
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
 }
 
 #[derive(clap::Args)]
@@ -240,7 +232,7 @@ struct HintedRow {
     inherited_by_children: bool,
 }
 
-fn show(format: Format, hinted: &[Hinted]) -> anyhow::Result<()> {
+fn show(format: TableOrJson, hinted: &[Hinted]) -> anyhow::Result<()> {
     let row = |hinted: &Hinted| HintedRow {
         tid: hinted.tid,
         command: targets::command_of(hinted.tid),
@@ -261,7 +253,7 @@ struct IntentRow {
     about: String,
 }
 
-fn show_intents(format: Format, intents: &Intents) -> anyhow::Result<()> {
+fn show_intents(format: TableOrJson, intents: &Intents) -> anyhow::Result<()> {
     let row = |(name, intent): (&str, &Intent)| IntentRow {
         intent: name.into(),
         hint: intent.hint.to_string(),
@@ -274,15 +266,15 @@ fn show_intents(format: Format, intents: &Intents) -> anyhow::Result<()> {
 }
 
 fn print<R: Serialize, const N: usize>(
-    format: Format,
+    format: TableOrJson,
     what: &str,
     rows: &[R],
     header: [&str; N],
     cells: impl Fn(&R) -> [String; N],
 ) -> anyhow::Result<()> {
     let text = match format {
-        Format::Json => json::render(&BTreeMap::from([(what, rows)]))?,
-        Format::Table => {
+        TableOrJson::Json => json::render(&BTreeMap::from([(what, rows)]))?,
+        TableOrJson::Table => {
             let mut table = fitting(empty_table());
             table.set_header(header);
             rows.iter().for_each(|row| table.add_row(cells(row)));

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use placewise_workload::{BINDING, Parameter, Value};
 use serde::Serialize;
 
-use crate::report::{json, terminal};
+use crate::report::{TableOrJson, json, terminal};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -24,8 +24,8 @@ pub struct ListArgs {
     what: Option<What>,
 
     /// How to print the list
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -40,14 +40,6 @@ enum What {
     Workloads,
     /// What --machine takes
     Machines,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
 }
 
 /// What is not asked for is left out.
@@ -105,8 +97,8 @@ struct Setting {
 pub fn run(args: &ListArgs) -> anyhow::Result<()> {
     let names = names(args.what)?;
     let text = match args.format {
-        Format::Table => table(&names),
-        Format::Json => json::render(&names)?,
+        TableOrJson::Table => table(&names),
+        TableOrJson::Json => json::render(&names)?,
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())

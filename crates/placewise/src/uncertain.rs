@@ -36,6 +36,11 @@ pub struct Uncertain {
 }
 
 impl Uncertain {
+    /// `None` where that was not asked for.
+    pub fn draws(&self) -> Option<u32> {
+        self.draws
+    }
+
     pub fn check(&self, format: Format, machines: usize) -> Result<(), InputError> {
         let problem = match (self.draws, format, machines) {
             (Some(_), Format::Csv, _) => "CSV has no place for it; use another --format",

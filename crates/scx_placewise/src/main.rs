@@ -61,7 +61,7 @@ ended it with an error.";
 
 /// Run this machine's tasks under a placement policy, as a sched_ext scheduler
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(version = env!("PLACEWISE_VERSION"), after_help = EXAMPLES)]
 struct Cli {
     /// The policy: `baseline`, or patches, hints and knobs joined by commas
     #[arg(long, default_value = "baseline")]
@@ -108,7 +108,7 @@ fn timeouts() -> RangedI64ValueParser<u32> {
 enum Format {
     /// For the terminal
     Table,
-    /// For programs: a line each time, of the fields that scx_stats clients get
+    /// For programs: a line each time, of `"schema": 1` and the fields that scx_stats clients get
     Json,
 }
 
@@ -312,10 +312,11 @@ fn tell_systemd(state: NotifyState<'_>) {
 }
 
 fn show(format: Format, figures: &Figures) -> anyhow::Result<()> {
-    match format {
-        Format::Table => writeln!(io::stdout(), "{}", report::table(figures))?,
-        Format::Json => writeln!(io::stdout(), "{}", serde_json::to_string(figures)?)?,
-    }
+    let text = match format {
+        Format::Table => report::table(figures),
+        Format::Json => report::json(figures)?,
+    };
+    writeln!(io::stdout(), "{text}")?;
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use super::idle_beside::{AudienceId, IdleBesideMeter, IdleTimes};
 use super::places::{ByNearest, Nearest, Places};
 use crate::steps::by_name::ByName;
 use crate::steps::by_pair::{ByPair, Place};
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// In a report.
 const LISTED: usize = 32;
@@ -86,7 +86,7 @@ pub struct Role {
 }
 
 impl Role {
-    pub fn of(task: TaskId, tasks: &Tasks) -> Self {
+    pub fn of(task: TaskNumber, tasks: &Tasks) -> Self {
         let task = tasks.get(task);
         Role { name: task.name, real_time: !task.is_fair(), new: false }
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::steps::by_name::ByName;
 use crate::steps::by_pair::ByPair;
 use crate::steps::by_task::ByTask;
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// Tasks, and pairs of names, in a report.
 const LISTED: usize = 32;
@@ -141,7 +141,7 @@ pub struct BouncingCounter {
 }
 
 impl BouncingCounter {
-    pub fn switched_in(&mut self, task: TaskId, llc: u16, now: u64, tasks: &Tasks) {
+    pub fn switched_in(&mut self, task: TaskNumber, llc: u16, now: u64, tasks: &Tasks) {
         let life = self.lives.of(task);
         let entry = tasks.get(task);
         (life.pid, life.name) = (entry.pid, entry.name);
@@ -157,12 +157,12 @@ impl BouncingCounter {
     }
 
     /// `waker` wakes `task`; `None`: no task does.
-    pub fn woken(&mut self, task: TaskId, waker: Option<TaskId>, tasks: &Tasks) {
+    pub fn woken(&mut self, task: TaskNumber, waker: Option<TaskNumber>, tasks: &Tasks) {
         self.lives.of(task).waker = waker.map(|waker| tasks.get(waker).name);
     }
 
     /// The wakeup turns out to be a placement.
-    pub fn placed(&mut self, task: TaskId, across_llcs: bool, tasks: &Tasks) {
+    pub fn placed(&mut self, task: TaskNumber, across_llcs: bool, tasks: &Tasks) {
         let Some(waker) = self.lives.of(task).waker.take() else { return };
         let wakee = tasks.get(task).name;
         self.wakeups_by_tasks += 1;
@@ -180,7 +180,7 @@ impl BouncingCounter {
     }
 
     /// The task runs, so long after its wakeup, and had nobody before it.
-    pub fn reached(&mut self, task: TaskId, ns: u64) {
+    pub fn reached(&mut self, task: TaskNumber, ns: u64) {
         let sum = match self.lives.of(task).placed.take() {
             Some(PlacedBy { across_llcs: false, .. }) => &mut self.within_llc,
             Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs.of(pair).onto_idle,
@@ -191,7 +191,7 @@ impl BouncingCounter {
     }
 
     /// The task ends; its number may become another's.
-    pub fn end(&mut self, task: TaskId, now: u64) {
+    pub fn end(&mut self, task: TaskNumber, now: u64) {
         let life = std::mem::take(self.lives.of(task));
         list(&mut self.ended, &life, now);
     }

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
 use crate::steps::by_task::ByTask;
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 use crate::verdict::Kind;
 use placewise_policy::Distance;
 
@@ -56,7 +56,8 @@ fn word<S: Serializer>(distance: &Distance, serializer: S) -> Result<S::Ok, S::E
 }
 
 struct Times {
-    histogram: Histogram<u64>,
+    /// Of 32 bits, since most of a histogram is empty; it would take a trace of 100 GB to fill one.
+    histogram: Histogram<u32>,
     max_ns: u64,
     total_ns: u64,
 }
@@ -129,17 +130,22 @@ pub struct LatencyMeter {
 
 impl LatencyMeter {
     /// sched_waking or sched_wakeup_new.
-    pub fn woken(&mut self, task: TaskId, time_ns: u64) {
+    pub fn woken(&mut self, task: TaskNumber, time_ns: u64) {
         *self.begun.of(task) = Begun { time_ns, placed: None };
     }
 
     /// The wakeup turns out to be a placement.
-    pub fn placed(&mut self, task: TaskId, kind: Kind, distance: Distance) {
+    pub fn placed(&mut self, task: TaskNumber, kind: Kind, distance: Distance) {
         self.begun.of(task).placed = Some((kind, distance));
     }
 
     /// The task is switched in; its wait, if it waited since a placement.
-    pub fn switched_in(&mut self, task: TaskId, time_ns: u64, behind_ns: u64) -> Option<Waited> {
+    pub fn switched_in(
+        &mut self,
+        task: TaskNumber,
+        time_ns: u64,
+        behind_ns: u64,
+    ) -> Option<Waited> {
         let begun = self.begun.of(task);
         let (kind, distance) = begun.placed.take()?;
         let latency = time_ns - begun.time_ns;
@@ -155,7 +161,7 @@ impl LatencyMeter {
     }
 
     /// The task's wait ends, nobody knows when.
-    pub fn forget(&mut self, task: TaskId) {
+    pub fn forget(&mut self, task: TaskNumber) {
         self.begun.of(task).placed = None;
     }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::places::{ByNearest, Mask, Nearest, Places, contains};
 use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 use crate::verdict::{Kind, Placed};
 
 /// How often placements missed an idle CPU.
@@ -94,7 +94,7 @@ impl MissedIdleCounter {
     }
 
     /// The task waited since its placement.
-    pub fn waited(&mut self, task: TaskId, ns: u64) {
+    pub fn waited(&mut self, task: TaskNumber, ns: u64) {
         if let Some(Miss { kind, nearest, name }) = self.misses.of(task).take() {
             for count in self.counts(kind, name) {
                 count.waited_ns[nearest] += ns;
@@ -103,7 +103,7 @@ impl MissedIdleCounter {
     }
 
     /// The task's wait ends, nobody knows when.
-    pub fn forget(&mut self, task: TaskId) {
+    pub fn forget(&mut self, task: TaskNumber) {
         *self.misses.of(task) = None;
     }
 

@@ -45,7 +45,7 @@ use self::worst::{WorstDecision, WorstDecisions};
 use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::verdict::{Kind, Placed, Verdict};
 use placewise_policy::Distance;
 
@@ -196,11 +196,11 @@ impl Cost {
         }
     }
 
-    fn runs(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
+    fn runs(&mut self, task: TaskNumber, cpu: u32, tasks: &Tasks) {
         self.bouncing.switched_in(task, self.places.of(cpu).llc, self.now, tasks);
     }
 
-    fn end_wait(&mut self, task: TaskId, tasks: &Tasks) {
+    fn end_wait(&mut self, task: TaskNumber, tasks: &Tasks) {
         let behind_ns = self.waiting.take_behind_ns(task);
         if let Some(waited) = self.latency.switched_in(task, self.now, behind_ns) {
             let Waited { latency_ns, behind_ns } = waited;
@@ -220,7 +220,7 @@ impl Cost {
         }
     }
 
-    fn forget_wait(&mut self, task: TaskId) {
+    fn forget_wait(&mut self, task: TaskNumber) {
         self.waiting.take_behind_ns(task);
         self.latency.forget(task);
         self.missed_idle.forget(task);
@@ -228,7 +228,7 @@ impl Cost {
         *self.on_the_way.of(task) = None;
     }
 
-    fn end(&mut self, task: TaskId) {
+    fn end(&mut self, task: TaskNumber) {
         self.forget_wait(task);
         self.bouncing.end(task, self.now);
     }

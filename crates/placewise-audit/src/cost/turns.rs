@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// Tasks of one name, and how they fared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -62,7 +62,7 @@ struct Turn {
 
 #[derive(Clone, Copy)]
 struct Current {
-    task: TaskId,
+    task: TaskNumber,
     since: u64,
 }
 
@@ -87,7 +87,14 @@ impl Default for TurnMeter {
 impl TurnMeter {
     /// A step that made `current` run on its CPU, or left it there. `silent_ns`: what the times of
     /// the trace are later by.
-    pub fn step(&mut self, now: u64, silent_ns: u64, step: &Step, current: TaskId, tasks: &Tasks) {
+    pub fn step(
+        &mut self,
+        now: u64,
+        silent_ns: u64,
+        step: &Step,
+        current: TaskNumber,
+        tasks: &Tasks,
+    ) {
         match step.action {
             Action::Waking { task, .. } | Action::Wakeup { task, .. } => self.could_run(task, now),
             Action::WakeupNew { task, .. } => {
@@ -108,7 +115,7 @@ impl TurnMeter {
         }
     }
 
-    fn could_run(&mut self, task: TaskId, now: u64) {
+    fn could_run(&mut self, task: TaskNumber, now: u64) {
         let turn = self.tasks.of(task);
         if turn.waits_since.is_none()
             && turn.cpu.is_none_or(|cpu| self.current[usize::from(cpu)].task != task)
@@ -124,7 +131,7 @@ impl TurnMeter {
         }
     }
 
-    fn comes(&mut self, step: &Step, now: u64, silent_ns: u64, task: TaskId, tasks: &Tasks) {
+    fn comes(&mut self, step: &Step, now: u64, silent_ns: u64, task: TaskNumber, tasks: &Tasks) {
         let cpu = step.cpu;
         self.current[cpu as usize] = Current { task, since: now };
         if task < FIRST_TASK {

@@ -19,7 +19,7 @@ use super::places::Places;
 use super::throttled::ThrottledMeter;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 
 #[derive(Clone, Copy)]
 struct Waiter {
@@ -27,8 +27,8 @@ struct Waiter {
     cpu: u16,
     waits: bool,
     /// Its neighbours in the queue of its CPU.
-    before: TaskId,
-    after: TaskId,
+    before: TaskNumber,
+    after: TaskNumber,
     /// It waits behind another task since then.
     behind: Option<Behind>,
     /// It is throttled since then.
@@ -63,8 +63,8 @@ impl Default for Waiter {
 
 #[derive(Clone, Copy)]
 struct Queue {
-    current: TaskId,
-    first_waiter: TaskId,
+    current: TaskNumber,
+    first_waiter: TaskNumber,
 }
 
 /// The waiting tasks of all CPUs.
@@ -116,7 +116,7 @@ impl Waiting {
         self.idle_beside.advance(now);
         self.idle_beside.set_idle(&state.root.idle.bits, places);
         let view = View { state, places, tasks };
-        self.look_at_cpu(step.cpu, view);
+        let looked_at = self.look_at_cpu(step.cpu, view);
         match step.action {
             Action::WakeupNew { task, .. } => {
                 self.tasks.of(task).new = true;
@@ -134,8 +134,12 @@ impl Waiting {
                 self.look_at_task(child, view);
             }
             Action::Switch { prev, next, .. } => {
-                self.look_at_task(prev, view);
-                self.look_at_task(next, view);
+                for task in [prev, next] {
+                    let is_there = u32::from(state.task[task as usize].cpu) == step.cpu;
+                    if !(is_there && looked_at.contains(&task)) {
+                        self.look_at_task(task, view);
+                    }
+                }
             }
             Action::Decided { .. }
             | Action::Lost { .. }
@@ -158,11 +162,11 @@ impl Waiting {
     }
 
     /// How long the task waited behind others since it last ran; it runs now.
-    pub fn take_behind_ns(&mut self, task: TaskId) -> u64 {
+    pub fn take_behind_ns(&mut self, task: TaskNumber) -> u64 {
         std::mem::take(&mut self.tasks.of(task).behind_ns)
     }
 
-    fn look_at_task(&mut self, task: TaskId, view: View) {
+    fn look_at_task(&mut self, task: TaskNumber, view: View) {
         if task < FIRST_TASK {
             return;
         }
@@ -170,11 +174,12 @@ impl Waiting {
         self.requeue(task, view);
     }
 
-    fn look_at_cpu(&mut self, cpu: u32, view: View) {
+    /// Who left the CPU and who came, if anybody did: where they wait is up to date then.
+    fn look_at_cpu(&mut self, cpu: u32, view: View) -> [TaskNumber; 2] {
         let current = view.state.rq[cpu as usize].curr;
         let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
         if before == current {
-            return;
+            return [NO_TASK; 2];
         }
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {
@@ -193,6 +198,7 @@ impl Waiting {
                 waiter.throttled = Some(self.now);
             }
         }
+        [before, current]
     }
 
     fn current_came_or_went(&mut self, cpu: u32, view: View) {
@@ -211,7 +217,7 @@ impl Waiting {
     }
 
     /// Puts the task where the state has it.
-    fn requeue(&mut self, task: TaskId, view: View) {
+    fn requeue(&mut self, task: TaskNumber, view: View) {
         let entry = &view.state.task[task as usize];
         let cpu = entry.cpu;
         let current = view.state.rq[usize::from(cpu)].curr == task;
@@ -232,7 +238,7 @@ impl Waiting {
         }
     }
 
-    fn join(&mut self, task: TaskId, cpu: u32, view: View) {
+    fn join(&mut self, task: TaskNumber, cpu: u32, view: View) {
         let queue = &mut self.queues[cpu as usize];
         let after = std::mem::replace(&mut queue.first_waiter, task);
         let busy = queue.current >= FIRST_TASK;
@@ -248,7 +254,7 @@ impl Waiting {
         }
     }
 
-    fn leave(&mut self, task: TaskId, view: View) {
+    fn leave(&mut self, task: TaskNumber, view: View) {
         self.end_behind(task, view.places);
         self.end_throttled(task, view.tasks);
         let waiter = self.tasks.of(task);
@@ -263,7 +269,7 @@ impl Waiting {
         }
     }
 
-    fn begin_behind(&mut self, task: TaskId, cpu: u32, view: View) {
+    fn begin_behind(&mut self, task: TaskNumber, cpu: u32, view: View) {
         let new = self.tasks.of(task).new;
         let as_part = view.tasks.get(task).counts.then(|| {
             let entry = &view.state.task[task as usize];
@@ -277,7 +283,7 @@ impl Waiting {
         self.tasks.of(task).behind = Some(Behind { since: self.now, as_part });
     }
 
-    fn end_behind(&mut self, task: TaskId, places: &Places) {
+    fn end_behind(&mut self, task: TaskNumber, places: &Places) {
         let waiter = self.tasks.of(task);
         let Some(Behind { since, as_part }) = waiter.behind.take() else { return };
         waiter.behind_ns += self.now - since;
@@ -288,7 +294,7 @@ impl Waiting {
         }
     }
 
-    fn end_throttled(&mut self, task: TaskId, tasks: &Tasks) {
+    fn end_throttled(&mut self, task: TaskNumber, tasks: &Tasks) {
         let waiter = self.tasks.of(task);
         if let Some(since) = waiter.throttled.take()
             && tasks.get(task).counts

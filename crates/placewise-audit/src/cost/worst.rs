@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::places::Nearest;
 use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 use crate::verdict::{Kind, Placed};
 
 /// How many are told.
@@ -76,7 +76,7 @@ impl WorstDecisions {
     }
 
     /// The task runs.
-    pub fn waited(&mut self, task: TaskId, behind_ns: u64) {
+    pub fn waited(&mut self, task: TaskNumber, behind_ns: u64) {
         let Some(decision) = self.waiting.of(task).take().filter(|_| behind_ns > 0) else { return };
         let of_name = self.of_names.of(decision.name);
         if of_name.is_none_or(|(cost, _)| cost < behind_ns) {
@@ -96,7 +96,7 @@ impl WorstDecisions {
     }
 
     /// The task's wait ends, nobody knows when.
-    pub fn forget(&mut self, task: TaskId) {
+    pub fn forget(&mut self, task: TaskNumber) {
         *self.waiting.of(task) = None;
     }
 

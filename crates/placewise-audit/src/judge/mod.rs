@@ -24,7 +24,7 @@ use self::beliefs::Beliefs;
 use self::inference::InferenceCounts;
 use self::scan_limit::ScanLimits;
 use self::trial::{Answer, Question};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Wakeup;
 use crate::verdict::{Hypothesis, Kind, NoPlacement, Placed, Verdict};
 use crate::world::World;
@@ -47,7 +47,7 @@ impl Judge {
     }
 
     /// The wakee slept, but its wakeup found it on its queue.
-    pub fn slept_delayed(&mut self, world: &World, task: TaskId, wakeup: &Wakeup) -> bool {
+    pub fn slept_delayed(&mut self, world: &World, task: TaskNumber, wakeup: &Wakeup) -> bool {
         let delayed = world.scheduler.is_delayed(task.into()) && wakeup.stayed();
         self.inferred.delayed_by_lag += u64::from(delayed);
         delayed
@@ -57,7 +57,7 @@ impl Judge {
     pub fn wakeup(
         &mut self,
         world: &mut World,
-        task: TaskId,
+        task: TaskNumber,
         wakeup: &Wakeup,
         tasks: &Tasks,
     ) -> Verdict {
@@ -70,7 +70,7 @@ impl Judge {
     fn no_placement(
         &mut self,
         world: &mut World,
-        task: TaskId,
+        task: TaskNumber,
         wakeup: &Wakeup,
         tasks: &Tasks,
     ) -> Option<NoPlacement> {
@@ -92,7 +92,7 @@ impl Judge {
     fn place_wakee(
         &mut self,
         world: &mut World,
-        task: TaskId,
+        task: TaskNumber,
         wakeup: &Wakeup,
         tasks: &Tasks,
     ) -> Placed {
@@ -142,7 +142,7 @@ impl Judge {
     pub fn fork(
         &self,
         world: &mut World,
-        child: TaskId,
+        child: TaskNumber,
         cpu: u32,
         target_cpu: u32,
         tasks: &Tasks,
@@ -171,7 +171,7 @@ impl Judge {
 }
 
 /// The fair class has no choice of a CPU for it.
-fn never_placed(world: &mut World, task: TaskId, tasks: &Tasks) -> Option<NoPlacement> {
+fn never_placed(world: &mut World, task: TaskNumber, tasks: &Tasks) -> Option<NoPlacement> {
     if !tasks.get(task).is_fair() {
         Some(NoPlacement::OtherClass)
     } else if world.trail(task).bound {
@@ -183,12 +183,12 @@ fn never_placed(world: &mut World, task: TaskId, tasks: &Tasks) -> Option<NoPlac
 
 /// sched_switch is printed before the task is off its CPU: a wakeup right behind it may have
 /// found it there, and gone over that CPU's wake list.
-fn may_be_switching_out(world: &mut World, task: TaskId, wakeup: &Wakeup) -> bool {
+fn may_be_switching_out(world: &mut World, task: TaskNumber, wakeup: &Wakeup) -> bool {
     wakeup.queued_by_prev_cpu() && world.clock.now - world.trail(task).switched_out_at <= SWITCH_NS
 }
 
 /// The waker enqueued it at once, where an ordinary wakeup would have used the wake list.
-fn must_have_been_delayed(world: &mut World, task: TaskId, wakeup: &Wakeup) -> bool {
+fn must_have_been_delayed(world: &mut World, task: TaskNumber, wakeup: &Wakeup) -> bool {
     let Wakeup { waking_cpu, prev_cpu, .. } = *wakeup;
     may_have_been_delayed(world, task, wakeup)
         && wakeup.outcome.woken_by.is_some()
@@ -196,7 +196,7 @@ fn must_have_been_delayed(world: &mut World, task: TaskId, wakeup: &Wakeup) -> b
         && world.scheduler.policy.ttwu_queue_wakelist(task, waking_cpu, prev_cpu, false)
 }
 
-fn may_have_been_delayed(world: &mut World, task: TaskId, wakeup: &Wakeup) -> bool {
+fn may_have_been_delayed(world: &mut World, task: TaskNumber, wakeup: &Wakeup) -> bool {
     world.scheduler.policy.profile.delayed_dequeue
         && world.trail(task).slept_beside_others
         && wakeup.stayed()

@@ -4,13 +4,13 @@
 use placewise_policy::*;
 
 use super::beliefs::Beliefs;
-use crate::steps::task::{NameId, TaskId};
+use crate::steps::task::{NameId, TaskNumber};
 use crate::verdict::Hypothesis;
 
 /// What a wakeup asks the policy.
 pub struct Question {
-    pub waker: TaskId,
-    pub wakee: TaskId,
+    pub waker: TaskNumber,
+    pub wakee: TaskNumber,
     pub waking_cpu: u32,
     pub prev_cpu: u32,
     pub now: u64,

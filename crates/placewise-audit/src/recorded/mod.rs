@@ -105,11 +105,11 @@ mod tests {
 
     use super::readings::wrong_idle_cpus;
     use super::*;
-    use crate::steps::task::TaskId;
+    use crate::steps::task::TaskNumber;
     use crate::steps::wakeup::Outcome;
 
-    const WAKEE: TaskId = FIRST_TASK;
-    const WAKER: TaskId = FIRST_TASK + 1;
+    const WAKEE: TaskNumber = FIRST_TASK;
+    const WAKER: TaskNumber = FIRST_TASK + 1;
 
     /// A sync waker on CPU 0 of LLC 0, which is busy, and a wakee that was last on the idle CPU 4.
     const WAKEUP: &str = "pid=200 waker_pid=100 waking_cpu=0 prev_cpu=4 jiffies=250 cpus=0-7 idle=4-7 \

@@ -12,7 +12,7 @@ use placewise_policy::*;
 
 use super::agreement::search_reason;
 use crate::steps::step::{Action, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::verdict::{Kind, Placed};
 
 /// LLCs whose idle CPUs a fork lists.
@@ -44,7 +44,7 @@ impl Sight {
         }
     }
 
-    pub fn of(task: TaskId, state: &State) -> Self {
+    pub fn of(task: TaskNumber, state: &State) -> Self {
         let recent_used_cpu = state.task[task as usize].recent_used_cpu;
         Sight { idle: state.root.idle, recent_used_cpu }
     }
@@ -89,7 +89,7 @@ impl View<'_> {
         &self.placed.decision
     }
 
-    fn task(&self, task: TaskId) -> &Task {
+    fn task(&self, task: TaskNumber) -> &Task {
         &self.state.task[task as usize]
     }
 
@@ -111,7 +111,7 @@ impl View<'_> {
         format!("{} {}", self.cpu(cpu), if self.sight.is_idle(cpu) { "idle" } else { "busy" })
     }
 
-    fn name(&self, task: TaskId) -> String {
+    fn name(&self, task: TaskNumber) -> String {
         format!("{}-{}", self.tasks.name_of(task), self.tasks.get(task).pid)
     }
 
@@ -239,7 +239,7 @@ impl View<'_> {
         rule("wake_affine: short waker", saw, or_next(holds, "the waking CPU"))
     }
 
-    fn run_length(&self, task: TaskId) -> String {
+    fn run_length(&self, task: TaskNumber) -> String {
         let task = self.task(task);
         let average = match self.state.profile.run_length {
             RUN_LENGTH_TOTAL => task.sum_exec_runtime.checked_div(task.nvcsw).unwrap_or(0),

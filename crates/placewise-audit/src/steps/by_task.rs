@@ -1,6 +1,6 @@
 //! One value for each task; task numbers are dense and used again.
 
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 
 #[derive(Default)]
 pub struct ByTask<T> {
@@ -9,7 +9,7 @@ pub struct ByTask<T> {
 
 impl<T: Clone + Default> ByTask<T> {
     #[inline]
-    pub fn of(&mut self, task: TaskId) -> &mut T {
+    pub fn of(&mut self, task: TaskNumber) -> &mut T {
         let at = task as usize;
         if self.values.len() <= at {
             self.values.resize(at + 1, T::default());
@@ -18,7 +18,7 @@ impl<T: Clone + Default> ByTask<T> {
     }
 
     /// `None`: nobody has asked for it yet.
-    pub fn get(&self, task: TaskId) -> Option<&T> {
+    pub fn get(&self, task: TaskNumber) -> Option<&T> {
         self.values.get(task as usize)
     }
 

@@ -3,7 +3,7 @@
 
 use placewise_trace::{Context, Decision};
 
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 use crate::steps::wakeup::Outcome;
 
 /// One event of the trace.
@@ -23,42 +23,42 @@ pub enum Action {
     /// `complete_from_ns` the events of some CPUs are missing.
     Begin { tick_phase_ns: Option<u64>, complete_from_ns: u64 },
     /// `task` runs on the step's CPU when the trace begins, or after a gap in it.
-    Running { task: TaskId },
+    Running { task: TaskNumber },
     /// sched_waking: somebody on the step's CPU wakes `task`, which was last on `prev_cpu`.
-    Waking { task: TaskId, prev_cpu: u32, outcome: Option<Outcome> },
+    Waking { task: TaskNumber, prev_cpu: u32, outcome: Option<Outcome> },
     /// What the kernel wrote down about the decision that follows, and whom it is about.
     Decided { decision: Box<Decision>, tasks: DecisionTasks },
     /// sched_wakeup.
-    Wakeup { task: TaskId, target_cpu: u32 },
+    Wakeup { task: TaskNumber, target_cpu: u32 },
     /// sched_process_fork.
-    Fork { parent: TaskId, child: TaskId },
+    Fork { parent: TaskNumber, child: TaskNumber },
     /// sched_wakeup_new.
-    WakeupNew { task: TaskId, target_cpu: u32 },
+    WakeupNew { task: TaskNumber, target_cpu: u32 },
     /// sched_migrate_task; `placement`: it carries out the placement of a wakeup or an exec.
-    Migrate { task: TaskId, from: u32, to: u32, placement: bool },
+    Migrate { task: TaskNumber, from: u32, to: u32, placement: bool },
     /// sched_switch.
-    Switch { prev: TaskId, prev_state: PrevState, next: TaskId },
+    Switch { prev: TaskNumber, prev_state: PrevState, next: TaskNumber },
     /// sched_process_exec.
-    Exec { task: TaskId },
+    Exec { task: TaskNumber },
     /// sched_process_exit.
-    Exit { task: TaskId },
+    Exit { task: TaskNumber },
     /// Events of the step's CPU are missing from the trace.
     Lost { count: u64 },
     /// No CPU had an event for so long, which is left out.
     Silence { ns: u64 },
     /// The task was mentioned longest ago and has made room for another.
-    Forgotten { task: TaskId },
+    Forgotten { task: TaskNumber },
 }
 
 /// Whom a recorded decision is about.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionTasks {
     /// The wakee, or the child.
-    pub placed: TaskId,
+    pub placed: TaskNumber,
     /// The current task of the waking CPU, perhaps its idle task.
-    pub waker: TaskId,
+    pub waker: TaskNumber,
     /// The current task of the previous CPU, perhaps its idle task.
-    pub prev_curr: TaskId,
+    pub prev_curr: TaskNumber,
 }
 
 /// In what state a task was switched out.

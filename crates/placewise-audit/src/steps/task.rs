@@ -11,8 +11,9 @@ use placewise_policy::{FIRST_TASK, NR_TASKS};
 
 use super::selection::Selection;
 
-/// A task, as its index in the policy's state. Below [`FIRST_TASK`] it is the idle task of a CPU.
-pub type TaskId = u32;
+/// A task by its number in the policy's state, plain as it stands there; a
+/// [`TaskId`](placewise_policy::TaskId) is made of it. Below [`FIRST_TASK`] it is the idle task of a CPU.
+pub type TaskNumber = u32;
 
 /// A name, as its index in [`Tasks::name`].
 pub type NameId = u32;
@@ -34,6 +35,8 @@ type Comm = [u8; COMM_BYTES];
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub pid: u32,
+    /// Its process, once the trace has said so.
+    pub tgid: Option<u32>,
     pub name: NameId,
     /// The kernel's: below 100 real time, then 120 plus the nice level.
     pub prio: i32,
@@ -54,10 +57,10 @@ impl Task {
 pub struct Tasks {
     tasks: Vec<Task>,
     /// 0 = a pid that stands for no task yet.
-    by_pid: Vec<TaskId>,
-    free: Vec<TaskId>,
+    by_pid: Vec<TaskNumber>,
+    free: Vec<TaskNumber>,
     /// Who makes room next, and the last mention of each when they were put in order.
-    leaving: VecDeque<(TaskId, u64)>,
+    leaving: VecDeque<(TaskNumber, u64)>,
     names: Vec<String>,
     name_ids: HashMap<Comm, NameId>,
     mentions: u64,
@@ -90,11 +93,11 @@ impl Tasks {
         tasks
     }
 
-    pub fn get(&self, task: TaskId) -> &Task {
+    pub fn get(&self, task: TaskNumber) -> &Task {
         &self.tasks[task as usize]
     }
 
-    pub fn name_of(&self, task: TaskId) -> &str {
+    pub fn name_of(&self, task: TaskNumber) -> &str {
         self.name(self.get(task).name)
     }
 
@@ -116,8 +119,8 @@ impl Tasks {
     }
 
     /// One past the highest task in use.
-    pub fn nr_tasks(&self) -> TaskId {
-        self.tasks.len() as TaskId
+    pub fn nr_tasks(&self) -> TaskNumber {
+        self.tasks.len() as TaskNumber
     }
 
     /// One past the highest name in use.
@@ -131,8 +134,8 @@ impl Tasks {
         pid: u32,
         comm: &str,
         prio: Option<i32>,
-        forgotten: &mut Vec<TaskId>,
-    ) -> Option<TaskId> {
+        forgotten: &mut Vec<TaskNumber>,
+    ) -> Option<TaskNumber> {
         if pid >= PID_MAX {
             return None;
         }
@@ -153,13 +156,27 @@ impl Tasks {
         Some(task)
     }
 
+    /// The trace says to which process the task belongs.
+    pub fn belongs_to(&mut self, task: TaskNumber, tgid: u32) {
+        let entry = &mut self.tasks[task as usize];
+        if entry.tgid.replace(tgid) != Some(tgid) {
+            self.look_at_counts(task);
+        }
+    }
+
+    /// `child` is new, and in the cgroup of `parent`.
+    pub fn forked(&mut self, parent: TaskNumber, child: TaskNumber) {
+        self.selection.forked(self.get(parent).pid, self.get(child).pid);
+        self.look_at_counts(child);
+    }
+
     /// The task that a pid is now, without mentioning it.
-    pub fn find(&self, pid: u32) -> Option<TaskId> {
+    pub fn find(&self, pid: u32) -> Option<TaskNumber> {
         self.by_pid.get(pid as usize).copied().filter(|&task| task != 0)
     }
 
     /// `pid` ends here: its next mention is another task.
-    pub fn release_pid(&mut self, task: TaskId) {
+    pub fn release_pid(&mut self, task: TaskNumber) {
         let pid = self.get(task).pid as usize;
         if self.by_pid.get(pid) == Some(&task) {
             self.by_pid[pid] = 0;
@@ -167,19 +184,19 @@ impl Tasks {
     }
 
     /// Nobody speaks of `task` any more: another may take its place, unless one has already.
-    pub fn reuse(&mut self, task: TaskId) {
+    pub fn reuse(&mut self, task: TaskNumber) {
         if self.find(self.get(task).pid) != Some(task) {
             self.free.push(task);
         }
     }
 
-    fn admit(&mut self, pid: u32, comm: &str, forgotten: &mut Vec<TaskId>) -> TaskId {
+    fn admit(&mut self, pid: u32, comm: &str, forgotten: &mut Vec<TaskNumber>) -> TaskNumber {
         let entry = self.describe(pid, comm, DEFAULT_PRIO);
         let task = match self.free.pop() {
             Some(task) => task,
             None if self.tasks.len() < NR_TASKS as usize => {
                 self.tasks.push(entry);
-                self.tasks.len() as TaskId - 1
+                self.tasks.len() as TaskNumber - 1
             }
             None => self.make_room(forgotten),
         };
@@ -191,7 +208,7 @@ impl Tasks {
         task
     }
 
-    fn make_room(&mut self, forgotten: &mut Vec<TaskId>) -> TaskId {
+    fn make_room(&mut self, forgotten: &mut Vec<TaskNumber>) -> TaskNumber {
         let oldest = self.mentioned_longest_ago();
         self.release_pid(oldest);
         forgotten.push(oldest);
@@ -200,7 +217,7 @@ impl Tasks {
 
     /// All are put in order once, and again when that order is used up. Who has been mentioned
     /// since is later than all that have not.
-    fn mentioned_longest_ago(&mut self) -> TaskId {
+    fn mentioned_longest_ago(&mut self) -> TaskNumber {
         loop {
             while let Some((task, last_mention)) = self.leaving.pop_front() {
                 if self.get(task).last_mention == last_mention {
@@ -216,19 +233,24 @@ impl Tasks {
     fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
         let comm = comm_bytes(comm);
         let name = self.name_id(comm);
-        let counts = self.counts(pid, name);
-        Task { pid, name, prio, counts, comm, last_mention: self.mentions }
+        let counts = self.counts(pid, None, name);
+        Task { pid, tgid: None, name, prio, counts, comm, last_mention: self.mentions }
     }
 
-    fn rename(&mut self, task: TaskId, comm: Comm) {
+    fn rename(&mut self, task: TaskNumber, comm: Comm) {
         let name = self.name_id(comm);
-        let counts = self.counts(self.get(task).pid, name);
         let entry = &mut self.tasks[task as usize];
-        (entry.comm, entry.name, entry.counts) = (comm, name, counts);
+        (entry.comm, entry.name) = (comm, name);
+        self.look_at_counts(task);
     }
 
-    fn counts(&mut self, pid: u32, name: NameId) -> bool {
-        let counts = self.selection.has(pid, &self.names[name as usize]);
+    fn look_at_counts(&mut self, task: TaskNumber) {
+        let Task { pid, tgid, name, .. } = self.tasks[task as usize];
+        self.tasks[task as usize].counts = self.counts(pid, tgid, name);
+    }
+
+    fn counts(&mut self, pid: u32, tgid: Option<u32>, name: NameId) -> bool {
+        let counts = self.selection.has(pid, tgid, &self.names[name as usize]);
         self.selected |= counts && pid != 0;
         counts
     }
@@ -265,7 +287,7 @@ fn comm_bytes(comm: &str) -> Comm {
 mod tests {
     use super::*;
 
-    fn mention(tasks: &mut Tasks, pid: u32, comm: &str) -> TaskId {
+    fn mention(tasks: &mut Tasks, pid: u32, comm: &str) -> TaskNumber {
         tasks.mention(pid, comm, None, &mut Vec::new()).unwrap()
     }
 

@@ -21,7 +21,7 @@ use placewise_trace::{Context, Decision, Event, Readings, Record};
 
 use crate::steps::selection::Selection;
 use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Outcome;
 
 /// Steps that wait for the end of a wakeup, at most.
@@ -79,12 +79,12 @@ pub struct Timeline {
     handed_out: u64,
     begun: Vec<Option<Begun>>,
     /// What runs on each CPU after the last record; `None` before the CPU's first.
-    current: Vec<Option<TaskId>>,
+    current: Vec<Option<TaskNumber>>,
     looked_ahead: bool,
     ended: bool,
     /// Tasks whose last step has been handed out, so that their numbers may be used again.
-    retired: Vec<TaskId>,
-    forgotten: Vec<TaskId>,
+    retired: Vec<TaskNumber>,
+    forgotten: Vec<TaskNumber>,
     repairs: Repairs,
 }
 
@@ -213,7 +213,7 @@ impl Timeline {
         comm: &str,
         prio: Option<i32>,
         cpu: u32,
-    ) -> Option<TaskId> {
+    ) -> Option<TaskNumber> {
         if pid == 0 {
             return (cpu < self.nr_cpus).then_some(cpu);
         }
@@ -235,6 +235,9 @@ impl Timeline {
         let comm = if record.comm == "<...>" { "" } else { record.comm };
         let (cpu, pid) = (record.cpu, record.pid);
         let Some(task) = self.task(record, pid, comm, None, cpu) else { return };
+        if let Some(tgid) = record.tgid {
+            self.tasks.belongs_to(task, tgid);
+        }
         let known = self.current[cpu as usize].replace(task);
         if known != Some(task) {
             if known.is_some() {
@@ -251,7 +254,7 @@ impl Timeline {
         }
         let Some(start) = self.window.front().map(|step| step.time_ns) else { return };
         let mut seen = vec![false; self.nr_cpus as usize];
-        let mut switched_in: Vec<TaskId> = Vec::new();
+        let mut switched_in: Vec<TaskNumber> = Vec::new();
         let mut first = Vec::new();
         for step in &self.window {
             match step.action {
@@ -296,7 +299,7 @@ impl Timeline {
     }
 
     /// A wakee runs whose sched_wakeup is not in the trace: some tools do not record it.
-    fn end_wakeup_unseen(&mut self, task: TaskId) {
+    fn end_wakeup_unseen(&mut self, task: TaskNumber) {
         if let Some(Some(begun)) = self.begun.get(task as usize) {
             let target_cpu = begun.moved_to.unwrap_or(begun.prev_cpu);
             self.end_wakeup(task, target_cpu, None);
@@ -337,6 +340,7 @@ impl Timeline {
                     self.tasks.release_pid(old);
                 }
                 let child = self.task(record, child_pid, child_comm, None, record.cpu)?;
+                self.tasks.forked(parent, child);
                 self.step(record, Action::Fork { parent, child });
             }
             Event::Exec { pid, .. } => {
@@ -397,7 +401,7 @@ impl Timeline {
         Some(())
     }
 
-    fn begin_wakeup(&mut self, record: &Record<'_>, task: TaskId, prev_cpu: u32) {
+    fn begin_wakeup(&mut self, record: &Record<'_>, task: TaskNumber, prev_cpu: u32) {
         self.forget_wakeup(task);
         let at = task as usize;
         if self.begun.len() <= at {
@@ -411,14 +415,14 @@ impl Timeline {
         });
     }
 
-    fn forget_wakeup(&mut self, task: TaskId) {
+    fn forget_wakeup(&mut self, task: TaskNumber) {
         if let Some(begun) = self.begun.get_mut(task as usize) {
             self.repairs.wakeups_without_end += u64::from(begun.take().is_some());
         }
     }
 
     /// Does this migration belong to a wakeup that has begun?
-    fn move_wakee(&mut self, record: &Record<'_>, task: TaskId, to: u32) -> bool {
+    fn move_wakee(&mut self, record: &Record<'_>, task: TaskNumber, to: u32) -> bool {
         match self.begun.get_mut(task as usize) {
             Some(Some(begun)) if begun.waking_cpu == record.cpu => {
                 begun.moved_to = Some(to);
@@ -428,7 +432,7 @@ impl Timeline {
         }
     }
 
-    fn end_wakeup(&mut self, task: TaskId, target_cpu: u32, woken_by: Option<u32>) {
+    fn end_wakeup(&mut self, task: TaskNumber, target_cpu: u32, woken_by: Option<u32>) {
         let Some(begun) = self.begun.get_mut(task as usize).and_then(Option::take) else { return };
         let Some(at) = begun.position.checked_sub(self.handed_out) else { return };
         if let Some(Action::Waking { outcome, .. }) =

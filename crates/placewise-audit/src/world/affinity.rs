@@ -13,7 +13,7 @@ use placewise_machine::{CpuSet, Machine};
 
 use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
-use crate::steps::task::{NameId, TaskId, Tasks};
+use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// So many answers outside of where a task was seen, in a row, and it is held to that.
 const REFUSALS: u32 = 3;
@@ -91,7 +91,7 @@ impl Affinity {
     }
 
     /// Where `task` may run, which is on `cpu` or was last.
-    pub fn of(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) -> Allowed {
+    pub fn of(&mut self, task: TaskNumber, cpu: u32, tasks: &Tasks) -> Allowed {
         if let Some(cpu) = bound_to(tasks.name_of(task), cpu)
             && self.online.contains(cpu as usize)
         {
@@ -105,7 +105,7 @@ impl Affinity {
         Allowed { cpus: self.inferred(task, tasks), per_cpu_kthread: false, inferred: true }
     }
 
-    fn inferred(&mut self, task: TaskId, tasks: &Tasks) -> CpuSet {
+    fn inferred(&mut self, task: TaskNumber, tasks: &Tasks) -> CpuSet {
         let by_name = *self.names.of(tasks.get(task).name);
         let own = *self.tasks.of(task);
         if own.held {
@@ -118,7 +118,7 @@ impl Affinity {
     }
 
     /// `task` was put on `cpu`.
-    pub fn see(&mut self, task: TaskId, name: NameId, cpu: u32) {
+    pub fn see(&mut self, task: TaskNumber, name: NameId, cpu: u32) {
         if self.tasks.of(task).seen.contains(cpu as usize) {
             return;
         }
@@ -129,7 +129,7 @@ impl Affinity {
     }
 
     /// The policy has answered, and so has the kernel.
-    pub fn learn(&mut self, task: TaskId, name: NameId, predicted: u32, actual: u32) {
+    pub fn learn(&mut self, task: TaskNumber, name: NameId, predicted: u32, actual: u32) {
         if predicted == actual {
             return;
         }
@@ -139,12 +139,12 @@ impl Affinity {
     }
 
     /// A child starts with its creator's affinity.
-    pub fn inherit(&mut self, child: TaskId, parent: TaskId) {
+    pub fn inherit(&mut self, child: TaskNumber, parent: TaskNumber) {
         let held = *self.tasks.of(parent);
         *self.tasks.of(child) = if held.held { held } else { Sightings::default() };
     }
 
-    pub fn forget(&mut self, task: TaskId) {
+    pub fn forget(&mut self, task: TaskNumber) {
         *self.tasks.of(task) = Sightings::default();
     }
 
@@ -169,9 +169,9 @@ mod tests {
 
     use super::*;
 
-    const ONE: TaskId = FIRST_TASK;
-    const OTHER: TaskId = FIRST_TASK + 1;
-    const OTHER_NAME: TaskId = FIRST_TASK + 2;
+    const ONE: TaskNumber = FIRST_TASK;
+    const OTHER: TaskNumber = FIRST_TASK + 1;
+    const OTHER_NAME: TaskNumber = FIRST_TASK + 2;
 
     struct World {
         affinity: Affinity,
@@ -190,22 +190,22 @@ mod tests {
             World { affinity: Affinity::new(&machine, stated), tasks }
         }
 
-        fn see(&mut self, task: TaskId, cpu: u32) {
+        fn see(&mut self, task: TaskNumber, cpu: u32) {
             self.affinity.see(task, self.tasks.get(task).name, cpu);
         }
 
         /// The policy would have put it on CPU 9, the kernel did on 4.
-        fn refuse(&mut self, task: TaskId, times: u32) {
+        fn refuse(&mut self, task: TaskNumber, times: u32) {
             for _ in 0..times {
                 self.affinity.learn(task, self.tasks.get(task).name, 9, 4);
             }
         }
 
-        fn cpus(&mut self, task: TaskId) -> Vec<usize> {
+        fn cpus(&mut self, task: TaskNumber) -> Vec<usize> {
             self.affinity.of(task, 4, &self.tasks).cpus.iter().collect()
         }
 
-        fn is_held(&mut self, task: TaskId) -> bool {
+        fn is_held(&mut self, task: TaskNumber) -> bool {
             self.cpus(task).len() < 16
         }
     }

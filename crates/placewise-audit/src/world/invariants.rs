@@ -5,13 +5,13 @@ use placewise_run_queue::invariants::check_queue;
 
 use super::World;
 use super::trail::Whereabouts;
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 
 /// A description of the first thing that is wrong; what is wrong with the queues is a panic.
 pub fn inconsistency(of: &World) -> Option<String> {
-    let queued = |task: TaskId| of.whereabouts(task) == Whereabouts::Queued;
+    let queued = |task: TaskNumber| of.whereabouts(task) == Whereabouts::Queued;
     let mut pending = vec![0; NR_CPUS as usize];
-    for id in FIRST_TASK..of.population.trails.iter().count() as TaskId {
+    for id in FIRST_TASK..of.population.trails.iter().count() as TaskNumber {
         let task = &of.scheduler.policy.task[id as usize];
         if (task.on_rq != 0) != queued(id) {
             return Some(format!("task {id}: on_rq {} and {:?}", task.on_rq, of.whereabouts(id)));

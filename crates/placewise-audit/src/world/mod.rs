@@ -38,7 +38,7 @@ use self::population::Population;
 use self::trail::{Trail, Whereabouts};
 use self::wake_lists::WakeLists;
 use crate::steps::step::{Action, PrevState, Step};
-use crate::steps::task::{TaskId, Tasks};
+use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::{Outcome, Wakeup};
 use crate::verdict::NoPlacement;
 
@@ -53,11 +53,11 @@ pub enum Occasion {
     Nothing,
     NoPlacement(NoPlacement),
     Wakeup {
-        task: TaskId,
+        task: TaskNumber,
         wakeup: Wakeup,
     },
     Fork {
-        child: TaskId,
+        child: TaskNumber,
         cpu: u32,
         target_cpu: u32,
     },
@@ -124,15 +124,15 @@ impl World {
         Occasion::Nothing
     }
 
-    pub fn trail(&mut self, task: TaskId) -> &mut Trail {
+    pub fn trail(&mut self, task: TaskNumber) -> &mut Trail {
         self.population.trail(task)
     }
 
-    fn whereabouts(&self, task: TaskId) -> Whereabouts {
+    fn whereabouts(&self, task: TaskNumber) -> Whereabouts {
         self.population.whereabouts(task)
     }
 
-    fn meet(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
+    fn meet(&mut self, task: TaskNumber, cpu: u32, tasks: &Tasks) {
         self.population.meet(task, cpu, tasks, &mut self.scheduler);
     }
 
@@ -141,7 +141,7 @@ impl World {
         loads::catch_up_loads(&mut self.scheduler, cpu, self.clock.now);
     }
 
-    fn put_on_queue(&mut self, task: TaskId, cpu: u32, why: Enqueue, tasks: &Tasks) {
+    fn put_on_queue(&mut self, task: TaskNumber, cpu: u32, why: Enqueue, tasks: &Tasks) {
         if task < FIRST_TASK {
             return;
         }
@@ -158,7 +158,7 @@ impl World {
     }
 
     /// Takes a task off the queue it is on, delayed or not.
-    fn take_off_queue(&mut self, task: TaskId, why: Dequeue) {
+    fn take_off_queue(&mut self, task: TaskNumber, why: Dequeue) {
         let cpu = self.scheduler.cpu_of(task.into());
         self.scheduler.account(cpu, self.clock.now);
         self.scheduler.dequeue(task.into(), why, self.clock.now);
@@ -167,7 +167,7 @@ impl World {
     }
 
     /// The trace shows `task` on `cpu`, whatever was known of both.
-    fn runs(&mut self, cpu: u32, task: TaskId, tasks: &Tasks) {
+    fn runs(&mut self, cpu: u32, task: TaskNumber, tasks: &Tasks) {
         let current = self.scheduler.current(cpu.into());
         if current == task.into() {
             return;
@@ -179,7 +179,7 @@ impl World {
         self.switch_in(cpu, task, tasks);
     }
 
-    fn switch_in(&mut self, cpu: u32, next: TaskId, tasks: &Tasks) {
+    fn switch_in(&mut self, cpu: u32, next: TaskNumber, tasks: &Tasks) {
         self.meet(next, cpu, tasks);
         if next >= FIRST_TASK {
             if self.scheduler.is_delayed(next.into()) {
@@ -199,7 +199,7 @@ impl World {
     }
 
     /// A task that a gap in the trace has left running elsewhere.
-    fn leave_other_cpu(&mut self, task: TaskId, cpu: u32) {
+    fn leave_other_cpu(&mut self, task: TaskNumber, cpu: u32) {
         let last = self.scheduler.cpu_of(task.into());
         if last != cpu.into() && self.scheduler.current(last) == task.into() {
             self.take_off_queue(task, Dequeue::Balance);
@@ -209,9 +209,9 @@ impl World {
     fn switch(
         &mut self,
         cpu: u32,
-        prev: TaskId,
+        prev: TaskNumber,
         prev_state: PrevState,
-        next: TaskId,
+        next: TaskNumber,
         tasks: &Tasks,
     ) -> Occasion {
         self.runs(cpu, prev, tasks);
@@ -239,12 +239,12 @@ impl World {
         }
     }
 
-    fn put_back(&mut self, cpu: u32, task: TaskId) {
+    fn put_back(&mut self, cpu: u32, task: TaskNumber) {
         self.scheduler.policy.task[task as usize].nivcsw += 1;
         self.scheduler.put_back(cpu.into(), self.clock.now);
     }
 
-    fn fall_asleep(&mut self, cpu: u32, task: TaskId, state: PrevState) {
+    fn fall_asleep(&mut self, cpu: u32, task: TaskNumber, state: PrevState) {
         self.trail(task).switched_out_at = self.clock.now;
         self.trail(task).slept_beside_others =
             self.scheduler.policy.rq[cpu as usize].nr_running > 1;
@@ -256,7 +256,7 @@ impl World {
         self.trail(task).whereabouts = Whereabouts::Asleep;
     }
 
-    fn forget(&mut self, task: TaskId) {
+    fn forget(&mut self, task: TaskNumber) {
         if self.whereabouts(task) == Whereabouts::Queued {
             self.take_off_queue(task, Dequeue::Balance);
         }
@@ -267,7 +267,7 @@ impl World {
     fn waking(
         &mut self,
         step: &Step,
-        task: TaskId,
+        task: TaskNumber,
         prev_cpu: u32,
         outcome: Option<Outcome>,
         tasks: &Tasks,
@@ -288,7 +288,7 @@ impl World {
     }
 
     /// The wakee is running, or waiting to run.
-    fn wake_queued(&mut self, task: TaskId, wakeup: Wakeup) -> Occasion {
+    fn wake_queued(&mut self, task: TaskNumber, wakeup: Wakeup) -> Occasion {
         if self.scheduler.current(wakeup.prev_cpu.into()) != task.into() {
             return Occasion::NoPlacement(NoPlacement::StillQueued);
         }
@@ -300,7 +300,7 @@ impl World {
     }
 
     /// The wakee is awake, and on no queue until its wakeup ends.
-    pub fn begin_wakeup(&mut self, task: TaskId, prev_cpu: u32) {
+    pub fn begin_wakeup(&mut self, task: TaskNumber, prev_cpu: u32) {
         if self.scheduler.is_delayed(task.into()) {
             self.take_off_queue(task, Dequeue::Sleep);
         }
@@ -309,7 +309,7 @@ impl World {
     }
 
     /// The wakee goes to its CPU; one that moves, at its migration.
-    pub fn set_off(&mut self, task: TaskId, wakeup: &Wakeup, tasks: &Tasks) {
+    pub fn set_off(&mut self, task: TaskNumber, wakeup: &Wakeup, tasks: &Tasks) {
         let Outcome { cpu, migrated, woken_by } = wakeup.outcome;
         match woken_by {
             None if migrated => self.trail(task).arrives_unseen = true,
@@ -322,14 +322,14 @@ impl World {
     }
 
     /// A new task goes to its CPU.
-    pub fn start(&mut self, child: TaskId, cpu: u32, tasks: &Tasks) {
+    pub fn start(&mut self, child: TaskNumber, cpu: u32, tasks: &Tasks) {
         if self.whereabouts(child) == Whereabouts::Asleep {
             self.scheduler.policy.place_new_task(child, cpu);
         }
         self.put_on_queue(child, cpu, Enqueue::Fork, tasks);
     }
 
-    fn wakeup(&mut self, task: TaskId, target_cpu: u32, tasks: &Tasks) -> Occasion {
+    fn wakeup(&mut self, task: TaskNumber, target_cpu: u32, tasks: &Tasks) -> Occasion {
         if task < FIRST_TASK {
             return Occasion::Nothing;
         }
@@ -347,7 +347,7 @@ impl World {
         Occasion::Nothing
     }
 
-    fn requeue_delayed(&mut self, task: TaskId) {
+    fn requeue_delayed(&mut self, task: TaskNumber) {
         let cpu = self.scheduler.cpu_of(task.into());
         if self.scheduler.policy.profile.requeue_updates_curr {
             self.scheduler.account(cpu, self.clock.now);
@@ -355,7 +355,7 @@ impl World {
         self.scheduler.wake_delayed(task.into(), self.clock.now);
     }
 
-    fn fork(&mut self, cpu: u32, parent: TaskId, child: TaskId, tasks: &Tasks) {
+    fn fork(&mut self, cpu: u32, parent: TaskNumber, child: TaskNumber, tasks: &Tasks) {
         self.meet(parent, cpu, tasks);
         self.forget(child);
         self.population.is_born(child, parent, cpu, tasks, &mut self.scheduler);
@@ -364,7 +364,7 @@ impl World {
     fn migrate(
         &mut self,
         cpu: u32,
-        task: TaskId,
+        task: TaskNumber,
         from: u32,
         to: u32,
         placement: bool,

@@ -11,7 +11,7 @@ use placewise_run_queue::Scheduler;
 use super::affinity::Affinity;
 use super::trail::{Trail, Whereabouts};
 use crate::steps::by_task::ByTask;
-use crate::steps::task::{DEFAULT_PRIO, TaskId, Tasks};
+use crate::steps::task::{DEFAULT_PRIO, TaskNumber, Tasks};
 use crate::verdict::Verdict;
 
 pub struct Population {
@@ -30,11 +30,11 @@ impl Population {
         }
     }
 
-    pub fn trail(&mut self, task: TaskId) -> &mut Trail {
+    pub fn trail(&mut self, task: TaskNumber) -> &mut Trail {
         self.trails.of(task)
     }
 
-    pub fn whereabouts(&self, task: TaskId) -> Whereabouts {
+    pub fn whereabouts(&self, task: TaskNumber) -> Whereabouts {
         self.trails.get(task).map_or(Whereabouts::Unseen, |trail| trail.whereabouts)
     }
 
@@ -44,7 +44,7 @@ impl Population {
     }
 
     /// The trace mentions a task, which was on `cpu` last.
-    pub fn meet(&mut self, task: TaskId, cpu: u32, tasks: &Tasks, scheduler: &mut Scheduler) {
+    pub fn meet(&mut self, task: TaskNumber, cpu: u32, tasks: &Tasks, scheduler: &mut Scheduler) {
         if task < FIRST_TASK {
             return;
         }
@@ -65,8 +65,8 @@ impl Population {
 
     pub fn is_born(
         &mut self,
-        child: TaskId,
-        parent: TaskId,
+        child: TaskNumber,
+        parent: TaskNumber,
         cpu: u32,
         tasks: &Tasks,
         scheduler: &mut Scheduler,
@@ -81,12 +81,12 @@ impl Population {
         self.look_up_affinity(child, cpu, tasks, scheduler);
     }
 
-    pub fn is_queued(&mut self, task: TaskId, cpu: u32, tasks: &Tasks) {
+    pub fn is_queued(&mut self, task: TaskNumber, cpu: u32, tasks: &Tasks) {
         self.trail(task).whereabouts = Whereabouts::Queued;
         self.affinity.see(task, tasks.get(task).name, cpu);
     }
 
-    pub fn forget(&mut self, task: TaskId) {
+    pub fn forget(&mut self, task: TaskNumber) {
         self.affinity.forget(task);
         *self.trail(task) = Trail::default();
     }
@@ -117,7 +117,7 @@ impl Population {
 
     fn look_up_affinity(
         &mut self,
-        task: TaskId,
+        task: TaskNumber,
         cpu: u32,
         tasks: &Tasks,
         scheduler: &mut Scheduler,
@@ -135,14 +135,14 @@ impl Population {
 }
 
 /// The trace shows a new priority. That of a queued task waits until it sleeps.
-fn reweight(task: TaskId, weight: u32, scheduler: &mut Scheduler) {
+fn reweight(task: TaskNumber, weight: u32, scheduler: &mut Scheduler) {
     let entry = &scheduler.policy.task[task as usize];
     if entry.weight != weight && entry.on_rq == 0 {
         scheduler.reweight(task.into(), weight);
     }
 }
 
-fn weight_of_task(task: TaskId, tasks: &Tasks) -> u32 {
+fn weight_of_task(task: TaskNumber, tasks: &Tasks) -> u32 {
     let task = tasks.get(task);
     if !task.is_fair() {
         return 1;

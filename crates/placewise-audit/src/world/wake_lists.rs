@@ -3,7 +3,7 @@
 use placewise_policy::{NR_CPUS, Placement};
 
 use crate::steps::by_task::ByTask;
-use crate::steps::task::TaskId;
+use crate::steps::task::TaskNumber;
 
 pub struct WakeLists {
     /// The CPU on whose list a task is.
@@ -17,7 +17,7 @@ impl WakeLists {
         WakeLists { on: ByTask::default(), pending: vec![0; NR_CPUS as usize] }
     }
 
-    pub fn send(&mut self, task: TaskId, cpu: u32, policy: &mut Placement) {
+    pub fn send(&mut self, task: TaskNumber, cpu: u32, policy: &mut Placement) {
         self.arrive(task, policy);
         *self.on.of(task) = Some(cpu);
         self.pending[cpu as usize] += 1;
@@ -25,7 +25,7 @@ impl WakeLists {
     }
 
     /// It is on none any more.
-    pub fn arrive(&mut self, task: TaskId, policy: &mut Placement) {
+    pub fn arrive(&mut self, task: TaskNumber, policy: &mut Placement) {
         if let Some(cpu) = self.on.of(task).take() {
             self.pending[cpu as usize] -= 1;
             if self.pending[cpu as usize] == 0 {

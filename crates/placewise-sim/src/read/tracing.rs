@@ -37,8 +37,8 @@ impl Engine<'_> {
     fn record(&mut self, cpu: CpuId, context: Context, event: Event<'_>) {
         let current = self.scheduler.current(cpu);
         let (comm, pid) = (self.comm(current), self.pid(current));
-        let time_ns = self.now;
-        self.tracer.record(&Record { time_ns, cpu: cpu.into(), comm: &comm, pid, context, event });
+        let (time_ns, cpu) = (self.now, cpu.into());
+        self.tracer.record(&Record { time_ns, cpu, comm: &comm, pid, tgid: None, context, event });
     }
 
     /// A tracepoint about a wakee, printed on `cpu`.
@@ -112,6 +112,7 @@ impl Engine<'_> {
             cpu: cpu.into(),
             comm: &prev_comm,
             pid: self.pid(prev),
+            tgid: None,
             context: Context::Task,
             event,
         };

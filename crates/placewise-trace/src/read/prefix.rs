@@ -14,12 +14,18 @@ const COMM_WIDTH: usize = 16;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
-    pub comm: &'a str,
-    pub pid: u32,
+    pub task: RunningTask<'a>,
     /// `u32::MAX` when it does not fit.
     pub cpu: u32,
     pub context: Context,
     pub time_ns: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RunningTask<'a> {
+    pub comm: &'a str,
+    pub pid: u32,
+    pub tgid: Option<u32>,
 }
 
 /// The prefix, and the line after it.
@@ -32,8 +38,8 @@ fn parse_around(line: &str, bracket: usize) -> Option<(Prefix<'_>, &str)> {
     let rest = skip_spaces(rest.strip_prefix("] ")?);
     let (flags, rest) = flags(rest)?;
     let (time_ns, rest) = time(rest)?;
-    let (comm, pid) = task(&line[..bracket])?;
-    Some((Prefix { comm, pid, cpu, context: context(flags), time_ns }, skip_spaces(rest)))
+    let task = task(&line[..bracket])?;
+    Some((Prefix { task, cpu, context: context(flags), time_ns }, skip_spaces(rest)))
 }
 
 /// At least three digits; `u32::MAX` when it does not fit.
@@ -66,22 +72,26 @@ fn time(text: &str) -> Option<(u64, &str)> {
     Some((seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?, rest))
 }
 
-/// `comm-pid`, `comm-pid (tgid)`, `comm pid`, `comm pid/tid`.
-fn task(text: &str) -> Option<(&str, u32)> {
+/// `comm-pid`, `comm-pid (tgid)`, `comm pid`, `comm pid/tid`. A tgid that the kernel does not know
+/// is `(-------)`.
+fn task(text: &str) -> Option<RunningTask<'_>> {
     let text = text.trim_ascii_end();
-    let text = match text.strip_suffix(')') {
-        Some(text) => text.rsplit_once('(')?.0.trim_ascii_end(),
-        None => text,
+    let (text, tgid) = match text.strip_suffix(')') {
+        Some(text) => text.rsplit_once('(')?,
+        None => (text, ""),
     };
-    let (before, pid) = last_number(text);
+    let (before, pid) = last_number(text.trim_ascii_end());
     let pid = pid.parse().ok()?;
-    let comm = match before.as_bytes().last()? {
-        b'-' => without_instance(&before[..before.len() - 1]),
-        b' ' => before.trim_ascii_end(),
-        b'/' => last_number(&before[..before.len() - 1]).0.trim_ascii_end(),
+    let (comm, tgid) = match before.as_bytes().last()? {
+        b'-' => (without_instance(&before[..before.len() - 1]), tgid),
+        b' ' => (before.trim_ascii_end(), tgid),
+        b'/' => {
+            let (comm, tgid) = last_number(&before[..before.len() - 1]);
+            (comm.trim_ascii_end(), tgid)
+        }
         _ => return None,
     };
-    Some((skip_spaces(comm), pid))
+    Some(RunningTask { comm: skip_spaces(comm), pid, tgid: skip_spaces(tgid).parse().ok() })
 }
 
 fn last_number(text: &str) -> (&str, &str) {

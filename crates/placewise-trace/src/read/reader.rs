@@ -248,13 +248,14 @@ fn parse(line: &str, time_ns: u64) -> Result<Record<'_>, Skip> {
                 Some(count) => Event::LostEvents { count },
                 None => events::parse(text)?,
             };
-            let prefix::Prefix { comm, pid, cpu, context, time_ns } = prefix;
-            Record { time_ns, cpu, comm, pid, context, event }
+            let prefix::Prefix { task, cpu, context, time_ns } = prefix;
+            let prefix::RunningTask { comm, pid, tgid } = task;
+            Record { time_ns, cpu, comm, pid, tgid, context, event }
         }
         None => {
             let marks::Lost { cpu, count } = marks::lost(line).ok_or_else(|| no_event(line))?;
             let event = Event::LostEvents { count };
-            Record { time_ns, cpu, comm: "", pid: 0, context: Context::Unknown, event }
+            Record { time_ns, cpu, comm: "", pid: 0, tgid: None, context: Context::Unknown, event }
         }
     };
     if largest_cpu(&record) < Losses::NR_CPUS { Ok(record) } else { Err(Skip::CpuOutOfRange) }

@@ -22,6 +22,7 @@ fn assert_reads_event(fields: &str, expected: Event<'_>) {
         cpu: 3,
         comm: "sender",
         pid: 42,
+        tgid: None,
         context: Context::Task,
         event: expected,
     };
@@ -155,6 +156,7 @@ fn flags_tell_the_context() {
                 cpu: 3,
                 comm: "<idle>",
                 pid: 0,
+                tgid: None,
                 context,
                 event: waking(),
             },
@@ -164,16 +166,16 @@ fn flags_tell_the_context() {
 
 #[test]
 fn tasks_in_front_of_a_line() {
-    for (task, comm, pid) in [
-        ("           <...>-123    ", "<...>", 123),
-        ("   kworker/u8:1-7      (-------)", "kworker/u8:1", 7),
-        ("     Web Content-4711   (   4242)", "Web Content", 4711),
-        ("    a-1 [0] b=c]-4194304", "a-1 [0] b=c]", 4_194_304),
-        ("  [000] d..2. x:-9      ", "[000] d..2. x:", 9),
-        ("  [000] 1.00000:-9      ", "[000] 1.00000:", 9),
-        ("    x (1) (22) -9       (      9)", "x (1) (22) ", 9),
-        ("                -9      ", "", 9),
-        ("               λ-9      ", "λ", 9),
+    for (task, comm, pid, tgid) in [
+        ("           <...>-123    ", "<...>", 123, None),
+        ("   kworker/u8:1-7      (-------)", "kworker/u8:1", 7, None),
+        ("     Web Content-4711   (   4242)", "Web Content", 4711, Some(4242)),
+        ("    a-1 [0] b=c]-4194304", "a-1 [0] b=c]", 4_194_304, None),
+        ("  [000] d..2. x:-9      ", "[000] d..2. x:", 9, None),
+        ("  [000] 1.00000:-9      ", "[000] 1.00000:", 9, None),
+        ("    x (1) (22) -9       (      9)", "x (1) (22) ", 9, Some(9)),
+        ("                -9      ", "", 9, None),
+        ("               λ-9      ", "λ", 9, None),
     ] {
         assert_reads(
             &format!(
@@ -184,6 +186,7 @@ fn tasks_in_front_of_a_line() {
                 cpu: 3,
                 comm,
                 pid,
+                tgid,
                 context: Context::Task,
                 event: waking(),
             },
@@ -283,7 +286,8 @@ fn perf_script() {
         ),
     ] {
         let mut reader = reader(&format!("{line}\n"));
-        let record = Record { time_ns, cpu: 3, comm, pid, context: Context::Unknown, event };
+        let tgid = line.contains("40/42").then_some(40);
+        let record = Record { time_ns, cpu: 3, comm, pid, tgid, context: Context::Unknown, event };
         assert_eq!(reader.next_record().unwrap(), Some(record), "{line}");
     }
 }
@@ -331,6 +335,7 @@ mine: CPU:4 [EVENTS DROPPED]
         cpu,
         comm,
         pid,
+        tgid: None,
         context,
         event,
     };

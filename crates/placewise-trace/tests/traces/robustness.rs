@@ -124,7 +124,7 @@ impl Drawn {
     fn record(&self) -> Record<'_> {
         let (comm, pid) = (self.comms[0].as_str(), self.pids[0]);
         let (time_ns, cpu, context) = (self.time_ns, self.cpu, self.context);
-        Record { time_ns, cpu, comm, pid, context, event: self.event() }
+        Record { time_ns, cpu, comm, pid, tgid: None, context, event: self.event() }
     }
 
     /// What the text of a record keeps: a mark of lost events says nothing but the CPU, the idle

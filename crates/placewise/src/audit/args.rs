@@ -52,13 +52,18 @@ pub struct AuditArgs {
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 
-    /// Only these tasks count: a name, a pattern such as `kworker/*`, or a pid
+    /// Only these tasks count: a name, a pattern such as `kworker/*`, the pid of a thread or of a
+    /// process, or the path of a cgroup, such as `/system.slice/web.service`
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
 
     /// Copies of /proc/schedstat from before and after the trace, to put beside it
     #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with_all = ["task", "after", "explain", "at", "annotate"])]
     pub schedstat: Option<Vec<PathBuf>>,
+
+    /// What `perf sched stats report` printed for the time of the trace, to put beside it
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["schedstat", "task", "after", "explain", "at", "annotate"])]
+    pub perf_stats: Option<PathBuf>,
 
     /// Rows of each list that has no end
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]

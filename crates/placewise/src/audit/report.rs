@@ -21,7 +21,7 @@ use super::percent::percent;
 use super::schedstat::Counted;
 use super::units::{cause_words, cpus, time, trace_time};
 use crate::report::foreign::{in_markdown, visible};
-use crate::report::terminal::empty_bare_table;
+use crate::report::terminal::{empty_bare_table, fitting};
 use crate::report::{Table, csv, json, markdown, number};
 
 /// Findings that are told; programs get all.
@@ -188,7 +188,8 @@ fn tables(figures: &Figures, top: usize, empty: impl Fn() -> Table) -> Vec<(Stri
         tables.push((heading, policies(figures, empty())));
     }
     if let Some(counted) = &figures.schedstat {
-        let heading = format!("beside /proc/schedstat, version {}", counted.version);
+        let version = counted.version.map(|version| format!(", version {version}"));
+        let heading = format!("beside /proc/schedstat{}", version.unwrap_or_default());
         tables.push((heading, beside_schedstat(figures, counted, empty())));
         let heading = "balance passes that /proc/schedstat has: all, failed, tasks pulled";
         tables.push((heading.to_owned(), balance_passes(counted, empty())));
@@ -557,7 +558,7 @@ pub fn explanations(
                 format!(
                     "{}\n{}\n",
                     visible(heading),
-                    wrapped(filled(rules, empty_bare_table())).trimmed()
+                    fitting(filled(rules, empty_bare_table())).trimmed()
                 )
             });
             let cautions = cautions.iter().map(|caution| lines(&format!("! {caution}")));
@@ -582,11 +583,6 @@ fn step_by_step(
 ) -> String {
     let texts = explained.iter().map(|one| text_of(&one.heading(), &one.rules));
     texts.collect::<Vec<_>>().join("\n")
-}
-
-fn wrapped(mut table: Table) -> Table {
-    table.wrap_at(WIDTH as u16);
-    table
 }
 
 fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {

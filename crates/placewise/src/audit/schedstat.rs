@@ -74,12 +74,30 @@ impl Layout {
     fn numbers_of_domain(&self) -> usize {
         self.kinds.len() * self.numbers_of_kind + NUMBERS_OF_REST
     }
+
+    fn domain(&self, name: &str, numbers: &[u64]) -> CountedOfDomain {
+        let (passes, rest) = numbers.split_at(self.kinds.len() * self.numbers_of_kind);
+        let of_kind = |kind| {
+            let at = self.kinds.iter().position(|of| *of == kind).expect("all three are there");
+            let numbers = &passes[at * self.numbers_of_kind..];
+            let (pulled, failed) = (numbers[self.pulled], numbers[2]);
+            Passes { passes: numbers[0], balanced: numbers[1], failed, pulled }
+        };
+        CountedOfDomain {
+            name: name.to_owned(),
+            busy: of_kind(Kind::Busy),
+            idle: of_kind(Kind::Idle),
+            newly_idle: of_kind(Kind::NewlyIdle),
+            active_pushed: rest[ACTIVE_PUSHED],
+            woken_remote: rest[WOKEN_REMOTE],
+        }
+    }
 }
 
 /// What was counted between two copies, summed over all CPUs.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    pub version: u32,
+    pub version: Option<u32>,
     pub schedules: u64,
     pub idle_entries: u64,
     pub wakeups: u64,
@@ -111,6 +129,15 @@ pub struct Passes {
     pub failed: u64,
     /// Tasks.
     pub pulled: u64,
+}
+
+impl Passes {
+    fn add(&mut self, other: &Passes) {
+        self.passes = self.passes.saturating_add(other.passes);
+        self.balanced = self.balanced.saturating_add(other.balanced);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.pulled = self.pulled.saturating_add(other.pulled);
+    }
 }
 
 impl Schedstat {
@@ -182,24 +209,22 @@ impl Schedstat {
         {
             return Err("their CPUs or domains differ: one went offline or came online".to_owned());
         }
-        let mut counted = Counted { version, ..Counted::default() };
+        let mut counted = Counted { version: Some(version), ..Counted::default() };
         for (before, after) in self.cpus.values().zip(after.cpus.values()) {
-            counted.add_cpu(&grown(before, after));
+            // Yields and the number without meaning come first.
+            counted.add_cpu(&grown(before, after)[2..]);
         }
         for ((&(_, level), before), after) in self.domains.iter().zip(after.domains.values()) {
-            counted.add_domain(
-                level,
-                &after.name,
-                &self.layout,
-                &grown(&before.numbers, &after.numbers),
-            );
+            let numbers = grown(&before.numbers, &after.numbers);
+            counted.add_domain(level, self.layout.domain(&after.name, &numbers));
         }
         Ok(counted)
     }
 }
 
 impl Counted {
-    fn add_cpu(&mut self, numbers: &[u64]) {
+    /// The counters of a CPU, in their order here.
+    pub fn add_cpu(&mut self, numbers: &[u64]) {
         let sums = [
             &mut self.schedules,
             &mut self.idle_entries,
@@ -209,35 +234,25 @@ impl Counted {
             &mut self.run_delay_ns,
             &mut self.switched_in,
         ];
-        // Yields and the number without meaning come first.
-        for (sum, number) in sums.into_iter().zip(&numbers[2..]) {
+        for (sum, number) in sums.into_iter().zip(numbers) {
             *sum = sum.saturating_add(*number);
         }
     }
 
-    fn add_domain(&mut self, level: u32, name: &str, layout: &Layout, numbers: &[u64]) {
+    pub fn add_domain(&mut self, level: u32, of_cpu: CountedOfDomain) {
         let at = level as usize;
         if self.domains.len() <= at {
             self.domains.resize_with(at + 1, CountedOfDomain::default);
         }
         let domain = &mut self.domains[at];
         if domain.name.is_empty() {
-            domain.name = name.to_owned();
+            domain.name = of_cpu.name;
         }
-        let (passes, rest) = numbers.split_at(layout.kinds.len() * layout.numbers_of_kind);
-        for (kind, numbers) in layout.kinds.into_iter().zip(passes.chunks(layout.numbers_of_kind)) {
-            let sum = match kind {
-                Kind::Busy => &mut domain.busy,
-                Kind::Idle => &mut domain.idle,
-                Kind::NewlyIdle => &mut domain.newly_idle,
-            };
-            sum.passes = sum.passes.saturating_add(numbers[0]);
-            sum.balanced = sum.balanced.saturating_add(numbers[1]);
-            sum.failed = sum.failed.saturating_add(numbers[2]);
-            sum.pulled = sum.pulled.saturating_add(numbers[layout.pulled]);
-        }
-        domain.active_pushed = domain.active_pushed.saturating_add(rest[ACTIVE_PUSHED]);
-        domain.woken_remote = domain.woken_remote.saturating_add(rest[WOKEN_REMOTE]);
+        domain.busy.add(&of_cpu.busy);
+        domain.idle.add(&of_cpu.idle);
+        domain.newly_idle.add(&of_cpu.newly_idle);
+        domain.active_pushed = domain.active_pushed.saturating_add(of_cpu.active_pushed);
+        domain.woken_remote = domain.woken_remote.saturating_add(of_cpu.woken_remote);
     }
 
     /// Tasks that balancing has moved.

@@ -30,6 +30,7 @@ pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
         Stats::Moved => "--stats".to_owned(),
         Stats::All => "--stats=all".to_owned(),
     }));
+    command.extend(args.uncertain.draws().map(|draws| format!("--uncertain={draws}")));
     command
 }
 

@@ -9,7 +9,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_measure::neighbours;
@@ -25,8 +24,8 @@ use serde::Serialize;
 
 use crate::input::InputError;
 use crate::noise::{mean, std_pct};
-use crate::report::json;
 use crate::report::terminal::{empty_bare_table, lines};
+use crate::report::{TableOrJson, json};
 
 const EXAMPLE: &str = "\
 Example:
@@ -54,16 +53,8 @@ pub struct CheckArgs {
     seconds: u16,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 /// Simulated runs of each load.
@@ -145,8 +136,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<()> {
         others_pct: before.zip(after).and_then(|(before, after)| after.others_pct_since(&before)),
     };
     let text = match args.format {
-        Format::Table => table(&report),
-        Format::Json => json::render(&report)?,
+        TableOrJson::Table => table(&report),
+        TableOrJson::Json => json::render(&report)?,
     };
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

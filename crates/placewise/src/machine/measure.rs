@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::{Machine, load, to_toml};
 use placewise_measure::costs::with_measured_costs;
@@ -14,8 +13,8 @@ use serde::Serialize;
 
 use super::costs::costs_with_sources;
 use crate::output_file::{self, OutputFile};
-use crate::report::json;
 use crate::report::terminal::empty_bare_table;
+use crate::report::{TableOrJson, json};
 
 const EXAMPLE: &str = "\
 Example:
@@ -45,16 +44,8 @@ pub struct MeasureArgs {
     seconds: u16,
 
     /// How to print what was measured
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// Everything, and the costs that follow, for programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
@@ -64,8 +55,8 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     let measurements = measure(&host, args.seconds)?;
     let machine = with_measured_costs(host, &measurements, placewise_measure::hz());
     let text = match args.format {
-        Format::Table => table(&measurements),
-        Format::Json => in_json(&measurements, &machine)?,
+        TableOrJson::Table => table(&measurements),
+        TableOrJson::Json => in_json(&measurements, &machine)?,
     };
     if let Some(mut output) = output {
         output.write_all(to_toml(&machine, COMMENT).as_bytes())?;

@@ -1,10 +1,10 @@
 //! What a trace says about the host it is recorded on: machine, kernel settings that placement
-//! depends on, and the tasks that may not run everywhere.
+//! depends on, the tasks that may not run everywhere, and the cgroups of all.
 //!
 //! What the kernel does not show is left out: the tick rate without a readable configuration,
 //! sched features and base slice without debugfs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -20,13 +20,15 @@ pub fn header() -> Result<Header, MachineError> {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let topology = TraceTopology { hz: hz(&kernel), ..TraceTopology::of_host()? };
     let online: CpuSet = topology.cpus.keys().copied().collect();
+    let Tasks { special, cgroups } = tasks(&online);
     Ok(Header {
         kernel: Some(kernel),
         topology,
         base_slice_ns: read("/sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
         features: features(),
         recorder: Some(std::process::id()),
-        tasks: tasks(&online),
+        tasks: special,
+        cgroups,
         ..Header::default()
     })
 }
@@ -57,17 +59,42 @@ fn read_gzip(path: &str) -> Option<String> {
     Some(text)
 }
 
-/// The tasks that may not run on all `online` CPUs or are not SCHED_OTHER, by thread id.
-fn tasks(online: &CpuSet) -> BTreeMap<u32, TaskLine> {
+/// What the header says of tasks.
+#[derive(Default)]
+struct Tasks {
+    /// Those that may not run on all online CPUs or are not SCHED_OTHER, by thread id.
+    special: BTreeMap<u32, TaskLine>,
+    /// Those that are not in the root cgroup.
+    cgroups: BTreeMap<String, BTreeSet<u32>>,
+}
+
+fn tasks(online: &CpuSet) -> Tasks {
+    let mut tasks = Tasks::default();
     let processes = numbered_dirs(Path::new("/proc"));
-    let threads =
-        processes.into_iter().flat_map(|(_, dir)| numbered_dirs(Path::new(&dir.join("task"))));
-    let tasks = threads.filter_map(|(tid, dir)| {
+    for (tid, dir) in processes.into_iter().flat_map(|(_, dir)| numbered_dirs(&dir.join("task"))) {
         // A task may end while we read.
-        let task = task(&read(dir.join("stat"))?, &read(dir.join("status"))?, online)?;
-        (task.policy != SchedPolicy::Other || task.cpus != *online).then_some((tid, task))
-    });
-    tasks.collect()
+        let [Some(stat), Some(status)] = ["stat", "status"].map(|file| read(dir.join(file))) else {
+            continue;
+        };
+        let special = |task: &TaskLine| task.policy != SchedPolicy::Other || task.cpus != *online;
+        if let Some(task) = task(&stat, &status, online).filter(special) {
+            tasks.special.insert(tid, task);
+        }
+        // A kernel without cgroups has no such file.
+        if let Some(path) = cgroup(&read(dir.join("cgroup")).unwrap_or_default()) {
+            tasks.cgroups.entry(path.to_owned()).or_default().insert(tid);
+        }
+    }
+    tasks
+}
+
+/// The path in the hierarchy whose cgroups the scheduler knows; None for the root.
+fn cgroup(text: &str) -> Option<&str> {
+    let hierarchies = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let with_cpu = |&(controllers, _): &(&str, &str)| controllers.split(',').any(|of| of == "cpu");
+    let unified = |&(controllers, _): &(&str, &str)| controllers.is_empty();
+    let (_, path) = hierarchies().find(with_cpu).or_else(|| hierarchies().find(unified))?;
+    Some(path).filter(|path| *path != "/")
 }
 
 fn numbered_dirs(parent: &Path) -> Vec<(u32, std::path::PathBuf)> {
@@ -112,10 +139,18 @@ mod tests {
             return println!("skipped: kernel threads cannot be seen here");
         }
         let online: CpuSet = TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
-        let tasks = tasks(&online);
+        let tasks = tasks(&online).special;
         let stopper = tasks.values().find(|task| task.comm == "migration/0").unwrap();
         assert_eq!((stopper.policy, stopper.cpus), (SchedPolicy::Fifo, CpuSet::single(0)));
         assert!(!tasks.contains_key(&2));
+    }
+
+    #[test]
+    fn the_cgroup_is_that_of_the_cpu_controller() {
+        assert_eq!(cgroup("0::/system.slice/web.service\n"), Some("/system.slice/web.service"));
+        assert_eq!(cgroup("3:cpuset:/a\n1:cpu,cpuacct:/b:c\n0::/d\n"), Some("/b:c"));
+        assert_eq!(cgroup("1:name=systemd:/a\n0::/\n"), None, "of the root there is no line");
+        assert_eq!(cgroup(""), None);
     }
 
     #[test]

@@ -31,6 +31,9 @@ const EVENTS: [&str; 8] = [
 /// The same on all CPUs, unlike the default `local`, and what programs read as CLOCK_MONOTONIC.
 pub const CLOCK: &str = "mono";
 
+/// To tell with each event of which process the task is.
+const RECORD_TGID: &str = "options/record-tgid";
+
 /// The kernel may take a moment to close the pipe of a recorder that was killed.
 const REMOVE: &str =
     r#"echo 0 >"$1/tracing_on"; for try in 1 2 3 4 5; do rmdir "$1" && break; sleep 1; done"#;
@@ -61,6 +64,10 @@ impl TraceInstance {
             format!("no {buffer_size_kb} KB for each CPU; try a smaller --buffer-size")
         })?;
         instance.write("trace_clock", CLOCK)?;
+        // There since v4.14.
+        if instance.dir.join(RECORD_TGID).exists() {
+            instance.write(RECORD_TGID, "1")?;
+        }
         for event in EVENTS {
             instance.write(&format!("events/sched/{event}/enable"), "1")?;
         }

@@ -99,15 +99,6 @@ impl Table {
         }
     }
 
-    /// Cells are broken where the table is too wide for the terminal, or, where that is not known, for
-    /// this width.
-    pub fn wrap_at(&mut self, width: u16) {
-        self.wrap();
-        if self.table.width().is_none() {
-            self.table.set_width(width);
-        }
-    }
-
     /// Without spaces at the ends of lines.
     pub fn trimmed(&self) -> String {
         self.table.trim_fmt()

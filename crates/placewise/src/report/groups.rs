@@ -16,7 +16,7 @@ pub fn grouped<'a, T, K: Ord>(rows: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Ve
     groups
 }
 
-/// `why, means of groups=1`
+/// `why, means of groups=1`, where the case is called so
 pub fn heading_of_case(what: &str, case: &str) -> String {
     match case {
         "" => format!("{what}, means"),

@@ -2,6 +2,7 @@
 //! domain level, idle type and subject; reasons that never came have no column.
 
 use super::blocks::{blocks, heading, widest};
+use super::cases::Labels;
 use super::cells::Table;
 use super::groups::{grouped, heading_of_case};
 use super::number;
@@ -10,13 +11,13 @@ use crate::subject::Axis;
 
 pub fn tables(
     rows: &[Row],
-    axes: &[Axis],
+    (cases, axes): (&Labels, &[Axis]),
     width: usize,
     mut empty: impl FnMut() -> Table,
 ) -> Vec<(String, Option<Table>)> {
     let mut tables = Vec::new();
     for rows in grouped(rows, |row| row.case.as_str()) {
-        let of_case = |what: &str| heading_of_case(what, &rows[0].case);
+        let of_case = |what: &str| heading_of_case(what, &cases.label(&rows[0].case));
         for (what, means) in [
             ("load balance", (|row| &row.counters) as fn(&Row) -> &Means),
             ("attempts that moved nothing", |row| &row.moved_nothing),
@@ -133,7 +134,10 @@ mod tests {
             format!("{heading}\n{}\n", table.unwrap().trimmed())
         };
         let texts: Vec<String> =
-            tables(&rows, &[Axis::Policy], 100, empty_table).into_iter().map(text).collect();
+            tables(&rows, (&Labels::of(&[]), &[Axis::Policy]), 100, empty_table)
+                .into_iter()
+                .map(text)
+                .collect();
         insta::assert_snapshot!(texts.join("\n"));
     }
 }

@@ -40,6 +40,15 @@ pub enum Format {
     Json,
 }
 
+/// How what is no comparison is printed.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum TableOrJson {
+    /// For the terminal
+    Table,
+    /// Everything, for programs
+    Json,
+}
+
 pub fn render(comparison: &Comparison, format: Format) -> anyhow::Result<String> {
     match format {
         Format::Table => Ok(table::render(comparison)),

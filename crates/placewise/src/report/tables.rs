@@ -58,12 +58,22 @@ pub fn tables(
     }
     if comparison.tell_all {
         for rows in grouped(&comparison.stats, |stat| stat.case.as_str()) {
-            tables.extend(why::all(&rows, &axes, width, &mut empty));
+            tables.extend(why::all((&cases.label(&rows[0].case), &rows), &axes, width, &mut empty));
         }
-        tables.extend(load_balance::tables(&comparison.load_balance, &axes, width, empty));
+        tables.extend(load_balance::tables(
+            &comparison.load_balance,
+            (&cases, &axes),
+            width,
+            empty,
+        ));
     } else {
         for rows in grouped(&comparison.why, |row| row.case.as_str()) {
-            tables.extend(why::moved(&rows, &axes, width, &mut empty));
+            tables.extend(why::moved(
+                (&cases.label(&rows[0].case), &rows),
+                &axes,
+                width,
+                &mut empty,
+            ));
         }
     }
     tables

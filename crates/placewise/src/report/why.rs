@@ -19,9 +19,9 @@ const LARGEST_FACTOR: f64 = 100.0;
 /// One figure of all subjects.
 type OfSubjects<'a> = Vec<&'a Row>;
 
-/// The tables of a case's figures that moved most, if some did.
+/// The tables of a case's figures that moved most, if some did. `case` is what tables call it.
 pub fn moved(
-    rows: &[&Row],
+    (case, rows): (&str, &[&Row]),
     axes: &[Axis],
     width: usize,
     empty: &mut impl FnMut() -> Table,
@@ -34,7 +34,7 @@ pub fn moved(
     figures.sort_by(|one, other| other.0.total_cmp(&one.0));
     let nr_moved = figures.len();
     figures.truncate(MOST_TOLD);
-    let of = |what: String| heading_of_case(&what, &rows[0].case);
+    let of = |what: String| heading_of_case(&what, case);
     let what = match nr_moved {
         0 if rows.iter().all(|row| row.change_pct.is_none()) => {
             "why: nothing to compare with; --stats=all has every counter".to_owned()
@@ -56,12 +56,12 @@ pub fn moved(
 
 /// The tables of all of a case's figures.
 pub fn all(
-    rows: &[&Row],
+    (case, rows): (&str, &[&Row]),
     axes: &[Axis],
     width: usize,
     empty: &mut impl FnMut() -> Table,
 ) -> Vec<(String, Option<Table>)> {
-    let heading = heading_of_case("why", &rows[0].case);
+    let heading = heading_of_case("why", case);
     in_blocks(&heading, &by_metric(rows), axes, width, empty)
 }
 
@@ -235,7 +235,7 @@ mod tests {
             .collect();
         let rows = rows("", &series);
         let rows: Vec<&Row> = rows.iter().collect();
-        let told = moved(&rows, &[Axis::Policy], width, &mut empty_bare_table);
+        let told = moved(("", &rows), &[Axis::Policy], width, &mut empty_bare_table);
         let text = |(heading, table): (String, Option<Table>)| {
             format!("{heading}\n{}", table.map(|table| table.trimmed()).unwrap_or_default())
         };

@@ -183,6 +183,36 @@ fn tasks_are_chosen_by_pattern_pid_or_all_that_the_kernel_has_of_a_name() {
 }
 
 #[test]
+fn a_process_is_chosen_with_all_its_threads() {
+    let threads = trace().replace("client-200 [", "client-200 (    100) [");
+    let threads = threads.replace("server-100 [", "server-100 (    100) [");
+    let placements = |task: &str| figures(&threads, &["--task", task])["placements"].clone();
+    let (process, thread) = (placements("100"), placements("200"));
+    assert_eq!((&process["wakeups"], &process["forks"]), (&3.into(), &0.into()));
+    assert_eq!((&thread["wakeups"], &thread["forks"]), (&3.into(), &0.into()));
+    refused(&threads, &["--task", "101000"], &["no task of the trace is `101000`; there are"]);
+}
+
+#[test]
+fn a_cgroup_is_chosen_with_those_below_and_their_children() {
+    let cgroups = "# cgroup: 100,200 /web/front\n# cgroup: 300 /batch\n";
+    let trace = format!("{MACHINE}{cgroups}{EVENTS}");
+    let placements = |task: &str| figures(&trace, &["--task", task])["placements"].clone();
+    for task in ["/web", "/web/front", "/w*"] {
+        let placements = placements(task);
+        assert_eq!(
+            (&placements["wakeups"], &placements["forks"]),
+            (&3.into(), &1.into()),
+            "{task}"
+        );
+    }
+    assert_eq!(placements("/batch")["balance"], 1);
+    let paths = "no task of the trace is in the cgroup `/web/f`; there are /batch, /web/front";
+    refused(&trace, &["--task", "/web/f"], &["standard input: ", paths]);
+    refused(&self::trace(), &["--task", "/web"], &["it says of no task in which cgroup it is"]);
+}
+
+#[test]
 fn a_decision_is_explained_rule_by_rule() {
     let second = audited(&trace(), &["--explain", "2"]);
     insta::assert_snapshot!(second);

@@ -151,3 +151,37 @@ fn what_the_kernel_counted_stands_beside_the_trace() {
     files.refused(&["trace", "--schedstat", "before", "after", "--task", "hog"], "cannot be used");
     files.refused(&["trace", "--schedstat", "none", "after"], "none: No such file");
 }
+
+/// As `perf sched stats report` prints what the copies differ by.
+#[test]
+fn a_report_of_perf_says_the_same_as_copies() {
+    let before = schedstat([0; 9], 5);
+    let after = schedstat([0, 0, 9, 2, 1, 1, 7_000_000, 2_000_000, 3], 6);
+    let line = |name: &str, value: u64| format!("{name:<65}: {value:>11}\n");
+    let kind = |kind: &str, pulled: u64| {
+        let of = |name: &str, value| line(&format!("{kind}_lb_{name}"), value);
+        [of("count", 0), of("balanced", 0), of("failed", 0), of("imbalance_load", 0)].concat()
+            + &of("gained", pulled)
+    };
+    let cpu = |cpu: u32| {
+        let names = ["sched_count", "sched_goidle", "ttwu_count", "ttwu_local", "rq_cpu_time"];
+        let values = [9, 2, 1, 1, 7_000_000].into_iter();
+        let first: String =
+            names.iter().zip(values).map(|(name, value)| line(name, value)).collect();
+        let domain = [kind("busy", 0), kind("idle", 0), kind("newidle", 1)].concat();
+        let rest = [line("alb_pushed", 0), line("ttwu_wake_remote", 0)].concat();
+        let last = [line("run_delay", 2_000_000), line("pcount", 3)].concat();
+        format!("CPU {cpu}\n{first}{last}CPU {cpu}, DOMAIN MC CPUS 0,1\n{domain}{rest}")
+    };
+    let report = [cpu(0), cpu(1)].concat();
+    let files = Files::new(&[
+        ("trace", &trace(4_100)),
+        ("before", &before),
+        ("after", &after),
+        ("report", &report),
+    ]);
+    let copies = ["trace", "--schedstat", "before", "after"];
+    assert_eq!(files.printed(&["trace", "--perf-stats", "report"]), files.printed(&copies));
+    files.refused(&["trace", "--perf-stats", "before"], "before: it has no section of a CPU");
+    files.refused(&[&copies[..], &["--perf-stats", "report"]].concat(), "cannot be used");
+}

@@ -1,6 +1,7 @@
 //! `placewise record` as a user runs it. The live tests need root and a kernel with tracefs, which
 //! they mount for themselves alone; elsewhere they say why they are skipped.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -83,20 +84,23 @@ struct Trace {
     losses: Losses,
     /// In the notation of Rust, with the pid of the task that ran.
     events: Vec<(u32, String)>,
+    /// Of the tasks that ran, as far as the kernel told.
+    tgids: BTreeMap<u32, u32>,
 }
 
 impl Trace {
     fn read(directory: &TempDir) -> Self {
         let mut reader = TraceReader::open(&directory.path().join("trace.zst")).unwrap();
-        let mut events = Vec::new();
+        let (mut events, mut tgids) = (Vec::new(), BTreeMap::new());
         while let Some(record) = reader.next_record().unwrap() {
+            tgids.extend(record.tgid.map(|tgid| (record.pid, tgid)));
             events.push((record.pid, format!("{:?}", record.event)));
         }
         let (header, losses) = (reader.header().clone(), reader.losses().clone());
         assert_eq!(header.problems, [""; 0]);
         assert_eq!(losses.first_malformed, None);
         assert_eq!((losses.clock_steps, losses.unknown_events), (0, 0));
-        Self { header, losses, events }
+        Self { header, losses, events, tgids }
     }
 
     fn has(&self, event: &str) -> bool {
@@ -195,6 +199,7 @@ fn a_command_is_recorded_on_the_machine_it_ran_on() {
     }
     let mut of_recorder = trace.events.iter().filter(|event| event.0 == pid);
     assert!(of_recorder.any(|event| event.1.starts_with("Fork")), "no fork of the command");
+    assert_eq!(trace.tgids[&pid], pid);
     assert!(!has_instance(pid));
 }
 

@@ -1,12 +1,17 @@
 //! Every JSON that is printed is what `schemas/` says: all keys that are required, of the types there,
-//! and no key that is not described, unless the schema has `additionalProperties` true at its top. The
-//! schemas need few words of JSON Schema; another is refused, so that none is thought to be checked
-//! that is not.
+//! and no key that is not described. The schemas need few words of JSON Schema; another is refused, so
+//! that none is thought to be checked that is not.
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 
 use assert_cmd::Command;
+use placewise_hint::{Answer, Hinted, Inheritance, MESSAGE_MAX};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, accept, bind, listen, recv,
+    send, socket,
+};
 use serde_json::Value;
 
 const WORDS: [&str; 10] = [
@@ -47,8 +52,9 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn value(&mut self, path: &str, value: &Value, schema: &Value) {
-        let schema = match schema["$ref"].as_str() {
-            Some(place) => self.root.pointer(place.trim_start_matches('#')).unwrap(),
+        let schema = match schema["$ref"].as_str().map(|place| place.split_once('#').unwrap()) {
+            Some(("", place)) => self.root.pointer(place).unwrap(),
+            Some((file, place)) => return self.value_of_file(path, value, file, place),
             None => schema,
         };
         let schema = schema.as_object().unwrap();
@@ -76,6 +82,14 @@ impl Check<'_> {
         }
     }
 
+    /// As another schema describes it.
+    fn value_of_file(&mut self, path: &str, value: &Value, file: &str, place: &str) {
+        let root = schema(file.strip_suffix(".json").unwrap());
+        let mut check = Check { root: &root, wrong: Vec::new() };
+        check.value(path, value, root.pointer(place).unwrap());
+        self.wrong.append(&mut check.wrong);
+    }
+
     fn object(&mut self, path: &str, object: &Map, schema: &Map) {
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let missing = required.filter(|key| !object.contains_key(key.as_str().unwrap()));
@@ -85,7 +99,6 @@ impl Check<'_> {
             let others = schema.get("additionalProperties").filter(|others| others.is_object());
             match described.or(others) {
                 Some(schema) => self.value(&format!("{path}.{key}"), value, schema),
-                None if self.root["additionalProperties"] == true => (),
                 None => self.wrong.push(format!("{path}.{key} is not described")),
             }
         }
@@ -181,6 +194,13 @@ fn audits() {
         ["audit", TRACE, "--task=hackbench", "--policy=short-task", "--policy=set:WA_IDLE=0"];
     assert_fits("audit", &task);
     assert_fits("decisions", &["audit", TRACE, "--at=1"]);
+    for trace in fs::read_dir(repository().join("traces")).unwrap() {
+        let trace = trace.unwrap().path();
+        if trace.extension().is_some_and(|extension| extension == "zst") {
+            assert_fits("audit", &["audit", trace.to_str().unwrap()]);
+        }
+    }
+    assert_fits("difference", &["audit", TRACE, "traces/vm32-k73-hackbench-pipe.txt.zst"]);
 
     // One that has recorded what decisions read.
     let directory = tempfile::tempdir().unwrap();
@@ -189,6 +209,58 @@ fn audits() {
     let traced = ["compare", "--machine=uma-8", "--workload=hackbench", case, "--runs=1"];
     placewise(&[&traced[..], &["--trace", &trace, "--trace-decisions"]].concat());
     assert_fits("audit", &["audit", &trace]);
+
+    let [before, after] = [["before", "0"], ["after", "1"]].map(|[name, number]| {
+        let file = directory.path().join(name);
+        let (of_cpu, of_domain) = (vec![number; 9].join(" "), vec![number; 36].join(" "));
+        let copy = format!("version 16\ntimestamp 1\ncpu0 {of_cpu}\ndomain0 1 {of_domain}\n");
+        fs::write(&file, copy).unwrap();
+        file.display().to_string()
+    });
+    assert_fits("audit", &["audit", &trace, "--schedstat", &before, &after]);
+}
+
+/// The shorter one.
+#[test]
+fn benches() {
+    assert_fits("bench", &["bench", "hackbench-16-zen3"]);
+}
+
+#[test]
+fn hints() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("hint.sock");
+    let server = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&server, 1).unwrap();
+    let answers = thread::spawn(move || {
+        let client = accept(&server).unwrap();
+        recv(&client, &mut [0; MESSAGE_MAX], RecvFlags::empty()).unwrap();
+        let hint = |tid, inheritance| {
+            let hint = "fork_spread+wake_hold".parse().unwrap();
+            Answer::Hint(Hinted { tid, hint, inheritance })
+        };
+        for answer in [hint(1, Inheritance::Children), hint(2, Inheritance::OnlySelf), Answer::Ok] {
+            send(&client, answer.to_string().as_bytes(), SendFlags::empty()).unwrap();
+        }
+    });
+    let args = ["hint", "show", "--socket", path.to_str().unwrap()];
+    assert_fits("hints", &args);
+    answers.join().unwrap();
+}
+
+/// Where the top of a schema is closed, all of it is.
+#[test]
+fn a_schema_is_closed_all_the_way() {
+    fn open(schema: &Value) -> usize {
+        let below = schema.as_object().into_iter().flatten().map(|(_, below)| open(below));
+        let is_open = schema["properties"].is_object() && schema["additionalProperties"] != false;
+        usize::from(is_open) + below.sum::<usize>()
+    }
+    for name in ["audit", "difference"] {
+        let schema = schema(name);
+        assert_eq!((&schema["additionalProperties"], open(&schema)), (&false.into(), 0), "{name}");
+    }
 }
 
 /// The check itself: what it must find.

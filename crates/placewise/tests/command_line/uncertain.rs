@@ -51,6 +51,8 @@ fn json_has_a_row_for_each_change_and_is_the_same_for_any_number_of_jobs() {
 fn the_report_for_lists_stays_under_80_columns() {
     let text = stdout(&["lkml", "--uncertain=2"]);
     assert!(text.contains("of 2 draws"), "{text}");
+    let (_, command) = text.split_once("Simulated with:").unwrap();
+    assert!(command.contains("--uncertain=2"), "what it was asked gives it again: {command}");
     assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
 }
 

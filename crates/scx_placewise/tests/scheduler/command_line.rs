@@ -54,6 +54,16 @@ fn a_kernel_without_sched_ext_is_told() {
 }
 
 #[test]
+fn the_version_tells_the_commit_it_was_built_from() {
+    let output = scx_placewise(&["--version"]);
+    let version = concat!("scx_placewise ", env!("PLACEWISE_VERSION"), "\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), version);
+    if let Some(commit) = option_env!("PLACEWISE_COMMIT") {
+        assert!(version.contains(&format!(" ({commit})")), "{version}");
+    }
+}
+
+#[test]
 fn every_use_has_an_example() {
     let output = scx_placewise(&["--help"]);
     assert!(output.status.success());

@@ -1,11 +1,11 @@
 //! What the steps of a trace leave in the policy's state.
 
-use placewise_audit::TaskId;
+use placewise_audit::TaskNumber;
 use placewise_policy::{State, Task};
 
 use super::script::Script;
 
-fn with_task<T>(script: &Script, pid: u32, look: impl Fn(TaskId, &Task, &State) -> T) -> T {
+fn with_task<T>(script: &Script, pid: u32, look: impl Fn(TaskNumber, &Task, &State) -> T) -> T {
     let (reconstruction, timeline) = script.reconstruct("v6.0");
     let task = timeline.tasks().find(pid).unwrap_or_else(|| panic!("no task {pid}"));
     look(task, &reconstruction.state().task[task as usize], reconstruction.state())
@@ -77,7 +77,7 @@ fn a_child_begins_with_a_part_of_its_cpu() {
     assert!(with_task(&script, 300, |_, task, _| task.avg.util_avg) > 100);
 }
 
-fn number_of(script: &Script, pid: u32) -> TaskId {
+fn number_of(script: &Script, pid: u32) -> TaskNumber {
     with_task(script, pid, |task, _, _| task)
 }
 

@@ -1,12 +1,12 @@
 //! Tasks that change LLC and wakeups across LLCs.
 
-use placewise_audit::{Action, PrevState, TaskId};
+use placewise_audit::{Action, PrevState, TaskNumber};
 use placewise_trace::Context;
 
 use super::world::World;
 
 /// Runs a sleeping task on each of the CPUs for 1 ms, woken by CPU 15.
-fn tour(world: &mut World, task: TaskId, cpus: &[u32]) {
+fn tour(world: &mut World, task: TaskNumber, cpus: &[u32]) {
     let mut prev_cpu = cpus[0];
     for &cpu in cpus {
         world.wake(15, task, prev_cpu, cpu);

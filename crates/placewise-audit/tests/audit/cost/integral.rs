@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use placewise_audit::cost::behind::Beside;
 use placewise_audit::cost::idle_beside::IdleBeside;
-use placewise_audit::{Action, Outcome, PrevState, TaskId};
+use placewise_audit::{Action, Outcome, PrevState, TaskNumber};
 use placewise_policy::{FIRST_TASK, State};
 use proptest::prelude::*;
 
@@ -123,16 +123,16 @@ fn a_move() -> impl Strategy<Value = Move> {
 }
 
 /// The tasks that wait behind another, with the CPU and the affinity of each.
-type Waiters = BTreeMap<TaskId, (u32, u64)>;
+type Waiters = BTreeMap<TaskNumber, (u32, u64)>;
 
-fn waiters(world: &World, tasks: &[TaskId], before: &Waiters) -> Waiters {
+fn waiters(world: &World, tasks: &[TaskNumber], before: &Waiters) -> Waiters {
     let state = world.state();
-    let waits = |&task: &TaskId| {
+    let waits = |&task: &TaskNumber| {
         let entry = &state.task[task as usize];
         let current = state.rq[usize::from(entry.cpu)].curr;
         entry.on_rq != 0 && entry.delayed == 0 && current != task && current >= FIRST_TASK
     };
-    let wait = |task: TaskId| {
+    let wait = |task: TaskNumber| {
         let entry = &state.task[task as usize];
         let cpu = u32::from(entry.cpu);
         // The affinity of a wait is that at its beginning.
@@ -198,7 +198,7 @@ fn add(sum: &mut IdleBeside, world: &World, waiters: &Waiters, idle: u64, ns: u6
     sum.elapsed_ns += if any { ns } else { 0 };
 }
 
-fn perform(world: &mut World, tasks: &[TaskId], step: &Move) {
+fn perform(world: &mut World, tasks: &[TaskNumber], step: &Move) {
     let state = world.state();
     let on_rq = |state: &State, task: usize| state.task[tasks[task] as usize].on_rq != 0;
     let cpu_of = |state: &State, task: usize| u32::from(state.task[tasks[task] as usize].cpu);
@@ -266,7 +266,7 @@ proptest! {
             })
             .collect();
         let mut world = World::of_kernel(kernel, &restricted);
-        let tasks: Vec<TaskId> =
+        let tasks: Vec<TaskNumber> =
             (0..NR_TASKS).map(|at| world.task(1_000 + at as u32, ["a", "b", "c"][at % 3])).collect();
         let (mut expected, mut pairs) = (IdleBeside::default(), Pairs::new());
         let mut waiting = Waiters::new();

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use placewise_audit::cost::{Cost, CostReport};
-use placewise_audit::{Action, Outcome, PrevState, Reconstruction, Step, TaskId, Tasks, Verdict};
+use placewise_audit::{
+    Action, Outcome, PrevState, Reconstruction, Step, TaskNumber, Tasks, Verdict,
+};
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_policy::{Policy, State};
 use placewise_trace::Context;
@@ -45,7 +47,7 @@ impl World {
         self.cost.report(&self.tasks)
     }
 
-    pub fn task(&mut self, pid: u32, name: &str) -> TaskId {
+    pub fn task(&mut self, pid: u32, name: &str) -> TaskNumber {
         self.tasks.mention(pid, name, Some(120), &mut Vec::new()).unwrap()
     }
 
@@ -66,14 +68,14 @@ impl World {
     }
 
     /// A new task that runs on `cpu`.
-    pub fn running(&mut self, pid: u32, name: &str, cpu: u32) -> TaskId {
+    pub fn running(&mut self, pid: u32, name: &str, cpu: u32) -> TaskNumber {
         let task = self.task(pid, name);
         self.step(cpu, Action::Running { task });
         task
     }
 
     /// sched_waking, and sched_migrate_task if it goes elsewhere.
-    pub fn waking(&mut self, cpu: u32, task: TaskId, prev_cpu: u32, target: u32) -> Verdict {
+    pub fn waking(&mut self, cpu: u32, task: TaskNumber, prev_cpu: u32, target: u32) -> Verdict {
         self.waking_in(Context::Task, cpu, task, prev_cpu, target)
     }
 
@@ -81,7 +83,7 @@ impl World {
         &mut self,
         context: Context,
         cpu: u32,
-        task: TaskId,
+        task: TaskNumber,
         prev_cpu: u32,
         target: u32,
     ) -> Verdict {
@@ -94,17 +96,17 @@ impl World {
         verdict
     }
 
-    pub fn wakeup(&mut self, cpu: u32, task: TaskId, target_cpu: u32) {
+    pub fn wakeup(&mut self, cpu: u32, task: TaskNumber, target_cpu: u32) {
         self.step(cpu, Action::Wakeup { task, target_cpu });
     }
 
     /// A whole wakeup that takes no time.
-    pub fn wake(&mut self, cpu: u32, task: TaskId, prev_cpu: u32, target: u32) {
+    pub fn wake(&mut self, cpu: u32, task: TaskNumber, prev_cpu: u32, target: u32) {
         self.waking(cpu, task, prev_cpu, target);
         self.wakeup(cpu, task, target);
     }
 
-    pub fn switch(&mut self, cpu: u32, prev_state: PrevState, next: TaskId) {
+    pub fn switch(&mut self, cpu: u32, prev_state: PrevState, next: TaskNumber) {
         let prev = self.state().rq[cpu as usize].curr;
         self.step(cpu, Action::Switch { prev, prev_state, next });
     }
