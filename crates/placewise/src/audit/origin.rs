@@ -8,6 +8,7 @@ use placewise_trace::{Header, TraceError, TraceReader};
 
 use super::args::{AUTO, AuditArgs};
 use crate::input::InputError;
+use crate::own_policy;
 
 pub fn bad_trace(error: &TraceError) -> InputError {
     InputError(error.to_string())
@@ -72,7 +73,7 @@ fn kernel_of_header<'a>(
 pub fn others(args: &AuditArgs, kernel: &Kernel) -> anyhow::Result<Vec<Policy>> {
     let mut policies: Vec<Policy> = Vec::new();
     for spec in &args.policies {
-        let policy = Policy::parse(&kernel.name, &with_knobs(spec, &args.knobs))?;
+        let policy = own_policy::parse(&kernel.name, &with_knobs(spec, &args.knobs))?;
         if policies.iter().any(|other| other.name == policy.name) {
             let problem = format!("--policy {spec}: is given twice; name each policy once");
             return Err(InputError(problem).into());

@@ -7,7 +7,8 @@
 extern crate placewise_policy as native;
 extern crate self as placewise_policy;
 
-mod generate;
+#[path = "../../../placewise-policy/src/drawn/mod.rs"]
+mod drawn;
 mod random_states;
 mod twin;
 #[path = "../../../placewise-policy/tests/policy/main.rs"]
@@ -16,7 +17,7 @@ mod worked_examples;
 pub use native::*;
 pub use twin::Placement;
 
-use generate::Generator;
+use drawn::Generator;
 use rand::RngExt;
 
 #[test]
