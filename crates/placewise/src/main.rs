@@ -37,6 +37,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use placewise_policy::own;
 
 const EXIT_CODES: &str = "\
 Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
@@ -91,7 +92,7 @@ impl Verb {
             Verb::Policy(args) => return args.calls_own_code(),
             _ => return false,
         };
-        policies.iter().any(|spec| own_policy::has_tree(spec))
+        policies.iter().any(|spec| own::names_directory(spec))
     }
 }
 

@@ -56,6 +56,19 @@ fn check_layout(layout: Layout, directory: &Path) -> Result<(), OwnError> {
     }
 }
 
+/// C that does not compile where the layout is not ours, for compilers of which nothing is loaded here.
+pub fn layout_assertions() -> String {
+    let assertion = |&(member, ours): &(&str, usize)| {
+        let theirs = match member.split_once('.') {
+            Some((of, field)) => format!("__builtin_offsetof(struct {of}, {field})"),
+            None if member.starts_with(char::is_uppercase) => member.to_owned(),
+            None => format!("sizeof(struct {member})"),
+        };
+        format!("_Static_assert({theirs} == {ours}, \"the layout differs: {member}\");\n")
+    };
+    RUST_LAYOUT.iter().map(assertion).collect()
+}
+
 struct Library<'a> {
     path: &'a Path,
     handle: *mut c_void,

@@ -2,7 +2,8 @@
 //! compiler that is here and decided by beside what is built in.
 //!
 //! [`HEADERS`] is what to start from; [`compiler`] makes a library of a directory, [`library`] loads
-//! it; [`permissions`] says whom a directory has to belong to before root compiles what is in it.
+//! it; [`permissions`] says whom a directory has to belong to before root compiles what is in it, and
+//! [`Spec`] how the command line names one.
 //!
 //! What is compiled is the user's code, and is trusted as that: it may loop or crash, so that whoever
 //! runs it should be another process than whoever reports it.
@@ -10,9 +11,11 @@
 mod compiler;
 mod library;
 pub mod permissions;
+mod spec;
 
 pub use compiler::{check_tree, compile};
-pub use library::{NOWHERE, WatchSlot, load};
+pub use library::{NOWHERE, WatchSlot, layout_assertions, load};
+pub use spec::{Spec, name, names_directory};
 
 use std::path::PathBuf;
 
@@ -30,6 +33,8 @@ pub struct Object {
 /// Why there is no policy in a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
+    #[error("{0}")]
+    Spec(String),
     #[error(
         "{}: has no {header}; `placewise policy eject DIR` writes a policy to start from",
         .directory.display()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel, kernel_names, with_knobs};
+use placewise_policy::{Policy, kernel, kernel_names, own, with_knobs};
 use placewise_trace::{Header, TraceError, TraceReader};
 
 use super::args::{AUTO, AuditArgs};
@@ -51,7 +51,11 @@ pub fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
     };
     // Only simulated kernels have been changed by a policy.
     let spec = header.policy.as_deref().unwrap_or("baseline");
-    let policy = Policy::parse(name, &with_knobs(spec, &args.knobs))?;
+    // Somebody's own is known where the command line names it too: a trace is not trusted with code.
+    let policy = match args.policies.iter().find(|given| own::name(given) == spec) {
+        Some(given) => own_policy::parse(name, &with_knobs(given, &args.knobs))?,
+        None => Policy::parse(name, &with_knobs(spec, &args.knobs))?,
+    };
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 

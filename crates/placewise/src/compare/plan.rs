@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel_for_release, kernel_names, with_knobs};
+use placewise_policy::{Policy, kernel_for_release, kernel_names, own, with_knobs};
 use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
@@ -162,10 +162,7 @@ fn combinations(
     let environments = environment_names(&args.environments);
     refuse_twins("kernel", kernels)?;
     refuse_twins("environment", &environments)?;
-    refuse_twins(
-        "policy",
-        &args.policies.iter().map(|spec| own_policy::name(spec)).collect::<Vec<_>>(),
-    )?;
+    refuse_twins("policy", &args.policies.iter().map(|spec| own::name(spec)).collect::<Vec<_>>())?;
     let others = [machines.len(), kernels.len(), environments.len()];
     let policies = policies(&args.policies, others.iter().all(|values| *values == 1));
     let mut combinations = Vec::new();

@@ -13,8 +13,7 @@ pub fn with_policies(rows: Vec<Published>, specs: &[String]) -> anyhow::Result<V
     let mut names = Vec::new();
     for spec in specs {
         // What does not compile is found before anything is simulated.
-        own_policy::code(spec)?;
-        let name = own_policy::name(spec);
+        let name = own_policy::prepare(spec)?;
         if names.contains(&name) {
             let problem = format!("--policy {spec}: is given twice; name each policy once");
             return Err(InputError(problem).into());

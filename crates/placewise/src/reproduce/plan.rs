@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use placewise_machine::Machine;
-use placewise_policy::Policy;
+use placewise_policy::{Policy, own};
 use placewise_sim::{Figure, Scenario, SimError, simulate};
 use placewise_workload as workload;
 use placewise_workload::program::Workload;
@@ -40,7 +40,7 @@ pub struct Prepared {
 
 impl Plan {
     pub fn with_policies(specs: &[String]) -> Self {
-        let named = specs.iter().map(|spec| (own_policy::name(spec), spec.clone()));
+        let named = specs.iter().map(|spec| (own::name(spec), spec.clone()));
         Self { named: named.collect(), ..Self::default() }
     }
 
