@@ -10,6 +10,7 @@
 //! CPU does.
 
 use std::ffi::c_int;
+use std::io;
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::ptr::NonNull;
@@ -32,8 +33,8 @@ use crate::input::InputError;
 
 /// A look is taken so often.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Looks that find a thread in the same call: five seconds, where a call takes microseconds.
-const PATIENCE: u32 = 50;
+/// Looks that find a thread in the same call: ten seconds, where a call takes microseconds.
+const PATIENCE: u32 = 100;
 
 const NR_SLOTS: usize = 2048;
 const NR_TREES: usize = 64;
@@ -133,10 +134,8 @@ pub fn run(verb: impl FnOnce() -> ExitCode) -> anyhow::Result<ExitCode> {
             prepare_for_the_worst().context("cannot be watched")?;
             Ok(verb())
         }
-        process => {
-            let process = Pid::from_raw(process).filter(|process| process.as_raw_pid() > 0);
-            watch(process.context("cannot start a process for the policy")?)
-        }
+        -1 => Err(io::Error::last_os_error()).context("cannot start a process for the policy"),
+        process => watch(Pid::from_raw(process).expect("not 0, which is the new process")),
     }
 }
 
@@ -186,7 +185,7 @@ fn watch(process: Pid) -> anyhow::Result<ExitCode> {
         if let Some(slot) = looks.stuck(page()) {
             kill_process(process, Signal::KILL)?;
             waitpid(Some(process), WaitOptions::empty())?;
-            let problem = format!("{} has not come back for five seconds", place(slot));
+            let problem = format!("{} has not come back for ten seconds", place(slot));
             return Err(InputError(problem).into());
         }
     }

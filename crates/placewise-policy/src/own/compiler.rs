@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::SystemTime;
 
-use super::{Object, OwnError, permissions};
+use super::error::OwnError;
+use super::permissions;
 
 /// What stands around the headers: entry points with C linkage, the layout, a watch.
 const SOURCE: &str = include_str!(concat!(env!("OUT_DIR"), "/own.c"));
@@ -28,6 +29,14 @@ const FLAGS_OF_MACHINE: &[&str] = if cfg!(target_arch = "x86_64") { &["-mpopcnt"
 
 /// Libraries kept, the newest.
 const KEPT: usize = 64;
+
+/// A library, compiled, that holds the code of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub path: PathBuf,
+    /// What it is compiled of, and by what, in a number.
+    pub identity: u64,
+}
 
 /// Refuses a directory that has no policy in it, or may not be compiled by us.
 pub fn check_tree(directory: &Path) -> Result<(), OwnError> {

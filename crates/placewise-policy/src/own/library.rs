@@ -5,7 +5,8 @@ use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Object, OwnError};
+use super::compiler::Object;
+use super::error::OwnError;
 use crate::state::{Code, RUST_LAYOUT};
 
 #[allow(missing_docs)]

@@ -1,15 +1,17 @@
 //! Whom files have to belong to before they are compiled for root, or loaded.
 //!
-//! What root compiles and loads must not be anybody's to change: the directory, the headers in it, and
-//! every directory above it belong to root or to who has called sudo, and no other may write to them.
+//! What root compiles and loads must not be anybody's to change: the directory, all that is in it, and
+//! every directory above belong to root or to who has called sudo, and no other may write to them. The
+//! cache is ours alone, whoever we are.
 
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use super::OwnError;
+use super::error::OwnError;
 
 /// Group and others may write.
 const WRITABLE: u32 = 0o022;
@@ -21,45 +23,52 @@ pub fn check(directory: &Path) -> Result<(), OwnError> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let trusted = [Some(0), invoking_user()];
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |error| OwnError::Io { path, error }
-    };
-    let directory = directory.canonicalize().map_err(io(directory))?;
-    for above in directory.ancestors().skip(1) {
-        let found = fs::metadata(above).map_err(io(above))?;
-        if found.mode() & STICKY == 0 {
-            check_one(above, &found, &trusted)?;
-        }
-    }
-    check_one(&directory, &fs::metadata(&directory).map_err(io(&directory))?, &trusted)?;
-    for entry in fs::read_dir(&directory).map_err(io(&directory))? {
-        let path = entry.map_err(io(&directory))?.path();
-        check_one(&path, &fs::metadata(&path).map_err(io(&path))?, &trusted)?;
+    let directory = directory.canonicalize().map_err(failed(directory))?;
+    check_above(&directory)?;
+    check_all(&directory)
+}
+
+/// Whoever may write to a directory may put another in the place of what is in it.
+fn check_above(directory: &Path) -> Result<(), OwnError> {
+    let above = directory.ancestors().skip(1);
+    above.filter(|above| !is_sticky(above)).try_for_each(check_one)
+}
+
+fn is_sticky(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|found| found.mode() & STICKY != 0)
+}
+
+fn check_all(directory: &Path) -> Result<(), OwnError> {
+    check_one(directory)?;
+    for entry in fs::read_dir(directory).map_err(failed(directory))? {
+        let path = entry.map_err(failed(directory))?.path();
+        if path.is_dir() && !path.is_symlink() { check_all(&path)? } else { check_one(&path)? }
     }
     Ok(())
+}
+
+fn check_one(path: &Path) -> Result<(), OwnError> {
+    let found = fs::symlink_metadata(path).map_err(failed(path))?;
+    let problem = if found.is_symlink() {
+        "is a symbolic link".to_owned()
+    } else if ![Some(0), invoking_user()].contains(&Some(found.uid())) {
+        format!("belongs to user {}", found.uid())
+    } else if found.mode() & WRITABLE != 0 {
+        format!("others may write to it (mode {:03o})", found.mode() & 0o777)
+    } else {
+        return Ok(());
+    };
+    let problem = format!("{problem}; root compiles only what nobody else can change");
+    Err(OwnError::Permissions { path: path.to_owned(), problem })
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> OwnError + use<'_> {
+    move |error| OwnError::Io { path: path.to_owned(), error }
 }
 
 /// Who has called sudo.
 fn invoking_user() -> Option<u32> {
     std::env::var("SUDO_UID").ok()?.parse().ok()
-}
-
-fn check_one(path: &Path, found: &Metadata, trusted: &[Option<u32>]) -> Result<(), OwnError> {
-    let refuse = |problem: String| {
-        Err(OwnError::Permissions {
-            path: path.to_owned(),
-            problem: format!("{problem}; root compiles only what nobody else can change"),
-        })
-    };
-    if !trusted.contains(&Some(found.uid())) {
-        return refuse(format!("belongs to user {}", found.uid()));
-    }
-    match found.mode() & WRITABLE {
-        0 => Ok(()),
-        _ => refuse(format!("others may write to it (mode {:03o})", found.mode() & 0o777)),
-    }
 }
 
 /// Our own directory for what is compiled, which is made if it is not there.
@@ -73,11 +82,11 @@ pub fn cache() -> Result<PathBuf, OwnError> {
             problem: "is not set, nor is $HOME; set it to where compiled policies may be kept"
                 .into(),
         })?;
-    let io = |error| OwnError::Io { path: path.clone(), error };
-    std::os::unix::fs::DirBuilderExt::mode(fs::DirBuilder::new().recursive(true), 0o700)
-        .create(&path)
-        .map_err(io)?;
-    let found = fs::metadata(&path).map_err(io)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed(&path))?;
+    if geteuid().is_root() {
+        check_above(&path.canonicalize().map_err(failed(&path))?)?;
+    }
+    let found = fs::metadata(&path).map_err(failed(&path))?;
     if found.uid() == geteuid().as_raw() && found.mode() & WRITABLE == 0 {
         return Ok(path);
     }

@@ -3,7 +3,7 @@
 //! `DIR` is anything with a `/` or a `.`; `NAME=DIR` gives it a name for reports. Patches, hints and
 //! knobs are joined to it by commas as to anything else.
 
-use super::OwnError;
+use super::error::OwnError;
 use crate::patch::{Policy, PolicyError, patch_names};
 
 /// A policy as it was named, taken apart.
