@@ -7,8 +7,9 @@
 extern crate placewise_policy as native;
 extern crate self as placewise_policy;
 
+#[allow(dead_code)] // what only others ask of a state
 #[path = "../../../placewise-policy/src/drawn/mod.rs"]
-mod drawn;
+pub mod drawn;
 mod random_states;
 mod twin;
 #[path = "../../../placewise-policy/tests/policy/main.rs"]
