@@ -8,14 +8,20 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use placewise_policy::own::{self, OwnError, Spec};
-use placewise_policy::{Code, Policy};
+use placewise_policy::{Code, Policy, PolicyError};
 
+use crate::input::InputError;
 use crate::supervised;
 
 /// `kernel` with the changes that `spec` names, decided by the code in the directory that it names.
 pub fn parse(kernel: &str, spec: &str) -> anyhow::Result<Policy> {
     let spec = Spec::parse(spec)?;
-    let policy = spec.policy(kernel)?;
+    let policy = spec.policy(kernel).map_err(|error| match error {
+        PolicyError::UnknownPatch { name } if Path::new(&name).is_dir() => {
+            InputError(format!("policy '{name}' is unknown; the directory is `./{name}`")).into()
+        }
+        error => anyhow::Error::new(error),
+    })?;
     match spec.directory {
         Some(directory) => Ok(Policy { code: load(directory)?, ..policy }),
         None => Ok(policy),

@@ -31,7 +31,8 @@ pub fn compile(directory: &Path) -> Result<Vec<u8>, OwnError> {
     }
     let (source, object) = (place.path().join("main.bpf.c"), place.path().join("main.bpf.o"));
     let mut command = clang::command(compiler, &[directory, place.path()], &source, &object);
-    command.env("LC_ALL", "C").arg("-Wno-unused-parameter");
+    // A struct that has grown moves all its fields.
+    command.env("LC_ALL", "C").args(["-Wno-unused-parameter", "-ferror-limit=5"]);
     let output = command.output().map_err(failed(compiler))?;
     if !output.status.success() {
         let _ = io::stderr().write_all(&output.stderr);

@@ -275,5 +275,5 @@ fn situation(drawn: &Drawn) -> String {
 
 fn cpus(mask: &Cpumask) -> String {
     let cpus: CpuSet = mask.iter().map(CpuId::into).collect();
-    if cpus.len() == 0 { "none".to_owned() } else { format!("CPUs {cpus}") }
+    if cpus.is_empty() { "none".to_owned() } else { format!("CPUs {cpus}") }
 }

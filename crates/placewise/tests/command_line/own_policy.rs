@@ -189,6 +189,8 @@ fn what_has_no_policy_in_it_is_refused() {
     assert!(line.contains("./empty: has no place.h; `placewise policy eject DIR`"), "{line}");
     let line = refused(&lab.compare("./nowhere"));
     assert!(line.contains("./nowhere: has no place.h"), "{line}");
+    let line = refused(&lab.compare("mine"));
+    assert!(line.contains("the directory is `./mine`"), "{line}");
 }
 
 #[test]
