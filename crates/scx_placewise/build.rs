@@ -4,17 +4,17 @@
 //! loading the policy then fails with the reason that stands in
 //! `BPF_OBJECT_MISSING`.
 
+#[path = "src/clang.rs"]
+mod clang;
 #[path = "build/shared.rs"]
 mod shared;
 #[path = "../placewise/build/version.rs"]
 mod version;
+#[path = "build/sources.rs"]
+mod sources;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
-
-/// Newest first; a plain `clang` may be any version.
-const COMPILERS: &[&str] = &["clang-19", "clang"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(bpf_object)");
@@ -28,6 +28,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=src/policy.bpf.c");
     println!("cargo::rerun-if-changed=src/bpf");
+    println!("cargo::rerun-if-changed=src/clang.rs");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=../placewise-policy/build");
     println!("cargo::rerun-if-changed=../placewise/build/version.rs");
@@ -36,7 +37,9 @@ fn main() {
 
     shared::translate(&policy, &out_directory());
 
-    match COMPILERS.iter().find(|compiler| knows_arenas(compiler)) {
+    sources::embed(&manifest, &libbpf_headers(), &out_directory());
+
+    match clang::find() {
         Some(compiler) => {
             compile(compiler, &policy, "src/policy.bpf.c", &[]);
             compile(compiler, &policy, "src/bpf/main.bpf.c", &scheduler_flags());
@@ -45,7 +48,7 @@ fn main() {
         None => println!(
             "cargo::rustc-env=BPF_OBJECT_MISSING=no clang for BPF arenas when it was built \
              (tried {}; install clang-19)",
-            COMPILERS.join(", ")
+            clang::COMPILERS.join(", ")
         ),
     }
 }
@@ -54,21 +57,14 @@ fn out_directory() -> PathBuf {
     PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"))
 }
 
-/// Arenas need `__BPF_FEATURE_ADDR_SPACE_CAST`, which clang has since version 19.
-fn knows_arenas(compiler: &str) -> bool {
-    let macros = Command::new(compiler)
-        .args(["-target", "bpf", "-mcpu=v4", "-dM", "-E", "-x", "c", "/dev/null"])
-        .output();
-    macros.is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout).contains("__BPF_FEATURE_ADDR_SPACE_CAST")
-    })
+/// From the crate that builds libbpf.
+fn libbpf_headers() -> PathBuf {
+    env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are").into()
 }
 
-/// The scheduler takes libbpf's headers, from the crate that builds libbpf; a feature `test-FAULT`
-/// is `TEST_FAULT` there.
+/// The scheduler takes libbpf's headers; a feature `test-FAULT` is `TEST_FAULT` there.
 fn scheduler_flags() -> Vec<String> {
-    let headers = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
-    let mut flags = vec![format!("-I{headers}"), "-Wno-unused-parameter".to_string()];
+    let mut flags = vec!["-Wno-unused-parameter".to_string()];
     flags.extend(env::vars().filter_map(|(name, _)| {
         let fault = name.strip_prefix("CARGO_FEATURE_TEST_")?;
         Some(format!("-DTEST_{fault}"))
@@ -76,21 +72,13 @@ fn scheduler_flags() -> Vec<String> {
     flags
 }
 
-/// Freestanding, or clang would make memset() of some stores to the arena, with
-/// an address that BPF cannot use.
 fn compile(compiler: &str, policy: &Path, source: &str, flags: &[String]) {
-    let out = out_directory();
-    let name = Path::new(source).with_extension("o");
-    let status = Command::new(compiler)
-        .args(["-target", "bpf", "-mcpu=v4", "-O2", "-g", "-std=gnu11", "-ffreestanding"])
-        .args(["-Wall", "-Wextra", "-Werror"])
-        .arg("-I")
-        .arg(policy)
-        .arg("-I")
-        .arg(&out)
-        .args(flags)
-        .args(["-c", source, "-o"])
-        .arg(out.join(name.file_name().expect("a file")))
-        .status();
+    let (out, source) = (out_directory(), Path::new(source));
+    let name = source.with_extension("o");
+    let object = out.join(name.file_name().expect("a file"));
+    let includes = [policy, &out, &libbpf_headers()];
+    let mut command = clang::command(compiler, &includes, source, &object);
+    let status = command.arg("-Werror").args(flags).status();
+    let source = source.display();
     assert!(status.is_ok_and(|status| status.success()), "{compiler} cannot build {source}");
 }

@@ -33,7 +33,9 @@ pub use audit::{Audit, AuditError, Decided, Observer, Options, audit};
 pub use judge::inference::InferenceCounts;
 pub use placewise_policy::Distance;
 pub use reconstruction::Reconstruction;
-pub use report::agreement::{Agreement, Confusion, Reason, Tally, Went};
+pub use report::agreement::{
+    Agreement, Confusion, Reason, Tally, Went, affine_reason, search_reason,
+};
 pub use report::explain::{Rule, Sight, explain};
 pub use report::moves::{ByDistance, Moves};
 pub use report::other::Other;

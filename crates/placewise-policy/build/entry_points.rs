@@ -90,7 +90,8 @@ impl EntryPoint {
         format!("{}({})", self.name, arguments.collect::<Vec<_>>().join(", "))
     }
 
-    fn to_native(&self) -> String {
+    /// `ENTER` is told the number that [`to_rust`] names.
+    fn to_native(&self, number: usize) -> String {
         let state = self.has_state().then(|| "struct state *st".to_string());
         let others = self.parameters.iter().filter_map(|Parameter { kind, name }| match kind {
             Kind::State { .. } => None,
@@ -100,7 +101,7 @@ impl EntryPoint {
         });
         let parameters: Vec<String> = state.into_iter().chain(others).collect();
         format!(
-            "{} placewise_{}({})\n{{\n\treturn {};\n}}\n",
+            "{} placewise_{}({})\n{{\n\tENTER({number});\n\treturn {};\n}}\n",
             self.result,
             self.name,
             parameters.join(", "),
@@ -152,7 +153,7 @@ impl Parameter {
 
 /// Functions with C linkage.
 pub fn to_native(entry_points: &[EntryPoint]) -> String {
-    entry_points.iter().map(EntryPoint::to_native).collect()
+    entry_points.iter().enumerate().map(|(at, entry_point)| entry_point.to_native(at)).collect()
 }
 
 /// Programs, by the macros of `policy.bpf.c`.
@@ -160,7 +161,8 @@ pub fn to_bpf(entry_points: &[EntryPoint]) -> String {
     entry_points.iter().map(EntryPoint::to_bpf).collect()
 }
 
-/// A macro that hands the list to another one, by what the functions do with the state.
+/// A macro that hands the list to another one, by what the functions do with the state; and their
+/// names, by number.
 pub fn to_rust(entry_points: &[EntryPoint]) -> String {
     let group = |wanted: &str| {
         let members = entry_points.iter().filter(|entry_point| entry_point.group() == wanted);
@@ -168,9 +170,13 @@ pub fn to_rust(entry_points: &[EntryPoint]) -> String {
         format!("            {wanted} {{\n{members}            }}\n")
     };
     let groups: String = ["changing", "reading", "walking", "pure"].map(group).concat();
+    let names: Vec<String> = entry_points.iter().map(|of| format!("{:?}", of.name)).collect();
     format!(
         "/// Expands a macro with the prototypes of `policy/entry_points.h`.\n\
          #[macro_export]\nmacro_rules! for_each_entry_point {{\n    ($expand:ident) => {{\n        \
-         $expand! {{\n{groups}        }}\n    }};\n}}\n"
+         $expand! {{\n{groups}        }}\n    }};\n}}\n\n\
+         /// The entry points by number.\n\
+         pub const ENTRY_POINTS: &[&str] = &[{}];\n",
+        names.join(", ")
     )
 }

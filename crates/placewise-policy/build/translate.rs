@@ -255,40 +255,55 @@ pub fn to_enum_macro(items: &[Item], name: &str) -> String {
     )
 }
 
-/// What rustc makes of the structs, for a test to compare.
+/// What rustc makes of the structs and enums, to be compared.
 pub fn to_rust_layout_table(items: &[Item]) -> String {
-    let mut out = String::from("const RUST_LAYOUT: &[(&str, usize)] = &[\n");
-    for_each_member(items, |name, member| {
-        let text = match member {
-            Some(field) => format!(
-                "    (\"{name}.{field}\", std::mem::offset_of!({}, {field})),\n",
-                camel(name)
-            ),
-            None => format!("    (\"{name}\", size_of::<{}>()),\n", camel(name)),
+    let mut out = String::from("pub(crate) const RUST_LAYOUT: &[(&str, usize)] = &[\n");
+    for_each_agreed(items, |agreed| {
+        let (name, value) = match agreed {
+            Agreed::Size(of) => (of.to_string(), format!("size_of::<{}>()", camel(of))),
+            Agreed::Offset(of, field) => {
+                let offset = format!("std::mem::offset_of!({}, {field})", camel(of));
+                (format!("{of}.{field}"), offset)
+            }
+            Agreed::Value(name) => (name.to_string(), format!("{name} as usize")),
         };
-        out.push_str(&text);
+        out.push_str(&format!("    ({name:?}, {value}),\n"));
     });
     out + "];\n"
 }
 
-/// What the C compiler makes of the same structs.
+/// What the C compiler makes of the same.
 pub fn to_layout_table(items: &[Item]) -> String {
     let mut out = String::from("static const unsigned long layout[] = {\n");
-    for_each_member(items, |name, member| {
-        let text = match member {
-            Some(field) => format!("\t__builtin_offsetof(struct {name}, {field}),\n"),
-            None => format!("\tsizeof(struct {name}),\n"),
+    for_each_agreed(items, |agreed| {
+        let value = match agreed {
+            Agreed::Size(of) => format!("sizeof(struct {of})"),
+            Agreed::Offset(of, field) => format!("__builtin_offsetof(struct {of}, {field})"),
+            Agreed::Value(name) => name.to_string(),
         };
-        out.push_str(&text);
+        out.push_str(&format!("\t{value},\n"));
     });
     out + "};\n"
 }
 
-fn for_each_member(items: &[Item], mut visit: impl FnMut(&str, Option<&str>)) {
+/// A number in which Rust and C have to agree.
+enum Agreed<'a> {
+    Size(&'a str),
+    Offset(&'a str, &'a str),
+    Value(&'a str),
+}
+
+fn for_each_agreed(items: &[Item], mut visit: impl FnMut(Agreed<'_>)) {
     for item in items {
-        if let Item::Struct { name, fields } = item {
-            visit(name, None);
-            fields.iter().for_each(|field| visit(name, Some(&field.name)));
+        match item {
+            Item::Constant { .. } => {}
+            Item::Enum { values, .. } => {
+                values.iter().for_each(|value| visit(Agreed::Value(&value.name)));
+            }
+            Item::Struct { name, fields } => {
+                visit(Agreed::Size(name));
+                fields.iter().for_each(|field| visit(Agreed::Offset(name, &field.name)));
+            }
         }
     }
 }

@@ -5,14 +5,20 @@
 //! write directly, by [`CpuId`] and [`TaskId`]; its methods are the policy's
 //! entry points. [`kernel`], [`patch`] and [`knob`] hold the kernels, patches and
 //! knobs as data, and [`Policy`] names a combination of them. [`topology`] lays a machine out
-//! in the state, and [`distance`] names how far its CPUs are from each other.
+//! in the state, and [`distance`] names how far its CPUs are from each other. [`own`] compiles and
+//! loads what somebody has made of `policy/`, and [`drawn`] makes states to ask it of.
+
+// By which name `drawn` calls us; in the differential test that is the test.
+extern crate self as placewise_policy;
 
 mod cpumask;
 pub mod distance;
+pub mod drawn;
 mod ids;
 pub mod kernel;
 pub mod knob;
 mod near;
+pub mod own;
 pub mod patch;
 mod shared_runq;
 mod state;

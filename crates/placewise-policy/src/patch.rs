@@ -23,6 +23,8 @@ pub struct Policy {
     pub profile: Profile,
     /// The hint every task of the workload inherits.
     pub hint: Hint,
+    /// What decides.
+    pub code: &'static Code,
 }
 
 /// Why a policy could not be made.
@@ -319,7 +321,7 @@ impl Policy {
                 find_patch(change)?.apply_to(kernel, &mut profile)?;
             }
         }
-        Ok(Policy { name: spec.to_string(), profile, hint })
+        Ok(Policy { name: spec.to_string(), profile, hint, code: &Code::BUILT_IN })
     }
 }
 

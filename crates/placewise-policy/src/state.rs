@@ -2,10 +2,17 @@
 //!
 //! Both are translated from `policy/*.h` when the crate is built, so structs are
 //! documented there, and entry points in `policy/entry_points.h`.
+//!
+//! Those that change a state are called through a table, [`Code`]: one is built in, others are
+//! compiled of trees of somebody's own (`own`). Those that only read one, for reports, and those of
+//! numbers alone are always the built-in ones.
 
 #![allow(missing_docs)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ffi::c_void;
+use std::fmt;
+use std::mem::transmute;
 use std::ops::{Deref, DerefMut};
 
 mod declarations {
@@ -19,9 +26,13 @@ pub use declarations::*;
 ///
 /// It starts as all zeros, so pages of CPUs and tasks that are never used cost
 /// no memory.
-pub struct Placement(Box<State>);
+pub struct Placement {
+    state: Box<State>,
+    code: &'static Code,
+}
 
 impl Placement {
+    /// The built-in code decides.
     pub fn new(profile: Profile) -> Self {
         let layout = Layout::new::<State>();
         // SAFETY: the layout is not empty, and all-zero bytes are a valid State:
@@ -34,7 +45,12 @@ impl Placement {
             Box::from_raw(memory)
         };
         state.profile = profile;
-        Placement(state)
+        Placement { state, code: &Code::BUILT_IN }
+    }
+
+    /// From now on `code` decides.
+    pub fn decide_by(&mut self, code: &'static Code) {
+        self.code = code;
     }
 }
 
@@ -54,35 +70,84 @@ zero_by_default!(SchedAvg, Task, GroupRq, SchedDomain, Llc, BalanceWalk, NohzWal
 
 include!(concat!(env!("OUT_DIR"), "/entry_points.rs"));
 
-macro_rules! method {
-    (
-        [$($receiver:tt)*] $state:tt
-        { $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? }
-    ) => {
-        $(#[$doc])*
-        #[inline]
-        pub fn $name($($receiver)*, $($argument: $kind),*) $(-> $result)? {
-            unsafe extern "C" {
-                #[link_name = concat!("placewise_", stringify!($name))]
-                fn $name(st: *mut State, $($argument: $kind),*) $(-> $result)?;
+/// The table of the entry points that change a state.
+macro_rules! code {
+    ($({ $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? })*) => {
+        /// What decides: the entry points that change a state.
+        pub struct Code {
+            /// 0 for what is built in; else no other code has it.
+            identity: u64,
+            $($name: unsafe extern "C" fn(st: *mut State, $($argument: $kind),*) $(-> $result)?,)*
+        }
+
+        impl Code {
+            /// That of this build.
+            pub const BUILT_IN: Code = {
+                unsafe extern "C" {
+                    $(
+                        #[link_name = concat!("placewise_", stringify!($name))]
+                        fn $name(st: *mut State, $($argument: $kind),*) $(-> $result)?;
+                    )*
+                }
+                Code { identity: 0, $($name,)* }
+            };
+
+            /// Of a library, whose symbols `find` finds.
+            ///
+            /// # Safety
+            /// They are the functions that the native build makes, of a tree with our layout.
+            pub(crate) unsafe fn of_library<E>(
+                identity: u64,
+                find: impl Fn(&str) -> Result<*mut c_void, E>,
+            ) -> Result<Code, E> {
+                $(
+                    let $name = find(concat!("placewise_", stringify!($name)))?;
+                    // SAFETY: as the caller says.
+                    let $name = unsafe {
+                        transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn(*mut State, $($kind),*) $(-> $result)?,
+                        >($name)
+                    };
+                )*
+                Ok(Code { identity, $($name,)* })
             }
-            // SAFETY: the state is ours for the call, exclusively if it is changed, and the policy
-            // masks every index to the size of its array.
-            unsafe { $name($state, $($argument),*) }
         }
     };
 }
 
-macro_rules! pure_function {
-    ({ $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty }) => {
+/// Where its functions are is another place each time.
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Code({:016x})", self.identity)
+    }
+}
+
+macro_rules! method {
+    ({ $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)? }) => {
         $(#[$doc])*
-        pub fn $name($($argument: $kind),*) -> $result {
+        #[inline]
+        pub fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
+            // SAFETY: the state is ours for the call, exclusively, and the policy masks every index
+            // to the size of its array.
+            unsafe { (self.code.$name)(&raw mut *self.state, $($argument),*) }
+        }
+    };
+}
+
+macro_rules! function {
+    ([$($receiver:tt)*] [$($state:tt)*] [$($state_type:tt)*] {
+        $(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty
+    }) => {
+        $(#[$doc])*
+        pub fn $name($($receiver)* $($argument: $kind),*) -> $result {
             unsafe extern "C" {
                 #[link_name = concat!("placewise_", stringify!($name))]
-                fn $name($($argument: $kind),*) -> $result;
+                fn $name($($state_type)* $($argument: $kind),*) -> $result;
             }
-            // SAFETY: a pure function of numbers.
-            unsafe { $name($($argument),*) }
+            // SAFETY: a function of numbers, and of a state that it only reads, masking every index
+            // to the size of its array.
+            unsafe { $name($($state)* $($argument),*) }
         }
     };
 }
@@ -94,16 +159,18 @@ macro_rules! entry_points {
         walking { $($walking:tt)* }
         pure { $($pure:tt)* }
     ) => {
+        code! { $($changing)* $($walking)* }
+
         impl Placement {
-            $(method! { [&mut self] (&raw mut *self.0) $changing })*
-            $(method! { [&mut self] (&raw mut *self.0) $walking })*
+            $(method! { $changing })*
+            $(method! { $walking })*
         }
 
         impl State {
-            $(method! { [&self] (std::ptr::from_ref(self).cast_mut()) $reading })*
+            $(function! { [&self,] [std::ptr::from_ref(self),] [st: *const State,] $reading })*
         }
 
-        $(pure_function! { $pure })*
+        $(function! { [] [] [] $pure })*
     };
 }
 
@@ -113,21 +180,21 @@ impl Deref for Placement {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.0
+        &self.state
     }
 }
 
 impl DerefMut for Placement {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.0
+        &mut self.state
     }
 }
+
+include!(concat!(env!("OUT_DIR"), "/rust_layout.rs"));
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    include!(concat!(env!("OUT_DIR"), "/rust_layout.rs"));
 
     unsafe extern "C" {
         fn placewise_layout(entries: *mut usize) -> *const usize;

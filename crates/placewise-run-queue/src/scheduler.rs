@@ -41,14 +41,16 @@ pub enum Picked {
 }
 
 impl Scheduler {
-    /// `machine` idle since boot, with task groups: of group 1 and each after it, the group it is
+    /// `machine` idle since boot under `policy`, with task groups: of group 1 and each after it, the group it is
     /// in and its shares.
     pub fn boot(
         machine: &Machine,
-        profile: &Profile,
+        policy: &Policy,
         groups: &[(u32, u32)],
     ) -> Result<(Self, Domains), MachineError> {
+        let Policy { profile, code, .. } = policy;
         let (mut policy, domains) = topology::boot(machine, profile)?;
+        policy.decide_by(code);
         for &(parent, shares) in groups {
             policy.create_task_group(parent, shares);
         }

@@ -72,7 +72,7 @@ impl<'a> Engine<'a> {
         let Scenario { machine, policy, workload, seed } = *scenario;
         let group = |cgroup: &Cgroup| (task_group(cgroup.parent), cgroup.shares);
         let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
-        let (scheduler, domains) = Scheduler::boot(machine, &policy.profile, &groups)?;
+        let (scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
         Ok(Engine {
             now: topology::BOOT,

@@ -7,6 +7,7 @@
 use placewise_hint::ClientError;
 use placewise_machine::MachineError;
 use placewise_policy::PolicyError;
+use placewise_policy::own::OwnError;
 use placewise_sim::SimError;
 use placewise_workload::WorkloadError;
 
@@ -29,6 +30,7 @@ fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<InputError>()
         || error.is::<MachineError>()
         || error.is::<PolicyError>()
+        || error.is::<OwnError>()
         || error.is::<WorkloadError>()
         || error.is::<SimError>()
         || matches!(error.downcast_ref(), Some(ClientError::Thread { .. }))

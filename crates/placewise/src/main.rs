@@ -22,7 +22,9 @@ mod machine;
 mod machine_readable;
 mod noise;
 mod output_file;
+mod own_policy;
 mod parallel;
+mod policy;
 mod record;
 mod report;
 mod reproduce;
@@ -30,12 +32,14 @@ mod share;
 mod standard_output;
 mod states;
 mod subject;
+mod supervised;
 mod uncertain;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use placewise_policy::own;
 
 const EXIT_CODES: &str = "\
 Exit status: 0 on success, 2 when the input is at fault (argument, file, name, value),
@@ -56,6 +60,7 @@ enum Verb {
     Calibrate(calibrate::CalibrateArgs),
     Machine(machine::MachineArgs),
     List(list::ListArgs),
+    Policy(policy::PolicyArgs),
     Bench(bench::BenchArgs),
     Audit(audit::args::AuditArgs),
     Record(record::RecordArgs),
@@ -73,12 +78,35 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    if !cli.verb.calls_own_code() {
+        return perform(cli);
+    }
+    supervised::run(|| perform(cli))
+        .unwrap_or_else(|error| fail(&format!("{error:#}"), exit_status::of(&error)))
+}
+
+impl Verb {
+    /// May code of somebody's own loop or crash here?
+    fn calls_own_code(&self) -> bool {
+        let policies = match self {
+            Verb::Compare(args) => &args.policies,
+            Verb::Reproduce(args) => &args.policies,
+            Verb::Audit(args) => &args.policies,
+            Verb::Policy(args) => return args.calls_own_code(),
+            _ => return false,
+        };
+        policies.iter().any(|spec| own::names_directory(spec))
+    }
+}
+
+fn perform(cli: Cli) -> ExitCode {
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
         Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),
+        Verb::Policy(args) => policy::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),

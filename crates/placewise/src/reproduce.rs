@@ -1,12 +1,14 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
 //! A study is a file of published figures (`study`) in units that can be converted (`unit`). Its rows
-//! (all or a `sample`) ask for scenarios (`plan`), whose runs, `kept` or not, give predicted figures (`measured`, `predict`). They are
+//! (all or a `sample`), and those `asked` for beside them, ask for scenarios (`plan`), whose runs,
+//! `kept` or not, give predicted figures (`measured`, `predict`). They are
 //! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
 //! say (`trivial`) and by what was in view when the model was made (`provenance`), and summed up
 //! (`summary`, `score`, `baselines`). `report` prints all of it and
 //! `page` writes the page of accuracy with a `plot`, both with the same `tables`.
 
+mod asked;
 pub mod baselines;
 mod kept;
 pub mod measured;
@@ -60,6 +62,10 @@ pub struct ReproduceArgs {
     /// Runs of each case and policy; run i uses seed SEED + i for every policy
     #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<u32>::new().range(1..=10_000))]
     runs: u32,
+
+    /// Predict this policy too, for each case of the studies: as `compare` takes it (repeatable)
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<String>,
 
     #[command(flatten)]
     effort: Effort,
@@ -123,6 +129,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     if let Some(most) = args.sample {
         rows = sample::sample(rows, most);
     }
+    let rows = asked::with_policies(rows, &args.policies)?;
     let page = args.page.as_deref().map(Page::create).transpose()?;
     let runs = Runs {
         runs: args.runs,
@@ -132,7 +139,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
         jobs: args.jobs,
         resume: args.resume.as_deref(),
     };
-    let rows = score::judge(predict::predict(rows, &runs)?);
+    let rows = score::judge(predict::predict(rows, &args.policies, &runs)?);
     let (score, runs) = (Score::of(&rows), told_runs(args));
     let reproduction = Reproduction { rows, score, runs };
     let text = match args.format {

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
+use placewise_policy::own::Spec;
 use placewise_policy::{Policy, SHARED_RUNQ_NONE, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
@@ -46,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   scx_placewise                                  the placement of the running kernel
   scx_placewise --policy short-task --stats 1s   a patch that was never merged, and what it does
+  scx_placewise --policy ./mine                  your own: `placewise policy eject` writes one
   scx_placewise --kernel v6.0                    the placement of another kernel
   scx_placewise --only-hinted                    only the tasks that `placewise hint` hints
   scx_placewise --timeout-ms 5000                thrown out when a task waits five seconds
@@ -63,7 +65,8 @@ ended it with an error.";
 #[derive(Parser)]
 #[command(version = env!("PLACEWISE_VERSION"), after_help = EXAMPLES)]
 struct Cli {
-    /// The policy: `baseline`, or patches, hints and knobs joined by commas
+    /// The policy: `baseline`, or patches, hints, knobs and the directory of one of your own (`DIR`
+    /// with a `/` or `.`, or `NAME=DIR`) joined by commas
     #[arg(long, default_value = "baseline")]
     policy: String,
 
@@ -163,35 +166,43 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
         Some(kernel) => kernel.clone(),
         None => running_kernel()?,
     };
-    let policy = Policy::parse(&kernel, &cli.policy)?;
+    let spec = Spec::parse(&cli.policy)?;
+    let policy = spec.policy(&kernel)?;
     anyhow::ensure!(
         policy.profile.shared_runq == SHARED_RUNQ_NONE,
         "--policy {}: lists of waiting tasks are simulated only; try `placewise compare`",
         cli.policy
     );
+    scheduler::check()?;
+    let object = scheduler::object(spec.directory.map(Path::new))?;
     match cli.verify {
-        true => verify().map(|()| None),
-        false => schedule(cli, &kernel, &policy),
+        true => verify(&object).map(|()| None),
+        false => schedule(cli, &kernel, &policy, &object),
     }
 }
 
-fn verify() -> anyhow::Result<()> {
-    for (program, instructions) in Scheduler::verify()? {
+fn verify(object: &[u8]) -> anyhow::Result<()> {
+    for (program, instructions) in Scheduler::verify(object)? {
         writeln!(io::stdout(), "{instructions:>8} {program}")?;
     }
     Ok(())
 }
 
 /// Until it is told to stop, or the kernel has unloaded the scheduler for good.
-fn schedule(cli: &Cli, kernel: &str, policy: &Policy) -> anyhow::Result<Option<Exit>> {
+fn schedule(
+    cli: &Cli,
+    kernel: &str,
+    policy: &Policy,
+    object: &[u8],
+) -> anyhow::Result<Option<Exit>> {
     let options = Options { only_hinted: cli.only_hinted, timeout_ms: cli.timeout_ms };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    scheduler::check()?;
     let pins = Pins::new()?;
-    let mut scheduler = Scheduler::load(policy, options, &pins)?;
+    let load = || Scheduler::load(object, policy, options, &pins);
+    let mut scheduler = load()?;
     let services = Services::start(cli, &pins)?;
     loop {
         services.figures.follow(scheduler.figures());
@@ -206,15 +217,15 @@ fn schedule(cli: &Cli, kernel: &str, policy: &Policy) -> anyhow::Result<Option<E
         }
         say(format_args!("{exit}: loading it anew"));
         drop(scheduler);
-        scheduler = load_anew(policy, options, &pins)?;
+        scheduler = load_anew(load)?;
     }
 }
 
 /// While CPUs come and go, what sysfs says of the machine need not fit together at once.
-fn load_anew(policy: &Policy, options: Options, pins: &Pins) -> anyhow::Result<Scheduler> {
+fn load_anew(load: impl Fn() -> Result<Scheduler, SchedulerError>) -> anyhow::Result<Scheduler> {
     let start = Instant::now();
     loop {
-        match Scheduler::load(policy, options, pins) {
+        match load() {
             Err(SchedulerError::Machine(_)) if start.elapsed() < SETTLING => {
                 std::thread::sleep(WATCH);
             }

@@ -1,11 +1,13 @@
 //! The sched_ext scheduler in the running kernel: loading, watching, unloading.
 
+use std::borrow::Cow;
 use std::mem::offset_of;
 use std::path::Path;
 use std::sync::Arc;
 
 use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
 use placewise_machine::{Level, Machine, MachineError};
+use placewise_policy::own::OwnError;
 use placewise_policy::{
     GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
 };
@@ -14,6 +16,7 @@ use crate::arena;
 use crate::exit::Exit;
 use crate::figures::Figures;
 use crate::object::{self, LoadError};
+use crate::own;
 use crate::pins::{MAPS, Pins};
 use crate::shared::{SchedExtOps, Shadow};
 
@@ -49,6 +52,8 @@ pub enum SchedulerError {
     Machine(#[from] MachineError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Own(#[from] OwnError),
     #[error("the kernel does not accept the scheduler: {0}")]
     Attach(String),
 }
@@ -64,6 +69,14 @@ struct Loaded {
     object: Object,
     /// Of each span of the state.
     levels: Vec<Level>,
+}
+
+/// The object to load: as it is built in, or with the policy in `directory`.
+pub fn object(directory: Option<&Path>) -> Result<Cow<'static, [u8]>, SchedulerError> {
+    match directory {
+        Some(directory) => Ok(Cow::Owned(own::compile(directory)?)),
+        None => Ok(Cow::Borrowed(object::built()?.scheduler)),
+    }
 }
 
 /// May a scheduler be loaded here, by us, now?
@@ -84,14 +97,19 @@ fn sysfs(file: &str) -> Option<String> {
 }
 
 impl Scheduler {
-    /// Loads it with the topology of the running machine; what is pinned already stays.
-    pub fn load(policy: &Policy, options: Options, pins: &Pins) -> Result<Self, SchedulerError> {
+    /// Loads `scheduler` with the topology of the running machine; what is pinned already stays.
+    pub fn load(
+        scheduler: &[u8],
+        policy: &Policy,
+        options: Options,
+        pins: &Pins,
+    ) -> Result<Self, SchedulerError> {
         check()?;
         // Read before the machine: a CPU that comes or goes meanwhile makes the kernel refuse.
         let hotplug_seq = sysfs("hotplug_seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let machine = placewise_machine::load("host")?;
 
-        let mut open = object::open(object::built()?.scheduler)?;
+        let mut open = object::open(scheduler)?;
         configure(&mut open, options, hotplug_seq);
         for map in MAPS {
             open_map(&mut open, map).set_pin_path(pins.path(map)).map_err(object::refused)?;
@@ -106,9 +124,9 @@ impl Scheduler {
 
     /// Has the kernel verify the programs, and schedules nothing: how many instructions of each
     /// it followed.
-    pub fn verify() -> Result<Vec<(String, u32)>, SchedulerError> {
+    pub fn verify(scheduler: &[u8]) -> Result<Vec<(String, u32)>, SchedulerError> {
         check()?;
-        let object = object::load(object::open(object::built()?.scheduler)?)?;
+        let object = object::load(object::open(scheduler)?)?;
         let counted = |program: Program<'_>| {
             let name = program.name().to_string_lossy().into_owned();
             (name, object::verified_instructions(program))

@@ -78,7 +78,7 @@ impl World {
         policy: &Policy,
         stated: &BTreeMap<u32, CpuSet>,
     ) -> Result<Self, MachineError> {
-        let (mut scheduler, _) = Scheduler::boot(machine, &policy.profile, &[])?;
+        let (mut scheduler, _) = Scheduler::boot(machine, policy, &[])?;
         for cpu in 0..machine.cpus.len() {
             scheduler.policy.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;
         }

@@ -115,7 +115,7 @@ impl World {
     fn new(machine: &str, kernel: &str) -> Self {
         let machine = load(machine).unwrap();
         let policy = Policy::parse(kernel, "baseline").unwrap();
-        let (scheduler, _) = Scheduler::boot(&machine, &policy.profile, &GROUPS).unwrap();
+        let (scheduler, _) = Scheduler::boot(&machine, &policy, &GROUPS).unwrap();
         World {
             scheduler,
             now: topology::BOOT + 1_000_000,

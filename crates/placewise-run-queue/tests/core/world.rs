@@ -21,8 +21,8 @@ impl World {
 
     pub fn under(kernel: &str, policy: &str) -> Self {
         let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
-        let profile = Policy::parse(kernel, policy).unwrap().profile;
-        let (scheduler, _) = Scheduler::boot(&machine, &profile, &[]).unwrap();
+        let policy = Policy::parse(kernel, policy).unwrap();
+        let (scheduler, _) = Scheduler::boot(&machine, &policy, &[]).unwrap();
         let mut world = World { scheduler, now: topology::BOOT };
         for task in [ONE, OTHER] {
             world.scheduler.policy.task[task].weight = 1024;

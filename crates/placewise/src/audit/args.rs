@@ -47,8 +47,8 @@ pub struct AuditArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub knobs: Vec<String>,
 
-    /// Also ask this policy, a change to the kernel of the trace: patches, `hint:A+B` and
-    /// `set:NAME=VALUE` joined by `,` (repeatable)
+    /// Also ask this policy, a change to the kernel of the trace: patches, `hint:A+B`, `set:NAME=VALUE`
+    /// and the directory of one of your own, joined by `,` (repeatable)
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel, kernel_names, with_knobs};
+use placewise_policy::{Policy, kernel, kernel_names, own, with_knobs};
 use placewise_trace::{Header, TraceError, TraceReader};
 
 use super::args::{AUTO, AuditArgs};
 use crate::input::InputError;
+use crate::own_policy;
 
 pub fn bad_trace(error: &TraceError) -> InputError {
     InputError(error.to_string())
@@ -50,7 +51,11 @@ pub fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
     };
     // Only simulated kernels have been changed by a policy.
     let spec = header.policy.as_deref().unwrap_or("baseline");
-    let policy = Policy::parse(name, &with_knobs(spec, &args.knobs))?;
+    // Somebody's own is known where the command line names it too: a trace is not trusted with code.
+    let policy = match args.policies.iter().find(|given| own::name(given) == spec) {
+        Some(given) => own_policy::parse(name, &with_knobs(given, &args.knobs))?,
+        None => Policy::parse(name, &with_knobs(spec, &args.knobs))?,
+    };
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 
@@ -72,7 +77,7 @@ fn kernel_of_header<'a>(
 pub fn others(args: &AuditArgs, kernel: &Kernel) -> anyhow::Result<Vec<Policy>> {
     let mut policies: Vec<Policy> = Vec::new();
     for spec in &args.policies {
-        let policy = Policy::parse(&kernel.name, &with_knobs(spec, &args.knobs))?;
+        let policy = own_policy::parse(&kernel.name, &with_knobs(spec, &args.knobs))?;
         if policies.iter().any(|other| other.name == policy.name) {
             let problem = format!("--policy {spec}: is given twice; name each policy once");
             return Err(InputError(problem).into());

@@ -48,8 +48,8 @@ pub struct CompareArgs {
     #[arg(long = "environment", value_name = "FILE")]
     pub environments: Vec<String>,
 
-    /// Policy: `baseline`, a patch, `hint:A+B`, `set:NAME=VALUE`, or several joined by `,`
-    /// (repeatable); one alone is compared with `baseline`. The first of all combinations is what the
+    /// Policy: `baseline`, a patch, `hint:A+B`, `set:NAME=VALUE`, one of your own by its directory
+    /// (`DIR` with a `/` or `.`, or `NAME=DIR`), or several joined by `,` (repeatable); one alone is compared with `baseline`. The first of all combinations is what the
     /// others are compared with
     #[arg(long = "policy", value_name = "POLICY", default_value = "baseline")]
     pub policies: Vec<String>,

@@ -18,7 +18,7 @@ pub fn command(args: &CompareArgs, plan: &Plan) -> Vec<String> {
     option("workload", &args.workload);
     args.cases.iter().for_each(|case| option("case", case));
     args.environments.iter().for_each(|environment| option("environment", environment));
-    Axis::Policy.values(&subjects).iter().for_each(|policy| option("policy", policy));
+    plan.policies().iter().for_each(|policy| option("policy", policy));
     option("runs", &args.runs().to_string());
     if let Some(precision) = args.effort.precision {
         option("precision", &precision.to_string());

@@ -9,13 +9,14 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel_for_release, kernel_names, with_knobs};
+use placewise_policy::{Policy, kernel_for_release, kernel_names, own, with_knobs};
 use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
 
 use super::args::CompareArgs;
 use crate::input::InputError;
+use crate::own_policy;
 use crate::subject::{DescribedMachine, Subject};
 use crate::uncertain;
 
@@ -37,6 +38,8 @@ pub struct Plan {
 /// What is simulated in each case.
 pub struct Combination {
     pub subject: Subject,
+    /// Of the policy, whose name may say less.
+    spec: String,
     machine: usize,
     environment: usize,
     policy: Policy,
@@ -109,6 +112,17 @@ impl Plan {
         self.combinations.iter().map(|of| of.subject.clone()).collect()
     }
 
+    /// What gives each of the policies again.
+    pub fn policies(&self) -> Vec<&str> {
+        let mut policies: Vec<&str> = Vec::new();
+        for Combination { spec, .. } in &self.combinations {
+            if !policies.contains(&spec.as_str()) {
+                policies.push(spec);
+            }
+        }
+        policies
+    }
+
     pub fn described_machines(&self) -> Vec<DescribedMachine> {
         self.machines.iter().map(DescribedMachine::of).collect()
     }
@@ -148,7 +162,7 @@ fn combinations(
     let environments = environment_names(&args.environments);
     refuse_twins("kernel", kernels)?;
     refuse_twins("environment", &environments)?;
-    refuse_twins("policy", &args.policies)?;
+    refuse_twins("policy", &args.policies.iter().map(|spec| own::name(spec)).collect::<Vec<_>>())?;
     let others = [machines.len(), kernels.len(), environments.len()];
     let policies = policies(&args.policies, others.iter().all(|values| *values == 1));
     let mut combinations = Vec::new();
@@ -156,14 +170,15 @@ fn combinations(
         for kernel in kernels {
             for (environment, environment_name) in environments.iter().enumerate() {
                 for policy in &policies {
-                    let policy = Policy::parse(kernel, &with_knobs(policy, &args.knobs))?;
+                    let spec = with_knobs(policy, &args.knobs);
+                    let policy = own_policy::parse(kernel, &spec)?;
                     let subject = Subject {
                         policy: policy.name.clone(),
                         machine: name.clone(),
                         kernel: kernel.clone(),
                         environment: environment_name.clone(),
                     };
-                    combinations.push(Combination { subject, machine, environment, policy });
+                    combinations.push(Combination { subject, spec, machine, environment, policy });
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use placewise_machine::Machine;
-use placewise_policy::Policy;
+use placewise_policy::{Policy, own};
 use placewise_sim::{Figure, Scenario, SimError, simulate};
 use placewise_workload as workload;
 use placewise_workload::program::Workload;
@@ -12,6 +12,7 @@ use placewise_workload::program::Workload;
 use super::kept::Kept;
 use super::measured::Figures;
 use super::study::Published;
+use crate::own_policy;
 use crate::parallel;
 
 /// Everything about a scenario but the seed, by name.
@@ -26,6 +27,8 @@ pub struct Plan {
     /// Or why one cannot be had.
     machines: BTreeMap<String, Result<Machine, String>>,
     places: BTreeMap<Key, usize>,
+    /// What gives a policy that was named on the command line, by its name.
+    named: BTreeMap<String, String>,
     pub scenarios: Vec<Prepared>,
 }
 
@@ -36,6 +39,11 @@ pub struct Prepared {
 }
 
 impl Plan {
+    pub fn with_policies(specs: &[String]) -> Self {
+        let named = specs.iter().map(|spec| (own::name(spec), spec.clone()));
+        Self { named: named.collect(), ..Self::default() }
+    }
+
     /// The index of the row's scenario, or why there is none.
     pub fn add(&mut self, row: &Published) -> Result<usize, String> {
         let case = row.simulated_case().map_err(text)?;
@@ -45,13 +53,21 @@ impl Plan {
             return Ok(*place);
         }
         let workload = workload::build(&row.workload, &case).map_err(text)?;
-        let policy = Policy::parse(&row.kernel, &row.policy).map_err(text)?;
+        let policy = self.policy(row)?;
         let load = || placewise_machine::load(&row.machine).map_err(text);
         let machine = self.machines.entry(row.machine.clone()).or_insert_with(load);
         machine.as_ref().map_err(String::clone)?;
         self.scenarios.push(Prepared { machine: row.machine.clone(), policy, workload });
         self.places.insert(key, self.scenarios.len() - 1);
         Ok(self.scenarios.len() - 1)
+    }
+
+    /// A study cannot name a directory of code, the command line can.
+    fn policy(&self, row: &Published) -> Result<Policy, String> {
+        match self.named.get(&row.policy) {
+            Some(spec) => own_policy::parse(&row.kernel, spec).map_err(|error| error.to_string()),
+            None => Policy::parse(&row.kernel, &row.policy).map_err(text),
+        }
     }
 
     /// `None` if it cannot be had.

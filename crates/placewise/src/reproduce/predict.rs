@@ -61,8 +61,13 @@ pub struct Runs<'a> {
     pub resume: Option<&'a Path>,
 }
 
-pub fn predict(published: Vec<Published>, runs: &Runs) -> anyhow::Result<Vec<Row>> {
-    let mut plan = Plan::default();
+/// `policies` are those that were named beside those of the studies.
+pub fn predict(
+    published: Vec<Published>,
+    policies: &[String],
+    runs: &Runs,
+) -> anyhow::Result<Vec<Row>> {
+    let mut plan = Plan::with_policies(policies);
     let planned: Vec<Result<usize, String>> = published.iter().map(|row| plan.add(row)).collect();
     for (row, scenario) in published.iter().zip(&planned) {
         if let Ok(scenario) = scenario {
@@ -215,7 +220,8 @@ mod tests {
             Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1), resume: None };
         let alone =
             row("s", "uma-8", "hackbench", "groups=2;fds=2;warmup_ms=1;window_ms=2", "baseline");
-        let rows = predict(vec![of("baseline"), judged, of("hint:none"), alone], &runs).unwrap();
+        let rows =
+            predict(vec![of("baseline"), judged, of("hint:none"), alone], &[], &runs).unwrap();
         rows.iter().map(|row| row.runs).collect()
     }
 

@@ -13,6 +13,7 @@ mod foreign;
 mod hint;
 mod list;
 mod measure;
+mod own_policy;
 mod record;
 mod reproduce;
 mod schemas;

@@ -39,6 +39,7 @@ fn schema(name: &str) -> Value {
 fn placewise(args: &[&str]) -> Value {
     let mut command = Command::cargo_bin("placewise").unwrap();
     let output = command.args(args).args(["--format", "json"]).current_dir(repository());
+    let output = output.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let output = output.output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -264,6 +265,23 @@ fn a_schema_is_closed_all_the_way() {
 }
 
 /// The check itself: what it must find.
+#[test]
+fn policies_of_ones_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let mine = directory.path().join("mine");
+    let mine = mine.to_str().unwrap();
+    Command::cargo_bin("placewise").unwrap().args(["policy", "eject", mine]).assert().success();
+    let header = format!("{mine}/place.h");
+    let text = fs::read_to_string(&header).unwrap();
+    let edited = text.replace("return wake_affine(wakeup, level);", "return wakeup->this_cpu;");
+    fs::write(&header, edited).unwrap();
+    let args = ["policy", "diff", mine, "--states=2000"];
+    assert_fits("policy-diff", &args);
+    let difference = placewise(&args);
+    assert_eq!(difference["examples"].as_array().map(Vec::len), Some(3), "{difference}");
+    assert_eq!(difference["headers"][0]["header"], "place.h");
+}
+
 #[test]
 fn what_does_not_fit_is_found() {
     let schema = schema("intents");

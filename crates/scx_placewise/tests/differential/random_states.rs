@@ -6,11 +6,7 @@ use std::collections::BTreeSet;
 use placewise_policy::*;
 use rand::RngExt;
 
-use crate::generate::{Drawn, Generator};
-use crate::worked_examples::common::{NOW, TICK};
-
-/// States drawn on one machine before the next machine.
-const STATES_PER_MACHINE: u32 = 100;
+use crate::drawn::{Drawn, Generator, STATES_PER_MACHINE};
 
 /// Walks before they start.
 const NO_WALK: BalanceWalk = BalanceWalk {
@@ -35,21 +31,6 @@ fn for_states(seed: u128, states: u32, mut act: impl FnMut(&mut Generator, &mut 
             generator.draw(&mut drawn);
             act(&mut generator, &mut drawn);
         }
-    }
-}
-
-impl Generator {
-    pub fn cpu(&mut self, drawn: &Drawn) -> u32 {
-        self.rng.random_range(0..drawn.m.nr_cpus())
-    }
-
-    pub fn task(&mut self, drawn: &Drawn) -> u32 {
-        self.pick(&drawn.tasks)
-    }
-
-    /// A moment after what the state remembers.
-    pub fn now(&mut self) -> u64 {
-        NOW + self.pick(&[0, 1, 1_000, 1_500_000, TICK, 40_000_000, 5_000_000_000])
     }
 }
 

@@ -9,7 +9,10 @@ use placewise_policy::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::worked_examples::common::{Machine, NOW, Shape, TICK, set};
+use super::machine::{Machine, NOW, Shape, TICK, set};
+
+/// States drawn on one machine before the next machine.
+pub const STATES_PER_MACHINE: u32 = 100;
 
 /// Weights of nice -20, -5, 0, 5 and 19, and of SCHED_IDLE.
 const WEIGHTS: [u32; 6] = [88761, 3121, 1024, 335, 15, 3];
@@ -19,7 +22,8 @@ const LEAST_DIVIDER: u32 = 47742 - 1024;
 
 pub struct Generator {
     pub rng: Pcg64Mcg,
-    profiles: Vec<Profile>,
+    /// By kernel and policy.
+    profiles: Vec<(String, Profile)>,
 }
 
 /// A machine whose state can be drawn again and again.
@@ -27,7 +31,16 @@ pub struct Drawn {
     pub m: Machine,
     /// Every task, in slots from `FIRST_TASK` on.
     pub tasks: Vec<u32>,
+    /// The kernel and the policy of the state.
+    pub policy: String,
     unequal: bool,
+}
+
+impl Drawn {
+    /// Tasks that run or wait, those of other classes too.
+    pub fn nr_queued(&self) -> u32 {
+        self.m.cpus().map(|cpu| self.m.p.rq[cpu as usize].nr_running).sum()
+    }
 }
 
 impl Generator {
@@ -49,9 +62,22 @@ impl Generator {
         from[self.rng.random_range(0..from.len())]
     }
 
-    pub fn profile(&mut self) -> Profile {
+    fn profile(&mut self) -> (String, Profile) {
         let at = self.rng.random_range(0..self.profiles.len());
-        self.profiles[at]
+        self.profiles[at].clone()
+    }
+
+    pub fn cpu(&mut self, drawn: &Drawn) -> u32 {
+        self.rng.random_range(0..drawn.m.nr_cpus())
+    }
+
+    pub fn task(&mut self, drawn: &Drawn) -> u32 {
+        self.pick(&drawn.tasks)
+    }
+
+    /// A moment after what the state remembers.
+    pub fn now(&mut self) -> u64 {
+        NOW + self.pick(&[0, 1, 1_000, 1_500_000, TICK, 40_000_000, 5_000_000_000])
     }
 
     fn shape(&mut self) -> Shape {
@@ -74,7 +100,7 @@ impl Generator {
     }
 
     pub fn machine_of(&mut self, shape: Shape) -> Drawn {
-        let profile = self.profile();
+        let (policy, profile) = self.profile();
         let mut m = Machine::new(profile, shape);
         let nr_tasks = self.rng.random_range(1..=2 * m.nr_cpus().min(64));
         let tasks = (0..nr_tasks).map(|_| m.new_task()).collect();
@@ -91,7 +117,7 @@ impl Generator {
         if self.chance(8) {
             m.p.span.iter_mut().for_each(|span| span.flags |= SD_ASYM_PACKING);
         }
-        Drawn { m, tasks, unequal }
+        Drawn { m, tasks, policy, unequal }
     }
 
     /// A few task groups below each other, for tasks to be drawn in.
@@ -149,7 +175,7 @@ impl Generator {
 
     /// Draws everything that changes while a machine runs.
     pub fn draw(&mut self, drawn: &mut Drawn) {
-        drawn.m.p.profile = self.profile();
+        (drawn.policy, drawn.m.p.profile) = self.profile();
         let busy = self.rng.random_range(0.0..1.0);
         let crowd = self.rng.random_range(1..=drawn.m.nr_cpus()); // so many CPUs have all tasks
         for &task in &drawn.tasks {
@@ -467,19 +493,21 @@ impl Generator {
 }
 
 /// Every kernel, alone, with every patch that fits it, and with every knob that it has turned.
-fn profiles() -> Vec<Profile> {
+fn profiles() -> Vec<(String, Profile)> {
     let patches: Vec<String> = patch_names().into_iter().map(|(name, _)| name).collect();
     let mut profiles = Vec::new();
     for kernel in kernel_names() {
         for patch in ["baseline"].into_iter().chain(patches.iter().map(String::as_str)) {
-            profiles.extend(Policy::parse(kernel, patch).ok().map(|policy| policy.profile));
+            let policy = Policy::parse(kernel, patch).ok();
+            profiles.extend(policy.map(|policy| (format!("{kernel} {patch}"), policy.profile)));
         }
     }
     for (knob, _, kernels) in knob_names() {
         let settings = kernels.iter().flat_map(|kernel| [(kernel, 0), (kernel, 1)]);
         profiles.extend(settings.map(|(kernel, value)| {
             let spec = format!("set:{knob}={value}");
-            Policy::parse(kernel, &spec).expect("a kernel that has it").profile
+            let policy = Policy::parse(kernel, &spec).expect("a kernel that has it");
+            (format!("{kernel} {spec}"), policy.profile)
         }));
     }
     profiles
