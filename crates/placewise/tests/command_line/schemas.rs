@@ -203,7 +203,7 @@ fn audits() {
 
     let [before, after] = [["before", "0"], ["after", "1"]].map(|[name, number]| {
         let file = directory.path().join(name);
-        let (of_cpu, of_domain) = (vec![number; 9].join(" "), vec![number; 36].join(" "));
+        let (of_cpu, of_domain) = ([number; 9].join(" "), [number; 36].join(" "));
         let copy = format!("version 16\ntimestamp 1\ncpu0 {of_cpu}\ndomain0 1 {of_domain}\n");
         fs::write(&file, copy).unwrap();
         file.display().to_string()
