@@ -28,7 +28,8 @@ struct Audited {
 fn traces() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
     let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
-    let mut traces: Vec<_> = files.filter(|path| path.extension().unwrap() == "zst").collect();
+    let mut traces: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|of| of == "zst")).collect();
     traces.sort();
     traces
 }

@@ -1,6 +1,7 @@
 //! Traces of loads that were made to go wrong in one way each: the first line of the audit names it.
 //!
-//! They are simulated, so nothing else disturbs them. On a machine of two LLCs of eight CPUs.
+//! They are simulated, so nothing else disturbs them, on a machine of two LLCs of eight CPUs; some are
+//! recorded as well, from a real kernel on eight CPUs: `traces/causes`.
 
 use std::path::Path;
 
@@ -35,9 +36,16 @@ fn simulate(directory: &Path, tasks: &str, environment: &str) -> String {
 
 fn audited(tasks: &str, environment: &str) -> Audited {
     let directory = tempfile::tempdir().unwrap();
-    let trace = simulate(directory.path(), tasks, environment);
-    let first_line = placewise(&["audit", &trace]).lines().next().unwrap().to_owned();
-    let json = placewise(&["audit", &trace, "--format", "json"]);
+    of_trace(&simulate(directory.path(), tasks, environment))
+}
+
+fn recorded(name: &str) -> Audited {
+    of_trace(&format!("{}/../../traces/causes/{name}.txt.zst", env!("CARGO_MANIFEST_DIR")))
+}
+
+fn of_trace(trace: &str) -> Audited {
+    let first_line = placewise(&["audit", trace]).lines().next().unwrap().to_owned();
+    let json = placewise(&["audit", trace, "--format", "json"]);
     Audited { first_line, figures: serde_json::from_str(&json).unwrap() }
 }
 
@@ -79,6 +87,7 @@ fn a_real_time_hog() {
                    "run": 8000, "sleep": 2000 },
         "render": { "cpus": [1], "loop": -1, "run": 3000, "sleep": 5000 }"#;
     says(&audited(tasks, ""), "real_time", &["render waited", "behind real-time audio on CPU 1"]);
+    says(&recorded("real-time"), "real_time", &["render waited", "behind real-time audio"]);
 }
 
 #[test]
@@ -97,15 +106,18 @@ fn a_fork_storm() {
     let tasks = r#"
         "make": { "loop": -1, "fork": "cc", "run": 20, "sleep": 80 },
         "cc": { "instance": 0, "loop": 1, "run": 8000 }"#;
-    let audited = audited(tasks, "");
-    says(&audited, "overload", &["cc waited", "behind cc", "no CPU was idle", "were forked"]);
+    for audited in [audited(tasks, ""), recorded("overload")] {
+        says(&audited, "overload", &["cc waited", "behind cc", "no CPU was idle", "were forked"]);
+    }
 }
 
 #[test]
 fn a_quota() {
     let worker = r#""worker": { "instance": 4, "loop": -1, "run": 3000, "sleep": 1000 }"#;
     let quota = "[[cgroup]]\nname = \"batch\"\ntasks = [\"worker\"]\ncpu.max = \"100000 100000\"\n";
-    says(&audited(worker, quota), "throttled", &["worker was throttled for", "(cpu.max)"]);
+    for audited in [audited(worker, quota), recorded("throttled")] {
+        says(&audited, "throttled", &["worker was throttled for", "(cpu.max)"]);
+    }
     let free = audited(worker, "");
     assert_eq!(free.figures["findings"], serde_json::json!([]), "it is the quota");
 }
