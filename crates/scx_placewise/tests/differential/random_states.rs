@@ -136,6 +136,8 @@ fn newly_idle_walks_go_alike() {
     let mut shared = 0;
     for_states(7, 6_000, |generator, drawn| {
         let (cpu, now) = (generator.cpu(drawn), generator.now());
+        drawn.m.p.profile.shared_runq =
+            generator.pick(&[SHARED_RUNQ_NONE, SHARED_RUNQ_ALWAYS, SHARED_RUNQ_IDLE_CHECK]);
         for _ in 0..3 {
             let task = generator.task(drawn);
             if drawn.m.task(task).on_rq == 0 {
@@ -159,7 +161,7 @@ fn newly_idle_walks_go_alike() {
         }
         drawn.m.p.newidle_balance_end(&mut walk);
     });
-    assert!(shared > 20, "only {shared} CPUs find a task in a list of their LLC");
+    assert!(shared > 100, "only {shared} CPUs find a task in a list of their LLC");
 }
 
 /// A periodic visit of the levels of `cpu`.
