@@ -8,10 +8,10 @@
 mod clang;
 #[path = "build/shared.rs"]
 mod shared;
-#[path = "../placewise/build/version.rs"]
-mod version;
 #[path = "build/sources.rs"]
 mod sources;
+#[path = "../placewise/build/version.rs"]
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
