@@ -17,7 +17,6 @@ mod told_apart;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap::builder::RangedU64ValueParser;
 use placewise_machine::{Machine, load, presets, to_toml};
 
@@ -28,7 +27,7 @@ use self::report::Report;
 use self::told_apart::Told;
 use crate::input::InputError;
 use crate::output_file::{self, OutputFile};
-use crate::report::json;
+use crate::report::{TableOrJson, json};
 
 const EXAMPLE: &str = "\
 Example:
@@ -81,16 +80,8 @@ pub struct CalibrateArgs {
     jobs: Option<usize>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// Everything, for programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 pub fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
@@ -118,8 +109,8 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<()> {
         output.finish()?;
     }
     let text = match args.format {
-        Format::Table => report::terminal(&report),
-        Format::Json => json::render(&report)?,
+        TableOrJson::Table => report::terminal(&report),
+        TableOrJson::Json => json::render(&report)?,
     };
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

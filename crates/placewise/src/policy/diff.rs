@@ -6,14 +6,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::ValueEnum;
 use placewise_policy::own::HEADERS;
 use serde::Serialize;
 
 use super::decisions::{self, Decisions, Example};
 use crate::own_policy;
 use crate::report::foreign::visible;
-use crate::report::{json, terminal};
+use crate::report::{TableOrJson, json, terminal};
 
 #[derive(clap::Args)]
 pub struct DiffArgs {
@@ -26,16 +25,8 @@ pub struct DiffArgs {
     states: u32,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// For the terminal
-    Table,
-    /// For programs
-    Json,
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
 }
 
 #[derive(Serialize)]
@@ -63,8 +54,8 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<()> {
         decisions: decisions::differences(code, args.states),
     };
     let text = match args.format {
-        Format::Table => text(&difference),
-        Format::Json => json::render(&difference)?,
+        TableOrJson::Table => text(&difference),
+        TableOrJson::Json => json::render(&difference)?,
     };
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
