@@ -46,7 +46,7 @@ fn searches_look_at_more_cpus_as_the_llc_fills() {
             ["sis_search", "sis_domain_search", "sis_scanned", "sis_failed"]
                 .map(|name| counter(run, name));
         assert!(failed <= of_llc && of_llc <= all && all <= scanned, "{all} {of_llc} {scanned}");
-        let success = 100.0 * (all - failed) / all;
+        let success = 100.0 * ((all - failed) / all);
         assert_eq!(counter(run, "sis_success_rate"), success);
         ["sis_search_efficiency", "sis_fast_success_rate"].map(|name| counter(run, name))
     };
