@@ -293,8 +293,9 @@ impl Part {
 
     /// Those of a window that turned out to be too early.
     fn forget_samples(&mut self) {
+        let asked_for = [&mut self.woken_latencies, &mut self.request_latencies];
         self.latencies.reset();
-        self.request_latencies.iter_mut().for_each(Histogram::reset);
+        asked_for.into_iter().flatten().for_each(Histogram::reset);
         self.sections.iter_mut().for_each(|section| section.shortest = None);
     }
 
@@ -312,5 +313,26 @@ impl Part {
     /// The shortest pass through a section that ended inside the window.
     pub fn shortest_section(&self, section: u8) -> Option<Time> {
         self.sections[section as usize].shortest.filter(|&shortest| shortest > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stays_of_a_window_that_turned_out_to_be_too_early() {
+        let main = Program::new("main", vec![Op::Exit]);
+        let workload = Workload::new("test", vec![main], Window::default());
+        let quantile = 0.5;
+        let asked = [Metric::WokenLatency { quantile }, Metric::RequestLatency { quantile }];
+        let mut part = Part::new(&workload, None, &asked);
+        part.latencies.saturating_record(1);
+        part.woken_latencies.as_mut().expect("it is asked for").saturating_record(1);
+        part.request_latencies.as_mut().expect("it is asked for").saturating_record(1);
+        part.forget_samples();
+        assert!(part.latencies.is_empty());
+        let asked_for = [part.woken_latencies, part.request_latencies];
+        assert!(asked_for.iter().flatten().all(Histogram::is_empty));
     }
 }
