@@ -74,8 +74,12 @@ pub struct Costs {
     pub tick_ns: u64,
     /// Fixed part of a load-balance pass over one domain.
     pub balance_ns: u64,
-    /// Cache lines of the wakee and of its run queue that a wakeup moves to the waker, from where
-    /// the wakee ran last.
+    /// Part of such a pass that grows with the CPUs of the domain, for each, without cache misses.
+    pub balance_cpu_ns: u64,
+    /// Taking a waiting task from one run queue to another, without cache misses.
+    pub move_task_ns: u64,
+    /// Cache lines of a task and of its run queue that come from where the task was last: to the
+    /// waker with a wakeup, to the CPU that balances with a task that it moves.
     pub wakeup_lines: u32,
     /// Cache lines that come along with a run queue's lock.
     pub rq_lock_lines: u32,

@@ -82,11 +82,21 @@ impl<'a> CostModel<'a> {
         self.passes = domains.chains.iter().enumerate().map(of_cpu).collect();
     }
 
-    /// Reading the run queues of `cpus` from `reader` costs the lines that come from them.
+    /// Looking at the run queues of `cpus` from `reader` costs the lines that come from them.
     fn read_run_queues(&self, reader: CpuId, cpus: impl Iterator<Item = CpuId>) -> Time {
-        let lines = self.figures.balance_lines_per_cpu;
-        let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
-        self.figures.balance_ns + reads / Time::from(self.figures.balance_overlap)
+        let figures = self.figures;
+        let (mut looks, mut reads) = (0, 0);
+        for cpu in cpus {
+            looks += figures.balance_cpu_ns;
+            reads += self.cache_lines(figures.balance_lines_per_cpu, cpu, reader);
+        }
+        figures.balance_ns + looks + reads / Time::from(figures.balance_overlap)
+    }
+
+    /// Taking a waiting task from the run queue of `from`, done by `by`.
+    pub fn move_task(&mut self, by: CpuId, from: CpuId) -> Time {
+        let figures = self.figures;
+        self.draw(figures.move_task_ns) + self.cache_lines(figures.wakeup_lines, from, by)
     }
 
     /// One pass of `cpu` over a level of its sched domains.
