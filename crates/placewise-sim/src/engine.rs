@@ -14,6 +14,7 @@
 //! scheduler core's business, and where it goes the policy's alone. The files
 //! named here are those of step/; what they share is in state/.
 
+use placewise_machine::Domains;
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
@@ -66,20 +67,34 @@ pub fn simulate<'r>(
     Engine::new(scenario, trace)?.run_observed(|_| {})
 }
 
+/// What ran before has left its mark: of the newly-idle passes of each CPU over each level, the dearest
+/// of late, which takes a minute to lose half, was one that pulled.
+fn remember_pulls(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
+    for (cpu, chain) in domains.chains.iter().enumerate() {
+        let cpu = CpuId::from(cpu);
+        for level in 0..chain.len() {
+            scheduler.policy.domain[cpu][level].max_newidle_lb_cost =
+                costs.pulling_pass(cpu, level, domains);
+        }
+    }
+}
+
 impl<'a> Engine<'a> {
     pub fn new(scenario: &Scenario<'a>, trace: Option<&'a mut dyn Sink>) -> Result<Self, SimError> {
         scenario.check()?;
         let Scenario { machine, policy, workload, seed } = *scenario;
         let group = |cgroup: &Cgroup| (task_group(cgroup.parent), cgroup.shares);
         let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
-        let (scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
+        let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
+        let costs = CostModel::new(machine, &domains, seed);
+        remember_pulls(&mut scheduler, &costs, &domains);
         Ok(Engine {
             now: topology::BOOT,
             events: Events::new(nr_cpus),
             cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
-            costs: CostModel::new(machine, &domains, seed),
+            costs,
             hardware: Hardware::new(machine, domains),
             objects: Objects::new(workload, nr_cpus),
             confinement: Confinement::new(machine, workload),

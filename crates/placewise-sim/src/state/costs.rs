@@ -105,6 +105,17 @@ impl<'a> CostModel<'a> {
         self.draw(figure)
     }
 
+    /// The same where the pass takes a task from the CPU of the level that is farthest away, with the
+    /// lock of the run queue, and nothing is drawn.
+    pub fn pulling_pass(&self, cpu: CpuId, level: usize, domains: &Domains) -> Time {
+        let figures = self.figures;
+        let span = &domains.spans[domains.chains[usize::from(cpu)][level]];
+        let lines = figures.wakeup_lines + figures.rq_lock_lines;
+        let farthest = span.cpus.iter().map(|from| self.cache_lines(lines, from.into(), cpu)).max();
+        let lock = figures.rq_lock_hold_ns;
+        self.passes[cpu][level] + figures.move_task_ns + lock + farthest.unwrap_or(0)
+    }
+
     /// `figure` with this machine's spread.
     #[inline]
     pub fn draw(&mut self, figure: Time) -> Time {
@@ -186,6 +197,26 @@ mod tests {
         let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", cpu));
         assert_eq!(split, [1, 2, 2, 4]);
         assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", cpu)), [2, 3]);
+    }
+
+    /// By hand, with reads that cost nothing: siblings, an LLC, a node and the machine.
+    #[test]
+    fn a_pass_costs_by_the_cpus_it_looks_at_and_more_where_it_pulls() {
+        let mut machine = placewise_machine::load("zen3-2s-nps1").unwrap();
+        let figures = &mut machine.costs;
+        (figures.balance_ns, figures.balance_cpu_ns, figures.balance_lines_per_cpu) = (500, 10, 0);
+        (figures.move_task_ns, figures.rq_lock_hold_ns) = (1000, 100);
+        (figures.wakeup_lines, figures.rq_lock_lines) = (2, 1);
+        figures.cache_line_ns = ByDistance { smt: 1, llc: 2, package: 3, remote: 4 };
+        let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
+        let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
+        let costs = CostModel::new(&machine, &domains, 1);
+        let cpu = CpuId::new(0);
+        let pulling = [0, 1, 2, 3].map(|level| costs.pulling_pass(cpu, level, &domains));
+        let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);
+        assert_eq!(costs.passes[cpu], looking);
+        let moving = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line);
+        assert_eq!(pulling, std::array::from_fn(|level| looking[level] + moving[level]));
     }
 
     #[test]
