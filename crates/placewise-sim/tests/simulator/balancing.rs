@@ -49,20 +49,6 @@ fn a_running_task_is_pushed_off_a_crowded_llc() {
     assert_eq!(counter(&outcome, "migrations_active"), 1.0, "pushes");
 }
 
-/// Fails if moving a task took no time, or if that did not count as part of the pass: with the idle times
-/// of this load, passes that pull pay only as long as a move is cheap.
-#[test]
-fn newly_idle_cpus_look_seldom_where_moves_are_dear() {
-    let pulled = |move_task_ns| {
-        let workload = benchmark("hackbench", "groups=1,fds=8,warmup_ms=0,window_ms=20");
-        let mut setup = Setup::new("pack:1 l3:2 core:4 pu:1", "v6.0", "baseline", workload);
-        setup.machine.costs.move_task_ns = move_task_ns;
-        counter(&setup.run(), "migrations_newly_idle")
-    };
-    let [cheap, dear] = [0, 200_000].map(pulled);
-    assert!(dear * 4.0 < cheap, "{cheap} pulls, and {dear} where moves are dear");
-}
-
 /// Fails if CPUs that run out did not look at the lists of their LLC: what waits there has mostly run
 /// too recently for the balancer.
 #[test]
