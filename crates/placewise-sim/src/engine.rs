@@ -30,6 +30,7 @@ use crate::state::events::{Events, Slot};
 use crate::state::hardware::Hardware;
 use crate::state::measure::{Measurement, Milestone};
 use crate::state::objects::Objects;
+use crate::state::programs::Programs;
 use crate::state::task::{Task, TaskState};
 use crate::state::tracer::Tracer;
 
@@ -44,6 +45,7 @@ pub struct Engine<'a> {
     pub costs: CostModel<'a>,
     pub hardware: Hardware<'a>,
     pub objects: Objects,
+    pub programs: Programs,
     pub confinement: Confinement,
     pub workload: &'a Workload,
     /// Those of the workload that are still to come.
@@ -74,14 +76,17 @@ impl<'a> Engine<'a> {
         let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
         let (scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
+        let costs = CostModel::new(machine, &domains, seed);
+        let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,
             events: Events::new(nr_cpus),
-            cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
+            cpus: (0..nr_cpus).map(CpuId::new).map(cpu).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
-            costs: CostModel::new(machine, &domains, seed),
+            costs,
             hardware: Hardware::new(machine, domains),
             objects: Objects::new(workload, nr_cpus),
+            programs: Programs::new(workload),
             confinement: Confinement::new(machine, workload),
             scheduler,
             workload,

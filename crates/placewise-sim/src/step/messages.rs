@@ -60,14 +60,14 @@ impl Engine<'_> {
         let Transfer { channel: index, side, bytes } = transfer;
         let figures = self.costs.figures;
         let channel = &self.objects.channels[index];
-        let copy = match channel.kind() {
+        let copy = match channel.kind {
             ChannelKind::Pipe => figures.pipe_message_ns,
             ChannelKind::UnixSocket | ChannelKind::PolledSockets => figures.socket_message_ns,
             ChannelKind::LoopbackTcp => figures.tcp_message_ns + self.costs.copy(bytes),
             ChannelKind::LoopbackUdp => figures.udp_message_ns + self.costs.copy(bytes),
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
-        let lines = match channel.kind() {
+        let lines = match channel.kind {
             ChannelKind::Pipe | ChannelKind::UnixSocket => {
                 figures.channel_lines + CostModel::lines_of(bytes)
             }
@@ -75,7 +75,7 @@ impl Engine<'_> {
         };
         let transfer = self.costs.cache_lines(lines, channel.last_cpu, cpu);
         // Long messages stream, and only to the reader: the writer fills new buffers.
-        let streamed = match (channel.kind(), side) {
+        let streamed = match (channel.kind, side) {
             (ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp, Side::Reader) => {
                 let lines = CostModel::lines_of(bytes).div_ceil(figures.copy_overlap);
                 self.costs.cache_lines(lines, channel.written_on, cpu)
@@ -86,7 +86,7 @@ impl Engine<'_> {
         let channel = &mut self.objects.channels[index];
         let mut left = begin + inside;
         // Polled sockets have a lock each.
-        if channel.kind() != ChannelKind::PolledSockets {
+        if channel.kind != ChannelKind::PolledSockets {
             left = left.max(channel.busy_until + inside);
             channel.busy_until = left;
         }
@@ -143,7 +143,7 @@ impl Engine<'_> {
             }
         };
         channel.wake(wake, effect);
-        if slept && rule != PIPE_WAKES_ALL && channel.kind() == ChannelKind::Pipe {
+        if slept && rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
             channel.wake(channel.passed_on(side), effect);
         }
     }

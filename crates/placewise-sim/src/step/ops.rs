@@ -18,9 +18,9 @@ use crate::state::event_queue::Time;
 const LONG_SEGMENT: Time = 1_000_000;
 
 impl Engine<'_> {
+    #[inline]
     pub(super) fn op(&self, task: TaskId) -> Op {
-        let task = &self.tasks[task];
-        self.workload.programs[task.program as usize].ops[task.pc as usize]
+        self.programs.op(self.tasks[task].pc)
     }
 
     pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
@@ -36,6 +36,7 @@ impl Engine<'_> {
         object.index(self.tasks[task].peer)
     }
 
+    #[inline]
     fn transfer_of(&self, task: TaskId, op: Op) -> Transfer {
         let (channel, side, bytes) = match op {
             Op::Send { channel, bytes } => (self.object(task, channel), Side::Writer, bytes),
@@ -49,11 +50,17 @@ impl Engine<'_> {
     }
 
     /// The current task goes on where it is in its program.
-    pub(super) fn advance(&mut self, cpu: CpuId) {
-        let task = self.scheduler.current(cpu);
-        if self.tasks[task].in_segment {
-            return self.start_segment(cpu);
+    #[inline]
+    pub(super) fn advance(&mut self, cpu: CpuId, task: TaskId) {
+        if !self.tasks[task].in_segment {
+            self.begin_operation(cpu, task);
         }
+        self.start_segment(cpu, task);
+    }
+
+    /// Goes through the program up to the next operation that takes time, or to a long segment.
+    #[inline]
+    fn begin_operation(&mut self, cpu: CpuId, task: TaskId) {
         let mut work = 0;
         loop {
             match self.op(task) {
@@ -100,7 +107,6 @@ impl Engine<'_> {
         let state = &mut self.tasks[task];
         state.in_segment = true;
         state.work_left += work;
-        self.start_segment(cpu);
     }
 
     fn repeat(&mut self, task: TaskId, counter: u8, times: u32, to: u32) {
@@ -151,6 +157,7 @@ impl Engine<'_> {
     }
 
     /// The segment ends in the operation's effect.
+    #[inline]
     pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
@@ -158,21 +165,17 @@ impl Engine<'_> {
         state.in_segment = false;
         state.work_left = 0;
         state.spin_until = None;
+        state.woken_early = false;
         if std::mem::take(&mut state.stream_left) > 0 {
             self.end_stream(cpu);
         }
-        let effect = self.effect(cpu, task, self.op(task));
-        self.wake_all(cpu, effect);
-    }
-
-    fn effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Effect {
-        self.tasks[task].woken_early = false;
         let mut effect = self.cpus[cpu].effect.renew();
-        effect.then = self.perform(cpu, task, op, &mut effect);
-        effect
+        effect.then = self.perform(cpu, task, self.op(task), &mut effect);
+        self.wake_all(cpu, task, effect);
     }
 
     /// What an operation does, but for those that only compute or count.
+    #[inline]
     fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
             Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {

@@ -31,15 +31,15 @@ impl Engine<'_> {
         } else if self.cpus[cpu].need_resched {
             self.schedule(cpu);
         } else {
-            self.pay_debt(cpu);
-            self.advance(cpu);
+            let task = self.scheduler.current(cpu);
+            self.pay_debt(cpu, task);
+            self.advance(cpu, task);
         }
     }
 
     /// What the kernel did on the task's time is added to its next segment.
-    fn pay_debt(&mut self, cpu: CpuId) {
+    fn pay_debt(&mut self, cpu: CpuId, task: TaskId) {
         let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        let task = self.scheduler.current(cpu);
         self.tasks[task].work_left += debt;
     }
 
