@@ -171,6 +171,7 @@ impl<'a> Engine<'a> {
         self.await_change();
     }
 
+    #[inline]
     fn dispatch(&mut self, slot: Slot) -> Result<(), SimError> {
         match slot {
             Slot::Activity(cpu) => self.activity_done(cpu),
@@ -185,6 +186,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    #[inline]
     fn activity_done(&mut self, cpu: CpuId) {
         match self.cpus[cpu].activity {
             Activity::Segment => self.segment_done(cpu),

@@ -49,10 +49,14 @@ impl Engine<'_> {
         Transfer { channel, side, bytes }
     }
 
-    /// The current task goes on where it is in its program.
+    /// The current task goes on where it is in its program. What the kernel did on its time is added
+    /// to its next segment.
     #[inline]
-    pub(super) fn advance(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.tasks[task].in_segment {
+    pub(super) fn advance(&mut self, cpu: CpuId) {
+        let task = self.scheduler.current(cpu);
+        let state = &mut self.tasks[task];
+        state.work_left += std::mem::take(&mut self.cpus[cpu].debt);
+        if !state.in_segment {
             self.begin_operation(cpu, task);
         }
         self.start_segment(cpu, task);
@@ -62,8 +66,9 @@ impl Engine<'_> {
     #[inline]
     fn begin_operation(&mut self, cpu: CpuId, task: TaskId) {
         let mut work = 0;
+        let mut pc = self.tasks[task].pc;
         loop {
-            match self.op(task) {
+            match self.programs.op(pc) {
                 Op::Run { ns } => {
                     work += self.costs.draw(ns);
                     if work >= LONG_SEGMENT {
@@ -90,8 +95,10 @@ impl Engine<'_> {
                     self.measurement.sample_request(part, self.now + work, began);
                 }
                 Op::Repeat { counter, times, to } => {
-                    self.repeat(task, counter, times, to);
-                    continue;
+                    if self.repeats(task, counter, times) {
+                        pc = to;
+                        continue;
+                    }
                 }
                 Op::Spin { ns } => {
                     self.tasks[task].spin_until = Some(self.now + work + ns);
@@ -102,23 +109,23 @@ impl Engine<'_> {
                     break;
                 }
             }
-            self.tasks[task].pc += 1;
+            pc += 1;
         }
         let state = &mut self.tasks[task];
+        state.pc = pc;
         state.in_segment = true;
         state.work_left += work;
     }
 
-    fn repeat(&mut self, task: TaskId, counter: u8, times: u32, to: u32) {
-        let task = &mut self.tasks[task];
-        let done = &mut task.counters[counter as usize];
+    /// A pass of a loop is over: is there another?
+    fn repeats(&mut self, task: TaskId, counter: u8, times: u32) -> bool {
+        let done = &mut self.tasks[task].counters[counter as usize];
         *done = done.saturating_add(1);
-        if times == FOREVER || *done < times {
-            task.pc = to;
-        } else {
+        let again = times == FOREVER || *done < times;
+        if !again {
             *done = 0;
-            task.pc += 1;
         }
+        again
     }
 
     /// What an operation that begins at `begin` takes before its effect.

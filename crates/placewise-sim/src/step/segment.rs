@@ -29,7 +29,7 @@ impl Engine<'_> {
     }
 
     /// The rest of the segment takes as long as it does at the speed of this moment.
-    #[inline]
+    #[inline(always)]
     fn time_segment(&mut self, cpu: CpuId, task: TaskId) {
         let here = &mut self.cpus[cpu];
         let speed = here.pace;
