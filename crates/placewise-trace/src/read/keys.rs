@@ -9,7 +9,7 @@
 use memchr::memrchr_iter;
 
 use super::losses::Malformed;
-use super::scan::first_word;
+use super::scan::{first_word, last_digits};
 use super::skip::Skip;
 
 /// What is left of the fields of one event.
@@ -19,6 +19,12 @@ impl<'a> Keys<'a> {
     /// Takes the number of the last ` key=` and all that follows it.
     #[inline(always)]
     pub fn number<N: std::str::FromStr>(&mut self, key: &'static str) -> Result<N, Skip> {
+        // Mostly nothing follows it.
+        let (before, last) = last_digits(self.0);
+        if let Some(before) = before.strip_suffix(key).filter(|_| !last.is_empty()) {
+            self.0 = before;
+            return number(last, key);
+        }
         let (before, after) = rsplits(self.0, key).next().ok_or(Malformed::Field(key))?;
         self.0 = before;
         number(first_word(after), key)

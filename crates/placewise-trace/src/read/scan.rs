@@ -3,16 +3,32 @@
 
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
+    /// So many always fit.
+    const FIT: usize = 19;
     let mut number = 0u64;
     let mut length = 0;
     for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
-        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+        number = match length {
+            ..FIT => number * 10 + u64::from(digit),
+            _ => number.saturating_mul(10).saturating_add(u64::from(digit)),
+        };
         length += 1;
     }
     (length > 0).then(|| (number, &text[length..]))
 }
 
-pub(super) fn skip_spaces(text: &str) -> &str {
+/// What stands before the digits at the end, and these.
+#[inline]
+pub(super) fn last_digits(text: &str) -> (&str, &str) {
+    let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+    text.split_at(text.len() - digits)
+}
+
+pub(super) fn skip_spaces(mut text: &str) -> &str {
+    // Tools print columns.
+    while let Some(rest) = text.strip_prefix("        ") {
+        text = rest;
+    }
     let start = text.bytes().position(|byte| byte != b' ').unwrap_or(text.len());
     &text[start..]
 }
