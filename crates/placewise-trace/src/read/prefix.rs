@@ -81,7 +81,8 @@ fn task(text: &str) -> Option<RunningTask<'_>> {
         None => (text, ""),
     };
     let (before, pid) = last_digits(text.trim_ascii_end());
-    let pid = pid.parse().ok()?;
+    let (pid, _) = digits(pid)?;
+    let pid = u32::try_from(pid).ok()?;
     let (comm, tgid) = match before.as_bytes().last()? {
         b'-' => (without_instance(&before[..before.len() - 1]), tgid),
         b' ' => (before.trim_ascii_end(), tgid),

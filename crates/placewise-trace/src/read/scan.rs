@@ -1,10 +1,11 @@
 //! The first steps into a text. The standard library's search for a character is made for long
 //! texts; here it ends after a few bytes, and these loops take half of the time.
 
+/// Numbers of so many digits fit into 64 bits.
+pub(super) const FIT: usize = 19;
+
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
-    /// So many always fit.
-    const FIT: usize = 19;
     let mut number = 0u64;
     let mut length = 0;
     for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
@@ -20,8 +21,11 @@ pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
 /// What stands before the digits at the end, and these.
 #[inline]
 pub(super) fn last_digits(text: &str) -> (&str, &str) {
-    let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
-    text.split_at(text.len() - digits)
+    let mut before = text.as_bytes();
+    while let [rest @ .., b'0'..=b'9'] = before {
+        before = rest;
+    }
+    text.split_at(before.len())
 }
 
 pub(super) fn skip_spaces(mut text: &str) -> &str {
