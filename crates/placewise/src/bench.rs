@@ -221,16 +221,9 @@ fn table(report: &Report) -> String {
         "events/s",
         "of a heap",
         "RSS MB",
-        "instructions",
-        "cycles",
-        "cache misses",
     ]);
     table.align_right_from(1);
     for bench in &report.benches {
-        let of_each = |part: fn(&PerEvent) -> f64, decimals| match &bench.per_event {
-            Some(per_event) => format!("{:.*}", decimals, part(per_event)),
-            None => "-".to_owned(),
-        };
         table.add_row([
             bench.name.clone(),
             bench.events.to_string(),
@@ -240,14 +233,23 @@ fn table(report: &Report) -> String {
             format!("{:.2} M", bench.events_per_s / 1e6),
             format!("{:.0} %", 100.0 * bench.heap_ratio),
             format!("{:.0}", bench.rss_mb),
-            of_each(|it| it.instructions, 0),
-            of_each(|it| it.cycles, 0),
-            of_each(|it| it.cache_misses, 2),
         ]);
     }
-    let note = match Counters::start() {
-        Ok(_) => "Instructions, cycles and cache misses are those of an event.".to_owned(),
-        Err(error) => format!("Instructions, cycles and cache misses are not counted: {error}."),
+    format!("{table}\n{}", counted(report))
+}
+
+/// What was counted of an event, a line for each bench, or one line that nothing was.
+fn counted(report: &Report) -> String {
+    if let Err(error) = Counters::start() {
+        return format!("Instructions are not counted: the kernel offers no counters ({error}).\n");
+    }
+    let line = |bench: &Measurement| {
+        let PerEvent { instructions, cycles, cache_misses } = bench.per_event.as_ref()?;
+        let name = &bench.name;
+        Some(format!(
+            "An event of {name}: {instructions:.0} instructions, {cycles:.0} cycles, \
+             {cache_misses:.2} cache misses.\n"
+        ))
     };
-    format!("{table}\n{note}\n")
+    report.benches.iter().filter_map(line).collect()
 }
