@@ -31,6 +31,7 @@ use crate::state::events::{Events, Slot};
 use crate::state::hardware::Hardware;
 use crate::state::measure::{Measurement, Milestone};
 use crate::state::objects::Objects;
+use crate::state::programs::Programs;
 use crate::state::task::{Task, TaskState};
 use crate::state::tracer::Tracer;
 
@@ -45,6 +46,7 @@ pub struct Engine<'a> {
     pub costs: CostModel<'a>,
     pub hardware: Hardware<'a>,
     pub objects: Objects,
+    pub programs: Programs,
     pub confinement: Confinement,
     pub workload: &'a Workload,
     /// Those of the workload that are still to come.
@@ -89,14 +91,16 @@ impl<'a> Engine<'a> {
         let nr_cpus = machine.cpus.len() as u32;
         let costs = CostModel::new(machine, &domains, seed);
         remember_pulls(&mut scheduler, &costs, &domains);
+        let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,
             events: Events::new(nr_cpus),
-            cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
+            cpus: (0..nr_cpus).map(CpuId::new).map(cpu).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
             costs,
             hardware: Hardware::new(machine, domains),
             objects: Objects::new(workload, nr_cpus),
+            programs: Programs::new(workload),
             confinement: Confinement::new(machine, workload),
             scheduler,
             workload,
@@ -181,6 +185,7 @@ impl<'a> Engine<'a> {
         self.await_change();
     }
 
+    #[inline]
     fn dispatch(&mut self, slot: Slot) -> Result<(), SimError> {
         match slot {
             Slot::Activity(cpu) => self.activity_done(cpu),
@@ -195,6 +200,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    #[inline]
     fn activity_done(&mut self, cpu: CpuId) {
         match self.cpus[cpu].activity {
             Activity::Segment => self.segment_done(cpu),

@@ -9,6 +9,7 @@ use placewise_policy::{CpuId, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::state::cpu::Speed;
 use crate::state::event_queue::Time;
 
 /// Bytes of a cache line.
@@ -25,6 +26,7 @@ struct Place {
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
     places: Table<CpuId, Place>,
+    /// Of 1,024.
     core_speeds: Table<CpuId, u64>,
     /// What a balance pass over each level of each CPU takes, before its spread.
     passes: Table<CpuId, Vec<Time>>,
@@ -123,10 +125,14 @@ impl<'a> CostModel<'a> {
         self.jitter.apply(figure, random)
     }
 
-    /// How fast the core of `cpu` is, of 1,024.
-    #[inline]
-    pub fn core_speed(&self, cpu: CpuId) -> u64 {
-        self.core_speeds[cpu]
+    /// Speed of one thread of the core of `cpu`, of whose threads so many are busy.
+    pub fn thread_speed(&self, cpu: CpuId, busy: u32) -> Speed {
+        let thread_pct = match busy {
+            0 | 1 => 100,
+            2 => self.figures.smt_throughput_pct,
+            _ => self.figures.smt_throughput_pct * 2 / busy,
+        };
+        u64::from(thread_pct) * self.core_speeds[cpu]
     }
 
     /// A number below `limit`, or 0.

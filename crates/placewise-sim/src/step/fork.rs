@@ -31,6 +31,7 @@ impl Engine<'_> {
         let task = &mut self.tasks[number];
         task.state = TaskState::Runnable;
         task.program = program;
+        task.pc = self.programs.begin(program);
         task.part = Measurement::part_of(attributes, nth);
         self.measurement.task_created(task.part, number);
         task.base = base;
