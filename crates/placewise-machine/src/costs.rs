@@ -56,6 +56,8 @@ pub struct Costs {
     pub llc_idle_exit_ns: u64,
     /// An LLC counts as idle when all its CPUs have been idle this long.
     pub llc_idle_residency_ns: u64,
+    /// Size of a last-level cache; as the kernel sees it, of the part that a CPU's LLC has.
+    pub llc_kib: u64,
     /// Moving one cache line from one core to another.
     pub cache_line_ns: ByDistance,
     /// Refilling one KiB of a migrated task's footprint, by the distance it moved.

@@ -177,6 +177,7 @@ impl<'a> Engine<'a> {
         let task = self.new_task(0, 0, 0, cpu);
         self.tasks[task].parent = task;
         self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
+        self.start_process(task);
         self.join_cgroup(task);
         self.scheduler.policy.task[task].hint = self.hint;
         self.scheduler.policy.place_new_task(task.into(), cpu.into());

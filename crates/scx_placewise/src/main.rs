@@ -16,7 +16,9 @@ use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::own::Spec;
-use placewise_policy::{Policy, SHARED_RUNQ_NONE, kernel_for_release};
+use placewise_policy::{
+    CACHE_AWARE_MERGED, CACHE_AWARE_NONE, Policy, SHARED_RUNQ_NONE, kernel_for_release,
+};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
@@ -171,6 +173,11 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     anyhow::ensure!(
         policy.profile.shared_runq == SHARED_RUNQ_NONE,
         "--policy {}: lists of waiting tasks are simulated only; try `placewise compare`",
+        cli.policy
+    );
+    anyhow::ensure!(
+        matches!(policy.profile.cache_aware, CACHE_AWARE_NONE | CACHE_AWARE_MERGED),
+        "--policy {}: where processes have run is simulated only; try `placewise compare`",
         cli.policy
     );
     scheduler::check()?;
