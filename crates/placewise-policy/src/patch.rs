@@ -30,9 +30,9 @@ pub struct Policy {
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    #[error("unknown kernel '{name}'{}", near(.name, kernel::kernel_names()))]
+    #[error("unknown kernel '{name}'{}", near(.name, kernel::kernel_names(), "kernels"))]
     UnknownKernel { name: String },
-    #[error("unknown policy '{name}'{}", near(.name, known_names()))]
+    #[error("unknown policy '{name}'{}", near(.name, known_names(), "policies"))]
     UnknownPatch { name: String },
     #[error("policy '{patch}' does not fit {kernel}; it fits {}", .fits.join(", "))]
     DoesNotFit { patch: &'static str, kernel: String, fits: Vec<&'static str> },
@@ -413,6 +413,11 @@ mod tests {
         let error = Policy::parse("v6.0", "short-tusk").unwrap_err().to_string();
         assert!(error.contains("short-task:v1"), "{error}");
         assert!(!error.contains("wake-wide"), "{error}");
+        let error = Policy::parse("v6.0", "core-sched").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown policy 'core-sched'; `placewise list policies` prints those there are"
+        );
         let error = Policy::parse("v6.1", "baseline").unwrap_err().to_string();
         assert!(error.contains("v6.0"), "{error}");
     }
