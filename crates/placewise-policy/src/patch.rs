@@ -182,6 +182,18 @@ const PATCHES: &[Patch] = &[
         },
     },
     Patch {
+        name: "scale-wakegran",
+        about: "wakees have to be further ahead to preempt the longer the queue is (2021)",
+        fits: ("v5.10", "v6.5"),
+        apply: |profile| profile.wakeup_gran_scales = true,
+    },
+    Patch {
+        name: "next-buddy",
+        about: "NEXT_BUDDY as reworked: an eligible wakee goes before others (2025)",
+        fits: ("v6.17", "v6.18"),
+        apply: |profile| (profile.next_buddy, profile.fork_preempts) = (true, false),
+    },
+    Patch {
         name: "sd-nohz",
         about: "a mask of idle CPUs for each LLC (2025): what waits for it is not simulated",
         fits: ("v6.17", "v6.18"),
@@ -435,6 +447,11 @@ mod tests {
             ("sis-filter", &["v5.19", "v6.0"]),
             ("sis-node", &["v6.0", "v6.2", "v6.3", "v6.4", "v6.5", "v6.6"]),
             ("sis-cache-v1", &["v6.3", "v6.4", "v6.5", "v6.6"]),
+            (
+                "scale-wakegran",
+                &["v5.10", "v5.17", "v5.18", "v5.19", "v6.0", "v6.2", "v6.3", "v6.4", "v6.5"],
+            ),
+            ("next-buddy", &["v6.17", "v6.18"]),
             ("sd-nohz", &["v6.17", "v6.18"]),
         ] {
             for kernel in kernel::kernel_names() {

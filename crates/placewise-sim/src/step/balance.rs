@@ -5,7 +5,7 @@
 //! cache lines that come from them.
 
 use placewise_policy::*;
-use placewise_run_queue::{Dequeue, Enqueue};
+use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy};
 use placewise_trace::Event;
 
 use crate::engine::Engine;
@@ -213,7 +213,7 @@ impl Engine<'_> {
 
     fn attach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         self.enqueue(task, Enqueue::Balance);
-        self.check_preempt(to, task, by);
+        self.check_preempt(to, task, (by, EnqueuedBy::default()));
     }
 
     /// A task that waits on a run queue goes to another CPU.
