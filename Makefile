@@ -113,6 +113,11 @@ bench: compiler ## events per second of the simulator, and of the audit beside p
 	@$(if $(HAS_LIBELF),$(CARGO) bench --quiet --profile dist --package scx_placewise --bench wakeups, \
 	    echo "wakeups in BPF: skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 
+.PHONY: instructions
+instructions: compiler ## instructions that three runs take, beside the recorded ones: fails at 5 % more or less
+	$(CARGO) build --release --package placewise
+	scripts/instructions.sh $(PROGRAM)
+
 .PHONY: fuzz
 fuzz: compiler ## feed every importer and reader random input, a minute each
 	$(CARGO) test --release --package placewise --package placewise-machine \

@@ -247,8 +247,9 @@ verified_once enum lb_outcome balance_once(struct state __arena *st in_arena,
 		return LB_BALANCED;
 	}
 	scratch_of(st)->balance.src = env->src_cpu;
-	stats->lb_imbalance[env->idle & 3][env->migration_type & 3] +=
-		env->imbalance;
+	if (env->migration_type < NR_MIGRATION_TYPES)
+		stats->lb_imbalance[env->idle & 3][env->migration_type & 3] +=
+			env->imbalance;
 	if (!(env->span->flags & SD_SHARE_LLC) &&
 	    llc_has_room(st, env->src_cpu))
 		env->ignore_hint = false;
@@ -278,12 +279,36 @@ static inline bool voluntary_active_balance(struct state __arena *st,
 {
 	return asym_active_balance(st, env) ||
 	       reduced_capacity_balance(st, env) ||
-	       env->migration_type == MIGRATE_MISFIT;
+	       env->migration_type == MIGRATE_MISFIT ||
+	       env->migration_type == MIGRATE_LLC_TASK;
+}
+
+/* A push that would break up what gathers; as merged, asym packing and misfits go first. */
+static inline bool stays_for_llc(struct state __arena *st,
+				 const struct lb_env *env)
+{
+	if (st->profile.cache_aware == CACHE_AWARE_MERGED &&
+	    (env->migration_type == MIGRATE_MISFIT ||
+	     asym_active_balance(st, env)))
+		return false;
+	return alb_break_llc(st, env);
+}
+
+/* Does an attempt that has moved nothing count as failed? */
+static inline bool counts_as_failed(const struct state __arena *st,
+				    const struct lb_env *env)
+{
+	return env->idle != CPU_NEWLY_IDLE &&
+	       env->migration_type != MIGRATE_MISFIT &&
+	       !(env->llc_pinned &&
+		 st->profile.cache_aware == CACHE_AWARE_MERGED);
 }
 
 static inline bool need_active_balance(struct state __arena *st,
 				       const struct lb_env *env)
 {
+	if (stays_for_llc(st, env))
+		return false;
 	if (voluntary_active_balance(st, env))
 		return true;
 	if (!st->profile.active_balance_any_type &&
@@ -338,8 +363,7 @@ static inline bool push_instead(struct state __arena *st, struct lb_env *env,
 	u32 curr = cpu_rq(st, env->src_cpu)->curr;
 
 	sd->stats.lb_failed[env->idle & 3]++;
-	if (env->idle != CPU_NEWLY_IDLE &&
-	    env->migration_type != MIGRATE_MISFIT)
+	if (counts_as_failed(st, env))
 		sd->nr_balance_failed++;
 	if (!need_active_balance(st, env))
 		return true;

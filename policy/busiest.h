@@ -8,8 +8,7 @@
  *     calculate_imbalance     how much, counted in load, utilisation or tasks
  *   find_busiest_queue        the CPU of that group to take it from
  *
- * Kernels: v5.5 on, with the profile's differences, but without the cache-aware
- * balancing of v7.3; and the rework as posted in August 2019, which differs
+ * Kernels: v5.5 on, with the profile's differences; and the rework as posted in August 2019, which differs
  * where rework_v2() is asked. The balancer before it (balance_legacy.h) has
  * another find_busiest_group(), and takes from here the sums and the search for
  * the queue.
@@ -24,6 +23,7 @@
 #include "capacity.h"
 #include "group.h"
 #include "idle_scan.h"
+#include "llc_balance.h"
 
 /* The rework as posted, not as merged. */
 static inline bool rework_v2(const struct state __arena *st)
@@ -129,6 +129,26 @@ static inline void mark_special_group(struct state __arena *st,
 			   sgs->sum_h_nr_running > 1;
 }
 
+/* What makes it worth relieving for the sake of the cache. */
+static inline void mark_llc_balance(struct state __arena *st,
+				    const struct lb_env *env,
+				    struct sg_lb_stats __arena *sgs)
+{
+	struct sched_group __arena *group = group_of(st, sgs->group);
+	u32 word, cpu;
+
+	if (!cache_aware_balance(st) || env->span->flags & SD_SHARE_LLC)
+		return;
+	for_each_word(word, group) {
+		u64 bits = *indexed(group->cpus.bits, word) &
+			   lb_cpus(st, env, word);
+
+		for_each_bit(cpu, word, bits)
+			sgs->nr_pref_llc += nr_pref_llc(st, cpu, env->dst_cpu);
+	}
+	sgs->llc_balance = llc_balance(st, env, sgs);
+}
+
 /* Sums over the CPUs of the group, in whatever way they are then compared. */
 static inline void sum_group(struct state __arena *st, const struct lb_env *env,
 			     struct sg_lb_stats __arena *sgs)
@@ -155,9 +175,11 @@ static subprogram void update_sg_lb_stats(struct state __arena *st,
 					  bool local)
 {
 	sum_group(st, env, sgs);
+	record_sg_llc_stats(st, env, sgs);
 	if (!local) {
 		sum_misfits(st, env, sgs);
 		mark_special_group(st, env, sgs);
+		mark_llc_balance(st, env, sgs);
 	}
 	sgs->group_type = group_classify(st, env->span->imbalance_pct, sgs);
 	if (sgs->group_type == GROUP_OVERLOADED)
@@ -216,6 +238,8 @@ static inline bool busier_of_type(struct state __arena *st,
 	switch (sgs->group_type) {
 	case GROUP_OVERLOADED:
 		return sgs->avg_load > busiest->avg_load;
+	case GROUP_LLC_BALANCE:
+		return sgs->nr_pref_llc > busiest->nr_pref_llc;
 	case GROUP_ASYM_PACKING:
 		return exceeds(st, group_priority(st, busiest->group),
 			       group_priority(st, sgs->group));
@@ -260,6 +284,13 @@ static inline bool bigger_cpus_suffice(struct state __arena *st,
 				capacity_of(st, env->dst_cpu));
 }
 
+/* In the posted series a group with tasks for this LLC wins whatever its type. */
+static inline bool llc_balance_first(const struct state __arena *st)
+{
+	return st->profile.cache_aware == CACHE_AWARE_BALANCE ||
+	       st->profile.cache_aware == CACHE_AWARE_GATED;
+}
+
 /* A group of a higher type wins whatever its CPUs are like. */
 verified_once bool
 update_sd_pick_busiest(struct state __arena *st in_arena,
@@ -273,6 +304,12 @@ update_sd_pick_busiest(struct state __arena *st in_arena,
 
 	if (!sgs->sum_h_nr_running || misfit_not_helped(st, env, sds, sgs))
 		return false;
+	if (llc_balance_first(st)) {
+		if (sgs->llc_balance && sgs->nr_pref_llc > busiest->nr_pref_llc)
+			return true;
+		if (busiest->llc_balance)
+			return false;
+	}
 	if (sgs->group_type != type)
 		return sgs->group_type > type;
 	if (!first && !busier_of_type(st, busiest, sgs))
@@ -452,7 +489,7 @@ static subprogram bool group_outweighs_local(struct state __arena *st,
 	    !(load_below_others(sds) && load_clearly_below(env, sds)))
 		return false;
 	if (sds->prefer_sibling && local->group_type == GROUP_HAS_SPARE &&
-	    sibling_imbalance(st, env, sds) > 1)
+	    (busiest->llc_balance || sibling_imbalance(st, env, sds) > 1))
 		return true;
 	return busiest->group_type == GROUP_OVERLOADED ||
 	       idle_cpus_outweigh_busiest(st, env, sds);
@@ -570,11 +607,16 @@ static subprogram void calculate_imbalance(struct state __arena *st,
 		}
 		return;
 	case GROUP_SMT_BALANCE:
-	case GROUP_IMBALANCED:
 		return;
 	default:
 		break;
 	}
+	if (sds->busiest.llc_balance) {
+		env->migration_type = MIGRATE_LLC_TASK;
+		return;
+	}
+	if (sds->busiest.group_type == GROUP_IMBALANCED)
+		return;
 	if (sds->local.group_type == GROUP_HAS_SPARE)
 		imbalance_into_spare(st, env, sds);
 	else
@@ -666,6 +708,9 @@ static inline void consider_queue(struct state __arena *st,
 		break;
 	case MIGRATE_TASK:
 		value = nr_running;
+		break;
+	case MIGRATE_LLC_TASK:
+		value = nr_pref_llc(st, cpu, env->dst_cpu);
 		break;
 	default:
 		value = cpu_rq(st, cpu)->misfit_task_load;

@@ -3,7 +3,7 @@
  * detach.h: which tasks of the busiest queue the load balancer takes along.
  *
  * The queue's list is walked from the task that neither was enqueued nor ran
- * for the longest time. What must stay (affinity, running, hints, cache heat)
+ * for the longest time. What must stay (affinity, running, hints, LLC, cache heat)
  * is moved to the head, so that a retry starts with other tasks; what goes is
  * written down in state.balance and stays at the tail until the engine moves
  * it.
@@ -20,6 +20,7 @@
 
 #include "hint.h"
 #include "lb_env.h"
+#include "llc_balance.h"
 #include "runqueue.h"
 
 static inline bool task_hot(struct state __arena *st, const struct lb_env *env,
@@ -33,6 +34,10 @@ static inline bool task_hot(struct state __arena *st, const struct lb_env *env,
 		return false;
 	if (cost == -1)
 		return true;
+	if (cost && st->profile.cache_aware == CACHE_AWARE_WAKEUP &&
+	    p->process != NO_PROCESS)
+		return occupies_more(st, p->process, env->src_cpu,
+				     env->dst_cpu);
 	return cost && (s64)(env->now - p->exec_start) < cost;
 }
 
@@ -121,6 +126,11 @@ verified_once bool can_migrate_task(struct state __arena *st in_arena,
 	came_to(env, LB_RUNNING);
 	if (cpu_rq(st, env->src_cpu)->curr == task)
 		return false;
+	came_to(env, LB_LLC);
+	if (migrate_degrades_llc(st, env, p)) {
+		env->llc_pinned |= env->migration_type != MIGRATE_LLC_TASK;
+		return false;
+	}
 	came_to(env, LB_HOT);
 	return !task_hot(st, env, p) ||
 	       env->sd->nr_balance_failed > env->span->cache_nice_tries;
@@ -190,6 +200,7 @@ static inline bool consume_imbalance(struct state __arena *st,
 		env->imbalance -= amount;
 		return true;
 	case MIGRATE_TASK:
+	case MIGRATE_LLC_TASK:
 		env->imbalance--;
 		return true;
 	default:
@@ -257,14 +268,16 @@ static subprogram void detach_tasks(struct state __arena *st,
 				    struct lb_env *env)
 {
 	struct rq __arena *rq = cpu_rq(st, env->src_cpu);
-	u32 task = detach_first(st, env);
-	u32 i;
+	u32 i, task;
 
 	/* A source with one task left says nothing about affinity. */
 	if (src_nr_running(st, env) <= 1) {
 		env->all_pinned = false;
 		return;
 	}
+	if (!scratch_of(st)->balance.nr)
+		order_tasks_by_llc(st, env);
+	task = detach_first(st, env);
 	for (i = opaque(0); i < SCHED_NR_MIGRATE && task != NO_TASK && can_loop;
 	     i++) {
 		u32 next = task_of(st, task)->mru_prev;
@@ -275,6 +288,11 @@ static subprogram void detach_tasks(struct state __arena *st,
 		if (may_leave(st, env, task)) {
 			detach_task(st, env, task);
 			if (env->idle == CPU_NEWLY_IDLE && st->root.preemptible)
+				break;
+			/* All that is left prefers to stay. */
+			if (orders_tasks_by_llc(st, env) &&
+			    llc_preference(st, env, task_of(st, task)) ==
+				    PREFERS_SRC)
 				break;
 		} else {
 			mru_remove(st, rq, task_of(st, task));

@@ -36,7 +36,9 @@ void requeue_task_rt(struct state *st, u32 task);
 void sample_avg_idle(struct state *st, u32 cpu, u64 now);
 /* Makes a new task a copy of its creator, which runs on `cpu`. */
 void copy_task(struct state *st, u32 child, u32 parent, u32 cpu);
-/* Takes the averages of a task that has ended off its CPU. */
+/* Makes a task a process of its own, which has `footprint` bytes of memory. */
+void start_process(struct state *st, u32 task, u64 footprint);
+/* Takes the averages of a task that has ended off its CPU, and the task out of its process. */
 void task_dead(struct state *st, u32 task);
 /* Gives a new task its first utilisation on the CPU that was chosen. */
 void place_new_task(struct state *st, u32 child, u32 cpu);

@@ -11,6 +11,7 @@
  *   smt_balance   a core shares its siblings while another core could help
  *   asym_packing  a preferred CPU idles elsewhere
  *   imbalanced    affinity kept an earlier pass from moving tasks
+ *   llc_balance   tasks prefer the LLC of the CPU that balances
  *   overloaded    more tasks than CPUs, and the time is used up
  *
  * Kernels: v5.5 on for the types. Older ones compare average loads; they share
@@ -38,6 +39,7 @@ enum group_type {
 	GROUP_SMT_BALANCE,
 	GROUP_ASYM_PACKING,
 	GROUP_IMBALANCED,
+	GROUP_LLC_BALANCE,
 	GROUP_OVERLOADED,
 };
 
@@ -56,8 +58,10 @@ static inline void sg_lb_stats_init(struct sg_lb_stats __arena *sgs, u32 group)
 	sgs->sum_nr_running = 0;
 	sgs->sum_h_nr_running = 0;
 	sgs->idle_cpus = 0;
+	sgs->nr_pref_llc = 0;
 	sgs->asym_packing = 0;
 	sgs->smt_balance = 0;
+	sgs->llc_balance = 0;
 }
 
 /* Field by field: clang cannot assign whole structs of an arena. */
@@ -76,8 +80,10 @@ static inline void sg_lb_stats_copy(struct sg_lb_stats __arena *to,
 	to->sum_nr_running = from->sum_nr_running;
 	to->sum_h_nr_running = from->sum_h_nr_running;
 	to->idle_cpus = from->idle_cpus;
+	to->nr_pref_llc = from->nr_pref_llc;
 	to->asym_packing = from->asym_packing;
 	to->smt_balance = from->smt_balance;
+	to->llc_balance = from->llc_balance;
 }
 
 /* Is @capacity used up by more than imbalance_pct allows? */
@@ -116,6 +122,8 @@ static inline u32 group_classify(struct state __arena *st, u32 imbalance_pct,
 {
 	if (group_is_overloaded(st, imbalance_pct, sgs))
 		return GROUP_OVERLOADED;
+	if (sgs->llc_balance && st->profile.cache_aware == CACHE_AWARE_MERGED)
+		return GROUP_LLC_BALANCE;
 	if (group_capacity_of(st, sgs->group)->imbalance)
 		return GROUP_IMBALANCED;
 	if (sgs->asym_packing)
@@ -159,6 +167,20 @@ static inline u32 nth_group(const struct sched_span __arena *span,
 static inline bool group_has(struct state __arena *st, u32 group, u32 cpu)
 {
 	return cpumask_test(&group_of(st, group)->cpus, cpu);
+}
+
+static subprogram u32 first_cpu(struct state __arena *st, u32 group_nr)
+{
+	const struct sched_group __arena *group = group_of(st, group_nr);
+	u32 word;
+
+	for_each_word(word, group) {
+		u64 bits = *indexed(group->cpus.bits, word);
+
+		if (bits)
+			return word * 64 + first_bit(bits);
+	}
+	return NO_CPU;
 }
 
 /* CFS tasks that a group sum counts. */

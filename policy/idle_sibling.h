@@ -108,6 +108,12 @@ static inline bool kthread_stacks(const struct wakeup *wakeup)
 	       asym_fits_cpu(wakeup, wakeup->prev);
 }
 
+/* Does the wakee's process send it to another CPU than it comes from? */
+static inline bool redirected(const struct wakeup *wakeup)
+{
+	return wakeup->prev != scratch_of(wakeup->st)->decision.prev_cpu;
+}
+
 /* The wakee's recent_used_cpu if it is a candidate; updates it by the way. */
 static inline u32 recent_used_candidate(const struct idle_search *search)
 {
@@ -121,7 +127,7 @@ static inline u32 recent_used_candidate(const struct idle_search *search)
 		return NO_CPU;
 	if (profile->recent_used == RECENT_USED_ALWAYS)
 		p->recent_used_cpu = wakeup->prev;
-	if (recent == wakeup->prev ||
+	if (recent == wakeup->prev || redirected(wakeup) ||
 	    !cache_affine_and_usable(search, recent) ||
 	    !task_allowed(p, tested))
 		return NO_CPU;
@@ -587,20 +593,6 @@ static inline void search_begin(struct idle_search *search)
 	search->exhausted = false;
 	search->has_idle_core = search->wakeup.st->root.smt_active &&
 				search->llc->has_idle_cores;
-}
-
-static subprogram u32 first_cpu(struct state __arena *st, u32 group_nr)
-{
-	const struct sched_group __arena *group = group_of(st, group_nr);
-	u32 word;
-
-	for_each_word(word, group) {
-		u64 bits = *indexed(group->cpus.bits, word);
-
-		if (bits)
-			return word * 64 + first_bit(bits);
-	}
-	return NO_CPU;
 }
 
 /* The other LLCs of the target's node, each in a search of its own. */

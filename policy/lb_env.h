@@ -24,6 +24,7 @@ struct lb_env {
 	bool active;	 /* the stopper pushes: running and hot do not count */
 	bool all_pinned; /* no task seen could run on the destination */
 	bool some_pinned;
+	bool llc_pinned;  /* a task stays for the sake of its LLC */
 	bool ignore_hint; /* wakeup hints do not hold tasks back */
 	bool serialized;  /* the attempt holds the lock of the NUMA levels */
 };

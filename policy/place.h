@@ -14,6 +14,7 @@
 #define PLACEWISE_PLACE_H
 
 #include "affine.h"
+#include "cache_aware.h"
 #include "fork.h"
 #include "hint.h"
 #include "idle_sibling.h"
@@ -106,6 +107,15 @@ static inline u32 wakeup_target(const struct wakeup *wakeup, bool want_affine)
 	return wake_affine(wakeup, level);
 }
 
+/* A wakee whose process prefers another LLC has found nothing idle there. */
+static inline bool preferred_llc_is_busy(const struct wakeup *wakeup)
+{
+	struct decision __arena *decision = &scratch_of(wakeup->st)->decision;
+
+	return decision->search >= SEARCH_FALLBACK &&
+	       !cpus_share_cache(wakeup->st, wakeup->prev, decision->prev_cpu);
+}
+
 /* decision_init() has noted who wakes whom, and where. */
 verified_once u32 select_wakeup_cpu(struct state __arena *st in_arena,
 				    u32 wake_flags, u64 now)
@@ -135,10 +145,15 @@ verified_once u32 select_wakeup_cpu(struct state __arena *st in_arena,
 		return wakeup->this_cpu;
 	}
 
+	search.wakeup.prev = select_cache_cpu(st, wakeup->wakee, wakeup->prev);
 	decision->wide = wake_wide(wakeup);
 	want_affine = !decision->wide && allowed_here;
 	decision->target_cpu = wakeup_target(wakeup, want_affine);
 	cpu = select_idle_sibling(&search, decision->target_cpu);
+	if (preferred_llc_is_busy(wakeup)) {
+		search.wakeup.prev = decision->prev_cpu;
+		cpu = select_idle_sibling(&search, decision->prev_cpu);
+	}
 	if (want_affine && st->profile.recent_used == RECENT_USED_ON_HIT)
 		wakeup->waker->recent_used_cpu = wakeup->this_cpu;
 	return cpu;

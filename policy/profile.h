@@ -144,6 +144,15 @@ enum shared_runq_rule {
 	SHARED_RUNQ_IDLE_CHECK, /* if it expects to idle for longer than balancing takes */
 };
 
+/* Whether threads of a process gather on an LLC: cache_aware.h. */
+enum cache_aware_rule {
+	CACHE_AWARE_NONE,
+	CACHE_AWARE_WAKEUP,  /* RFC of March 2025: wakeups look there first */
+	CACHE_AWARE_BALANCE, /* third RFC: the load balancer brings them there */
+	CACHE_AWARE_GATED, /* first version: unless they are too many, or their memory too much */
+	CACHE_AWARE_MERGED, /* v7.2: a group's type, and given up where balancing fails */
+};
+
 /* How often a newly-idle CPU looks at a level: newidle_random.h. */
 enum newidle_random_rule {
 	NEWIDLE_ALWAYS,
@@ -250,6 +259,11 @@ struct profile {
 	u32 nr_migrate; /* tasks that one attempt looks at, SCHED_NR_MIGRATE at most */
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */
 	enum shared_runq_rule shared_runq;
+	enum cache_aware_rule cache_aware;
+	bool llc_enabled; /* cache awareness is switched on, if the kernel has it */
+	u32 llc_aggr_tolerance; /* so large may processes be that gather; from 100 on, any */
+	u32 llc_overaggr_pct; /* up to this utilisation an LLC takes threads in */
+	u32 llc_imb_pct; /* and beyond, unless it is used by so much more than theirs */
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
 	enum newidle_random_rule newidle_random;

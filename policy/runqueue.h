@@ -6,7 +6,7 @@
  * The engine owns time and the order of its run queues; it calls one of these
  * functions whenever a task changes its place, and writes none of the fields
  * itself. They keep the counts of a run queue, its list of CFS tasks, PELT,
- * util_est, run lengths, idle masks and avg_idle. RT tasks (rt.h) have a list of
+ * util_est, run lengths, idle masks, avg_idle and what processes run. RT tasks (rt.h) have a list of
  * their own and none of the averages.
  *
  * Limits: misfit marks are refreshed at pick and tick.
@@ -14,6 +14,7 @@
 #ifndef PLACEWISE_RUNQUEUE_H
 #define PLACEWISE_RUNQUEUE_H
 
+#include "cache_aware.h"
 #include "idle_scan.h"
 #include "pelt.h"
 #include "rt.h"
@@ -107,6 +108,7 @@ static inline u64 update_curr(struct state __arena *st, u32 cpu, u64 now)
 		return 0;
 	curr->exec_start = now;
 	curr->sum_exec_runtime += delta;
+	account_mm_sched(st, curr, cpu, delta, now);
 	return delta;
 }
 
@@ -491,6 +493,7 @@ static inline void task_tick(struct state __arena *st, u32 cpu, u64 now)
 		update_task_avg(st, curr, p, now);
 	if (p->task_group != ROOT_TASK_GROUP)
 		tick_entities(st, p, now);
+	task_tick_cache(st, cpu, now);
 	update_misfit_status(st, cpu);
 }
 
@@ -509,6 +512,7 @@ static inline void copy_task(struct state __arena *st, u32 child, u32 parent,
 	p->wakee_flip_decay_ts = creator->wakee_flip_decay_ts;
 	p->hint = creator->hint;
 	p->task_group = creator->task_group;
+	copy_process(st, p, creator);
 	p->recent_used_cpu = cpu;
 	p->cpu = cpu;
 	p->avg.load_avg = p->weight;
@@ -523,6 +527,7 @@ static inline void task_dead(struct state __arena *st, u32 task)
 	struct task __arena *p = task_of(st, task);
 
 	remove_task_avg(p, task_cfs_rq(st, p));
+	leave_process(st, p);
 }
 
 /* @p, which is on no run queue, is a task of the cgroup from now on. */

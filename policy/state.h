@@ -15,9 +15,11 @@
  *   task_group[]         the hierarchy of cgroups with a cpu controller
  *   group_rq[g][c]       what CPU c has of task group g; group 0 is the root,
  *                        whose cfs_rq is in rq[c]
+ *   process[p]           what has threads and memory; 0 means none that is tracked
+ *   process_rq[p][c]     what process p has run on CPU c
  *
  * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings, 255 task groups besides
- * the root in 8 levels.
+ * the root in 8 levels, 4,095 processes.
  */
 #ifndef PLACEWISE_STATE_H
 #define PLACEWISE_STATE_H
@@ -33,10 +35,14 @@
 #define NR_TASKS 65536
 #define NR_TASK_GROUPS 256
 #define NR_TASK_GROUP_LEVELS 8
+#define NR_PROCESSES 4096
 #define WALK_WORDS 5 /* u64 that any walk over levels or CPUs fits in */
 
 /* Tasks are in it unless they are put elsewhere. */
 #define ROOT_TASK_GROUP 0
+
+/* Tasks of the kernel, and of processes that are not tracked. */
+#define NO_PROCESS 0
 
 /* The first task that is not the idle task of some CPU. */
 #define FIRST_TASK NR_CPUS
@@ -92,7 +98,10 @@ struct task {
 	u8 hint;     /* enum hint */
 	u8 eligible; /* EEVDF: v <= V at the last time the engine looked; CFS: 1 */
 	u8 rt_priority; /* of a SCHED_FIFO or SCHED_RR task, 1 to 99; 0 = CFS */
-	u32 sleep_avg;	/* ns; sis_cache.h */
+	u16 process;
+	u32 sleep_avg;	   /* ns; sis_cache.h */
+	u16 preferred_llc; /* and one: 0 = none; cache_aware.h */
+	u16 reserved;
 	u32 task_group;
 	u32 shared_prev,
 		shared_next; /* shared_runq.h; next is 0 for a task in no list */
@@ -125,6 +134,23 @@ struct task_group {
 	u32 parent;   /* always a smaller number */
 	u32 depth;    /* levels below the root */
 	u32 exists;   /* else its number is free */
+};
+
+/* A process, and where its threads are to gather: cache_aware.h. */
+struct process {
+	u64 footprint;	/* bytes of memory */
+	u64 epoch;	/* in which LLCs were compared last */
+	u32 nr_threads; /* 0 = its number is free */
+	u32 nr_running_avg;
+	u32 preferred_cpu; /* of its preferred LLC; NO_CPU = none */
+	u32 reserved;
+};
+
+/* What a process has run on a CPU. */
+struct process_rq {
+	u64 runtime; /* ns; halved every epoch, up to this one: */
+	u64 epoch;
+	u64 occupancy; /* of the LLC, when LLCs were compared last */
 };
 
 /*
@@ -188,6 +214,8 @@ struct rq {
 	u64 wake_stamp; /* jiffies */
 	u64 max_idle_balance_cost;
 
+	u64 cache_runtime; /* ns; of all processes, as process_rq.runtime */
+	u64 cache_epoch;
 	u64 reserved_until; /* ns; sis_cache.h */
 	u64 next_balance;   /* jiffies */
 	u8 ttwu_pending;    /* wakeups on its wake list */
@@ -259,7 +287,8 @@ enum migration_type {
 	MIGRATE_UTIL,
 	MIGRATE_TASK,
 	MIGRATE_MISFIT,
-	NR_MIGRATION_TYPES,
+	NR_MIGRATION_TYPES, /* of which /proc/schedstat has counts */
+	MIGRATE_LLC_TASK = NR_MIGRATION_TYPES,
 };
 
 /*
@@ -275,8 +304,9 @@ enum lb_reason {
 	LB_ALL_PINNED, /* may not run here, or is throttled here or there */
 	LB_HINTED,     /* its wakeup hint holds it in its LLC */
 	LB_RUNNING,    /* the source's only task, or it is current there */
-	LB_HOT,	       /* ran there less than migration_cost ago */
-	LB_TOO_LARGE,  /* more than what is to move */
+	LB_LLC, /* it prefers the LLC where it is, or would fill another too much */
+	LB_HOT,	      /* ran there less than migration_cost ago */
+	LB_TOO_LARGE, /* more than what is to move */
 	NR_LB_REASONS,
 };
 
@@ -325,6 +355,9 @@ struct llc {
 	u32 nr_idle_scan;
 	u32 imbalance_pct; /* of the LLC-sized domain */
 	u32 domain_level; /* of that domain in the chain of its CPUs; NR_LEVELS if there is none */
+	u64 bytes;    /* how large the cache is */
+	u64 util;     /* as the balancer has summed it up last: llc_balance.h */
+	u64 capacity; /* the same; 0 = it has not yet */
 };
 
 /* What the last placement saw and answered, for costs, traces and explanations. */
@@ -380,7 +413,9 @@ struct root_domain {
 	u32 overload;	/* some CPU has two runnable tasks, or a misfit */
 	u32 nr_cpu_ids; /* one more than the highest CPU number */
 	u32 nr_spans, nr_groups, nr_llcs;
-	u32 smt_active; /* some core has two threads */
+	u32 nr_nodes;	  /* NUMA nodes */
+	u32 nr_processes; /* the greatest number that one has, or had */
+	u32 smt_active;	  /* some core has two threads */
 	u32 cluster_active; /* some cluster is smaller than its LLC and larger than a core */
 	u32 asym_capacity; /* CPUs of different capacity */
 	u32 rt_seen; /* there have been RT tasks, so CPUs may have lost capacity */
@@ -433,8 +468,11 @@ struct sg_lb_stats {
 	u32 sum_nr_running;   /* all classes */
 	u32 sum_h_nr_running; /* CFS */
 	u32 idle_cpus;
+	u32 nr_pref_llc; /* tasks that prefer the LLC of the CPU that balances */
 	u16 asym_packing;
 	u16 smt_balance;
+	u16 llc_balance; /* some of those are to move: llc_balance.h */
+	u16 reserved;
 };
 
 /*
@@ -469,6 +507,8 @@ struct state {
 	struct task task[NR_TASKS];
 	struct task_group task_group[NR_TASK_GROUPS];
 	struct group_rq group_rq[NR_TASK_GROUPS][NR_CPUS];
+	struct process process[NR_PROCESSES];
+	struct process_rq process_rq[NR_PROCESSES][NR_CPUS];
 };
 
 static inline u64 jiffies(const struct state __arena *st, u64 now)
@@ -532,6 +572,19 @@ static inline struct group_rq __arena *group_rq_of(struct state __arena *st,
 						   u32 group, u32 cpu)
 {
 	return indexed(*indexed(st->group_rq, group & (NR_TASK_GROUPS - 1)),
+		       cpu & (NR_CPUS - 1));
+}
+
+static inline struct process __arena *process_of(struct state __arena *st,
+						 u32 process)
+{
+	return indexed(st->process, process & (NR_PROCESSES - 1));
+}
+
+static inline struct process_rq __arena *process_rq_of(struct state __arena *st,
+						       u32 process, u32 cpu)
+{
+	return indexed(*indexed(st->process_rq, process & (NR_PROCESSES - 1)),
 		       cpu & (NR_CPUS - 1));
 }
 

@@ -56,6 +56,8 @@ pub struct Costs {
     pub llc_idle_exit_ns: u64,
     /// An LLC counts as idle when all its CPUs have been idle this long.
     pub llc_idle_residency_ns: u64,
+    /// Size of a last-level cache; as the kernel sees it, of the part that a CPU's LLC has.
+    pub llc_kib: u64,
     /// Moving one cache line from one core to another.
     pub cache_line_ns: ByDistance,
     /// Refilling one KiB of a migrated task's footprint, by the distance it moved.
@@ -74,8 +76,12 @@ pub struct Costs {
     pub tick_ns: u64,
     /// Fixed part of a load-balance pass over one domain.
     pub balance_ns: u64,
-    /// Cache lines of the wakee and of its run queue that a wakeup moves to the waker, from where
-    /// the wakee ran last.
+    /// Part of such a pass that grows with the CPUs of the domain, for each, without cache misses.
+    pub balance_cpu_ns: u64,
+    /// Taking a waiting task from one run queue to another, without cache misses.
+    pub move_task_ns: u64,
+    /// Cache lines of a task and of its run queue that come from where the task was last: to the
+    /// waker with a wakeup, to the CPU that balances with a task that it moves.
     pub wakeup_lines: u32,
     /// Cache lines that come along with a run queue's lock.
     pub rq_lock_lines: u32,

@@ -9,9 +9,6 @@
 //!
 //! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
 //!
-//! - cache-aware balancing (CONFIG_SCHED_CACHE), which gives a process a
-//!   preferred LLC: it acts in the load balancer only, so that with it threads
-//!   of a process gather in an LLC between placements; the simulated ones do not;
 //! - the flat queue, by which all tasks of a CPU compete at one level: with task
 //!   groups, tasks are picked group by group, as by the kernels before;
 //! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
@@ -146,6 +143,11 @@ pub const V3_10: Profile = Profile {
     nr_migrate: SCHED_NR_MIGRATE,
     balance_smt: false,
     shared_runq: SHARED_RUNQ_NONE,
+    cache_aware: CACHE_AWARE_NONE,
+    llc_enabled: true,
+    llc_aggr_tolerance: 1,
+    llc_overaggr_pct: 50,
+    llc_imb_pct: 20,
     newidle_gate: NEWIDLE_MIGRATION_COST,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
     newidle_random: NEWIDLE_ALWAYS,
@@ -396,8 +398,10 @@ pub const V6_17: Profile = Profile {
 pub const V6_18: Profile = V6_17;
 
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
-/// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success.
+/// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
+/// of a process gather on an LLC (v7.2).
 pub const V7_3: Profile = Profile {
+    cache_aware: CACHE_AWARE_MERGED,
     sched_idle_wakee_usable: false,
     asym_scan_limited: true,
     asym_wants_idle_core: true,

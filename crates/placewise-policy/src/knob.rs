@@ -124,6 +124,33 @@ const KNOBS: &[Knob] = &[
         },
     },
     Knob {
+        name: "llc_enabled",
+        about: "threads of a process gather on an LLC",
+        is_in: is_cache_aware,
+        setting: Feature(|profile| &mut profile.llc_enabled),
+    },
+    Knob {
+        name: "llc_aggr_tolerance",
+        about: "how large processes may be that gather: from 0, none, to 100, any",
+        is_in: is_cache_aware,
+        setting: Number {
+            largest: 100,
+            set: |profile, tolerance| profile.llc_aggr_tolerance = tolerance as u32,
+        },
+    },
+    Knob {
+        name: "llc_overaggr_pct",
+        about: "up to this utilisation an LLC takes threads in",
+        is_in: is_cache_aware,
+        setting: Number { largest: 100, set: |profile, pct| profile.llc_overaggr_pct = pct as u32 },
+    },
+    Knob {
+        name: "llc_imb_pct",
+        about: "beyond that, while it is used by no more than this above theirs",
+        is_in: is_cache_aware,
+        setting: Number { largest: 100, set: |profile, pct| profile.llc_imb_pct = pct as u32 },
+    },
+    Knob {
         name: "base_slice_ns",
         about: "slice of a task, whatever the number of CPUs",
         is_in: is_eevdf,
@@ -155,6 +182,10 @@ fn always(_: &Profile) -> bool {
 
 fn compares_loads(kernel: &Profile) -> bool {
     kernel.affine == AFFINE_LOADS
+}
+
+fn is_cache_aware(kernel: &Profile) -> bool {
+    kernel.cache_aware != CACHE_AWARE_NONE
 }
 
 fn is_cfs(kernel: &Profile) -> bool {

@@ -194,6 +194,24 @@ const PATCHES: &[Patch] = &[
         apply: |profile| (profile.next_buddy, profile.fork_preempts) = (true, false),
     },
     Patch {
+        name: "cache-aware-rfc0",
+        about: "wakees look for an idle CPU where their process has run most (2025)",
+        fits: ("v6.14", "v6.14"),
+        apply: |profile| profile.cache_aware = CACHE_AWARE_WAKEUP,
+    },
+    Patch {
+        name: "cache-aware-rfc3",
+        about: "the load balancer brings the threads of a process together on an LLC (2025)",
+        fits: ("v6.15", "v6.15"),
+        apply: |profile| profile.cache_aware = CACHE_AWARE_BALANCE,
+    },
+    Patch {
+        name: "cache-aware-v1",
+        about: "the same, unless they are too many for it, or have too much memory",
+        fits: ("v6.17", "v6.18"),
+        apply: |profile| profile.cache_aware = CACHE_AWARE_GATED,
+    },
+    Patch {
         name: "sd-nohz",
         about: "a mask of idle CPUs for each LLC (2025): what waits for it is not simulated",
         fits: ("v6.17", "v6.18"),

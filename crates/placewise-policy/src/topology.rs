@@ -156,6 +156,7 @@ fn fill_root(state: &mut Placement, machine: &Machine) {
     let online = machine.online();
     let capacities = || machine.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.capacity);
     state.root.nr_cpu_ids = machine.cpus.len() as u32;
+    state.root.nr_nodes = machine.node_distances.len() as u32;
     state.root.smt_active = has_smt(machine).into();
     state.root.asym_capacity = (capacities().min() != capacities().max()).into();
     state.root.tick_ns = 1_000_000_000 / machine.costs.hz;
@@ -351,6 +352,8 @@ fn fill_llcs(state: &mut Placement, machine: &Machine, domains: &Domains) {
             imbalance_pct: level
                 .map_or(0, |level| domains.spans[domains.chains[cpu][level]].imbalance_pct),
             domain_level: level.map_or(NR_LEVELS, |level| level as u32),
+            bytes: machine.costs.llc_kib * 1024,
+            ..Llc::default()
         };
         state.root.nr_llcs = state.root.nr_llcs.max(llc as u32 + 1);
     }

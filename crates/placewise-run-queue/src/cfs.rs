@@ -120,7 +120,9 @@ impl<Id: EntityId> Cfs<Id> {
         task: Id,
         why: Dequeue,
     ) {
-        self.waiting.remove(task);
+        if current != Some(task) {
+            self.waiting.remove(task);
+        }
         self.forget(task);
         let current = current.filter(|&current| current != task);
         if why == Dequeue::Balance {

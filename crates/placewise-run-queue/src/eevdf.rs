@@ -110,7 +110,9 @@ impl<Id: EntityId> Eevdf<Id> {
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
-        self.waiting.remove(task);
+        if current != Some(task) {
+            self.waiting.remove(task);
+        }
         self.next_buddy.take_if(|buddy| *buddy == task);
         let limit =
             entities[task].virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
@@ -140,9 +142,8 @@ impl<Id: EntityId> Eevdf<Id> {
     }
 
     /// The earliest deadline of the eligible tasks that wait; of equals the one queued earlier.
-    fn earliest(&self, average: &Average) -> Option<&Waiting<Id>> {
-        let eligible = self.waiting.iter().filter(|waiting| average.admits(waiting.vruntime));
-        eligible.min_by_key(|waiting| waiting.deadline)
+    fn earliest(&mut self, average: &Average) -> Option<&Waiting<Id>> {
+        self.waiting.choose(|waiting| average.admits(waiting.vruntime))
     }
 
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {

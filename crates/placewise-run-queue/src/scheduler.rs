@@ -111,6 +111,12 @@ impl Scheduler {
         self.policy.task[task].delayed != 0
     }
 
+    /// Does any task outside of task groups sleep on the run queue of `cpu`?
+    #[inline]
+    pub fn has_delayed(&self, cpu: CpuId) -> bool {
+        self.policy.rq[cpu].cfs.h_nr_delayed > 0
+    }
+
     /// The CPU that a task is on, or was last.
     #[inline]
     pub fn cpu_of(&self, task: TaskId) -> CpuId {

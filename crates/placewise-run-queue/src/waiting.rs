@@ -32,6 +32,8 @@ pub struct WaitingTasks<Id> {
     /// Of virtual runtime times weight.
     weighted: i128,
     weight: u64,
+    /// Where the one stood that was chosen last: it is likely to leave next.
+    chosen: usize,
 }
 
 impl<Id: EntityId> WaitingTasks<Id> {
@@ -60,11 +62,31 @@ impl<Id: EntityId> WaitingTasks<Id> {
         self.tasks.push(waiting);
     }
 
+    /// The one with the earliest deadline of those that `admit` lets pass; of equals the one queued
+    /// earlier.
+    pub fn choose(&mut self, admit: impl Fn(&Waiting<Id>) -> bool) -> Option<&Waiting<Id>> {
+        let mut best: Option<(usize, i64)> = None;
+        for (at, waiting) in self.tasks.iter().enumerate() {
+            // Few are earlier than all before them, and only those are to be admitted.
+            let earlier = best.is_none_or(|(_, deadline)| waiting.deadline < deadline);
+            if earlier && admit(waiting) {
+                best = Some((at, waiting.deadline));
+            }
+        }
+        self.chosen = best?.0;
+        self.tasks.get(self.chosen)
+    }
+
+    fn position(&self, id: Id) -> Option<usize> {
+        if self.tasks.get(self.chosen).is_some_and(|chosen| chosen.entity == id) {
+            return Some(self.chosen);
+        }
+        self.tasks.iter().position(|waiting| waiting.entity == id)
+    }
+
     /// False if the task does not wait.
     pub fn remove(&mut self, id: Id) -> bool {
-        let Some(at) = self.tasks.iter().position(|waiting| waiting.entity == id) else {
-            return false;
-        };
+        let Some(at) = self.position(id) else { return false };
         let gone = self.tasks.remove(at);
         self.weighted -= gone.weighted();
         self.weight -= gone.weight;
@@ -101,7 +123,7 @@ impl<Id: EntityId> WaitingTasks<Id> {
 
 impl<Id> Default for WaitingTasks<Id> {
     fn default() -> Self {
-        WaitingTasks { tasks: Vec::new(), weighted: 0, weight: 0 }
+        WaitingTasks { tasks: Vec::new(), weighted: 0, weight: 0, chosen: 0 }
     }
 }
 

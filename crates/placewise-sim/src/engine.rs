@@ -14,6 +14,7 @@
 //! scheduler core's business, and where it goes the policy's alone. The files
 //! named here are those of step/; what they share is in state/.
 
+use placewise_machine::Domains;
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
@@ -30,6 +31,7 @@ use crate::state::events::{Events, Slot};
 use crate::state::hardware::Hardware;
 use crate::state::measure::{Measurement, Milestone};
 use crate::state::objects::Objects;
+use crate::state::programs::Programs;
 use crate::state::task::{Task, TaskState};
 use crate::state::tracer::Tracer;
 
@@ -44,6 +46,7 @@ pub struct Engine<'a> {
     pub costs: CostModel<'a>,
     pub hardware: Hardware<'a>,
     pub objects: Objects,
+    pub programs: Programs,
     pub confinement: Confinement,
     pub workload: &'a Workload,
     /// Those of the workload that are still to come.
@@ -66,22 +69,38 @@ pub fn simulate<'r>(
     Engine::new(scenario, trace)?.run_observed(|_| {})
 }
 
+/// What ran before has left its mark: of the newly-idle passes of each CPU over each level, the dearest
+/// of late, which takes a minute to lose half, was one that pulled.
+fn remember_pulls(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
+    for (cpu, chain) in domains.chains.iter().enumerate() {
+        let cpu = CpuId::from(cpu);
+        for level in 0..chain.len() {
+            scheduler.policy.domain[cpu][level].max_newidle_lb_cost =
+                costs.pulling_pass(cpu, level, domains);
+        }
+    }
+}
+
 impl<'a> Engine<'a> {
     pub fn new(scenario: &Scenario<'a>, trace: Option<&'a mut dyn Sink>) -> Result<Self, SimError> {
         scenario.check()?;
         let Scenario { machine, policy, workload, seed } = *scenario;
         let group = |cgroup: &Cgroup| (task_group(cgroup.parent), cgroup.shares);
         let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
-        let (scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
+        let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
+        let costs = CostModel::new(machine, &domains, seed);
+        remember_pulls(&mut scheduler, &costs, &domains);
+        let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,
             events: Events::new(nr_cpus),
-            cpus: (0..nr_cpus).map(CpuId::new).map(Cpu::new).collect(),
+            cpus: (0..nr_cpus).map(CpuId::new).map(cpu).collect(),
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
-            costs: CostModel::new(machine, &domains, seed),
+            costs,
             hardware: Hardware::new(machine, domains),
             objects: Objects::new(workload, nr_cpus),
+            programs: Programs::new(workload),
             confinement: Confinement::new(machine, workload),
             scheduler,
             workload,
@@ -158,6 +177,7 @@ impl<'a> Engine<'a> {
         let task = self.new_task(0, 0, 0, cpu);
         self.tasks[task].parent = task;
         self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
+        self.start_process(task);
         self.join_cgroup(task);
         self.scheduler.policy.task[task].hint = self.hint;
         self.scheduler.policy.place_new_task(task.into(), cpu.into());
@@ -166,6 +186,7 @@ impl<'a> Engine<'a> {
         self.await_change();
     }
 
+    #[inline]
     fn dispatch(&mut self, slot: Slot) -> Result<(), SimError> {
         match slot {
             Slot::Activity(cpu) => self.activity_done(cpu),
@@ -180,6 +201,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    #[inline]
     fn activity_done(&mut self, cpu: CpuId) {
         match self.cpus[cpu].activity {
             Activity::Segment => self.segment_done(cpu),

@@ -40,6 +40,7 @@ impl LoadBalance {
         "all_pinned",
         "hinted",
         "running",
+        "llc",
         "hot",
         "too_large",
     ];

@@ -18,7 +18,8 @@
 //!
 //! Limits: no names of tasks, which may hold anything, blanks too; sched_waking
 //! shows them. What does not change (topology, capacities) is not printed. Forks
-//! on kernels before v5.10 compare loads of queued tasks that are not printed.
+//! on kernels before v5.10 compare loads of queued tasks that are not printed. Nor is what the patches
+//! sis-filter, sis-node, sis-cache and cache-aware-rfc0 read of other LLCs, of sleepers and of processes.
 
 use std::fmt;
 

@@ -215,6 +215,8 @@ pub struct Program {
     pub nodes: Option<CpuSet>,
     /// Bytes of cache it wants back after a migration, in KiB.
     pub footprint_kib: u32,
+    /// Memory of a process that begins with it, in KiB.
+    pub memory_kib: u64,
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
     /// first task is in the root.
     pub cgroup: Option<CgroupId>,
@@ -375,6 +377,9 @@ pub struct Workload {
 }
 
 impl Program {
+    /// What a C program has in memory once it runs, with its libraries (assumed).
+    pub const SMALL_PROCESS_KIB: u64 = 2048;
+
     /// A program of threads at nice 0 that may run anywhere and have no footprint to speak of.
     pub fn new(name: impl Into<String>, ops: Vec<Op>) -> Self {
         Self {
@@ -386,6 +391,7 @@ impl Program {
             process: false,
             nodes: None,
             footprint_kib: 0,
+            memory_kib: Self::SMALL_PROCESS_KIB,
             cgroup: None,
             part: None,
             part_step: 0,
@@ -409,6 +415,11 @@ impl Program {
 
     pub fn with_footprint(self, footprint_kib: u32) -> Self {
         Self { footprint_kib, ..self }
+    }
+
+    /// Of processes that allocate so much, beside what every small one has.
+    pub fn with_memory(self, kib: u64) -> Self {
+        Self { memory_kib: Self::SMALL_PROCESS_KIB + kib, ..self }
     }
 
     pub fn with_policy(self, policy: SchedPolicy) -> Self {

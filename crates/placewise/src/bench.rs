@@ -3,7 +3,10 @@
 //! An event is one entry taken from the event queue. Each bench runs in a process of its own, on
 //! one thread, so that its peak memory is its own. Beside it a bare `BinaryHeap` is pushed and
 //! popped for a while in the same process: the ratio of the two rates compares builds and hosts
-//! better than a rate does, and says how near the simulator is to doing nothing but queueing.
+//! better than a rate does, and says how near the simulator is to doing nothing but queueing. What
+//! an event takes of instructions, cycles and cache misses says more still, where it can be counted.
+
+mod counters;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -16,6 +19,7 @@ use placewise_policy::Policy;
 use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
 
+use self::counters::Counters;
 use crate::input::InputError;
 use crate::report::terminal::empty_table;
 use crate::report::{TableOrJson, json};
@@ -83,6 +87,16 @@ struct Measurement {
     heap_per_s: f64,
     /// `events_per_s` / `heap_per_s`
     heap_ratio: f64,
+    /// None where the hardware's counters cannot be had.
+    per_event: Option<PerEvent>,
+}
+
+/// What an event takes in user space, on average.
+#[derive(Serialize, Deserialize)]
+struct PerEvent {
+    instructions: f64,
+    cycles: f64,
+    cache_misses: f64,
 }
 
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
@@ -124,10 +138,18 @@ impl Bench {
         let scenario =
             Scenario { machine: &machine, policy: &policy, workload: &workload, seed: 1 };
 
+        let counters = Counters::start();
         let start = Instant::now();
         let statistics = simulate(&scenario, None)?.statistics;
         let seconds = start.elapsed().as_secs_f64();
+        let counts = counters.and_then(Counters::stop);
 
+        let of_each = |count: u64| count as f64 / statistics.events as f64;
+        let per_event = counts.ok().map(|counts| PerEvent {
+            instructions: of_each(counts.instructions),
+            cycles: of_each(counts.cycles),
+            cache_misses: of_each(counts.cache_misses),
+        });
         let rss_mb = peak_rss_mb()?;
         let events_per_s = statistics.events as f64 / seconds;
         let heap_per_s = heap_per_s();
@@ -141,6 +163,7 @@ impl Bench {
             rss_mb,
             heap_per_s,
             heap_ratio: events_per_s / heap_per_s,
+            per_event,
         })
     }
 
@@ -212,5 +235,21 @@ fn table(report: &Report) -> String {
             format!("{:.0}", bench.rss_mb),
         ]);
     }
-    format!("{table}\n")
+    format!("{table}\n{}", counted(report))
+}
+
+/// What was counted of an event, a line for each bench, or one line that nothing was.
+fn counted(report: &Report) -> String {
+    if let Err(error) = Counters::start() {
+        return format!("Instructions are not counted: the kernel offers no counters ({error}).\n");
+    }
+    let line = |bench: &Measurement| {
+        let PerEvent { instructions, cycles, cache_misses } = bench.per_event.as_ref()?;
+        let name = &bench.name;
+        Some(format!(
+            "An event of {name}: {instructions:.0} instructions, {cycles:.0} cycles, \
+             {cache_misses:.2} cache misses.\n"
+        ))
+    };
+    report.benches.iter().filter_map(line).collect()
 }

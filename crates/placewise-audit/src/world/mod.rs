@@ -189,7 +189,9 @@ impl World {
             self.put_on_queue(next, cpu, Enqueue::Wakeup, tasks);
         }
         // Delayed tasks that the pick came upon before `next` have left the queue.
-        while let Some(Picked::Left(task)) = self.scheduler.pick(cpu.into(), self.clock.now) {
+        while self.scheduler.has_delayed(cpu.into())
+            && let Some(Picked::Left(task)) = self.scheduler.pick(cpu.into(), self.clock.now)
+        {
             self.trail(task.into()).whereabouts = Whereabouts::Asleep;
         }
         if next < FIRST_TASK {

@@ -20,6 +20,8 @@ pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
         "jitter_pct" => 0..=50,
         "copy_overlap" | "balance_overlap" => 1..=64,
         "wakeup_lines" | "rq_lock_lines" | "channel_lines" | "balance_lines_per_cpu" => 0..=1000,
+        // Up to 4 TiB.
+        "llc_kib" => 1..=1 << 32,
         // In MB/s: up to a petabyte per second.
         "llc_bandwidth_mbps" | "node_bandwidth_mbps" => 1..=1_000_000_000,
         "copy_ns_per_kib" | "refill_ns_per_kib" => 0..=SECOND / 1000,

@@ -9,7 +9,7 @@ use placewise_policy::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::machine::{Machine, NOW, Shape, TICK, set};
+use super::machine::{LLC_BYTES, Machine, NOW, Shape, TICK, set};
 
 /// States drawn on one machine before the next machine.
 pub const STATES_PER_MACHINE: u32 = 100;
@@ -183,6 +183,7 @@ impl Generator {
             self.draw_task(&mut drawn.m, task, cpu);
         }
         drawn.m.p.root.clock = NOW;
+        self.draw_processes(drawn);
         for cpu in drawn.m.cpus() {
             self.draw_queue(drawn, cpu);
             for group in 1..=drawn.m.p.root.nr_task_groups {
@@ -270,6 +271,48 @@ impl Generator {
         *m.task(task) = t;
     }
 
+    /// Processes of some tasks, and where they have run.
+    fn draw_processes(&mut self, drawn: &mut Drawn) {
+        let nr_processes = self.rng.random_range(0..=3);
+        let Drawn { m, tasks, .. } = drawn;
+        let nr_llcs = m.p.root.nr_llcs as u16;
+        m.p.root.nr_processes = nr_processes;
+        for process in 1..=nr_processes as usize {
+            m.p.process[process] = Process {
+                footprint: self.scaled(4 * LLC_BYTES),
+                epoch: NOW / (2 * TICK) - self.scaled(8),
+                nr_threads: 0,
+                nr_running_avg: self.scaled(64) as u32,
+                preferred_cpu: self.rng.random_range(0..=m.nr_cpus()),
+                reserved: 0,
+            };
+            for cpu in m.cpus() {
+                m.p.process_rq[process][cpu as usize] = ProcessRq {
+                    runtime: self.scaled(20_000_000),
+                    epoch: NOW / (2 * TICK) - self.scaled(8),
+                    occupancy: self.scaled(1 << 20),
+                };
+            }
+            if m.p.process[process].preferred_cpu == m.nr_cpus() {
+                m.p.process[process].preferred_cpu = NO_CPU;
+            }
+        }
+        for &task in tasks.iter() {
+            let process = self.rng.random_range(0..=nr_processes);
+            m.task(task).process = process as u16;
+            m.task(task).preferred_llc = 0;
+            if process > 0 {
+                m.p.process[process as usize].nr_threads += 1;
+                m.task(task).preferred_llc = self.rng.random_range(0..=nr_llcs);
+            }
+        }
+        for llc in 0..usize::from(nr_llcs) {
+            let capacity = 1024 * u64::from(m.p.llc[llc].size);
+            m.p.llc[llc].capacity = if self.chance(4) { 0 } else { capacity };
+            m.p.llc[llc].util = self.rng.random_range(0..=capacity);
+        }
+    }
+
     /// An empty queue with a history.
     fn draw_queue(&mut self, drawn: &mut Drawn, cpu: u32) {
         let capacity = match drawn.unequal {
@@ -324,6 +367,8 @@ impl Generator {
             rt_nr_running: 0,
             rt_head: NO_TASK,
             rt_runs: 0,
+            cache_runtime: self.scaled(20_000_000),
+            cache_epoch: NOW / (2 * TICK) - self.scaled(8),
             reserved_until: NOW + self.scaled(2_000_000) - 1_000_000,
             last_rt_cpu: self.rng.random_range(0..drawn.m.nr_cpus()),
             ..*drawn.m.rq(cpu)

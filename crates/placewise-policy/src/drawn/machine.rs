@@ -21,6 +21,9 @@ pub struct Shape {
 pub const TICK: u64 = 4_000_000;
 pub const NOW: u64 = 1_000_000 * TICK;
 
+/// Of each last-level cache.
+pub const LLC_BYTES: u64 = 32 << 20;
+
 impl Shape {
     /// Two packages of one LLC with 32 cores and 64 threads.
     pub const ICX: Shape = Shape { packages: 2, nodes: 1, llcs: 1, cores: 32, threads: 2 };
@@ -89,6 +92,8 @@ impl Machine {
         m.p.root.tick_ns = TICK as u32;
         m.p.root.nr_cpu_ids = m.nr_cpus();
         m.p.root.smt_active = (shape.threads > 1).into();
+        m.p.root.nr_nodes = shape.packages * shape.nodes;
+        m.p.root.nr_llcs = shape.nr_cores() / shape.cores;
         m.cpus().for_each(|cpu| m.add_cpu(cpu));
         m.cpus().for_each(|cpu| {
             let llc: Vec<usize> =
@@ -147,6 +152,7 @@ impl Machine {
         llc.size = llc_cpus.len() as u32;
         llc.nr_busy_cpus = llc.size;
         llc.domain_level = NR_LEVELS;
+        llc.bytes = LLC_BYTES;
     }
 
     /// Levels that add no CPU to the one below are left out.

@@ -12,7 +12,7 @@ const TOP: u32 = 1;
 /// As `group.h` counts them.
 const GROUP_HAS_SPARE: u32 = 0;
 const GROUP_MISFIT_TASK: u32 = 2;
-const GROUP_OVERLOADED: u32 = 6;
+const GROUP_OVERLOADED: u32 = 7;
 
 /// LLCs of CPUs 0 to 3, 4 to 7 and so on; their tasks need not be spread evenly.
 fn llcs(number: u32) -> Machine {

@@ -4,6 +4,7 @@
 mod balance;
 mod balance_legacy;
 mod balance_rework_v2;
+mod cache_aware;
 pub mod common;
 mod fork;
 mod fork_legacy;

@@ -139,6 +139,7 @@ impl Auditor {
         for cpu in engine.hardware.machine.online().iter().map(CpuId::from) {
             self.scheduler.check(&engine.scheduler, cpu);
             check_current(engine, cpu);
+            assert_eq!(engine.cpus[cpu].pace, engine.pace(cpu), "CPU {cpu} runs at its pace");
             check_masks(engine, cpu);
             self.check_time(engine, cpu);
         }
@@ -293,7 +294,7 @@ fn is_awaited(engine: &Engine, task: TaskId) -> bool {
     let timer = Slot::Timer(task);
     let is_wakee =
         |cpu: &Cpu| cpu.effect.will_wake(task) || cpu.interrupts.contains(&Interrupt::Timer(task));
-    let op = engine.workload.programs[state.program as usize].ops[state.pc as usize];
+    let op = engine.programs.op(state.pc);
     engine.events.due(timer).is_some()
         || engine.cpus.iter().any(is_wakee)
         || match op {

@@ -39,6 +39,7 @@ fn true_size(bytes: u32) -> u64 {
 }
 
 pub struct Channel {
+    pub kind: ChannelKind,
     content: Content,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
@@ -66,7 +67,6 @@ enum Content {
     },
     /// Without a limit.
     Queue {
-        kind: ChannelKind,
         senders: VecDeque<u32>,
     },
 }
@@ -103,10 +103,11 @@ impl Channel {
             ChannelKind::LoopbackTcp => Content::Tcp { bytes: 0 },
             ChannelKind::LoopbackUdp => Content::Udp { messages: 0, in_flight: 0 },
             ChannelKind::KernelQueue | ChannelKind::PolledSockets => {
-                Content::Queue { kind, senders: VecDeque::new() }
+                Content::Queue { senders: VecDeque::new() }
             }
         };
         Channel {
+            kind,
             content,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
@@ -116,20 +117,10 @@ impl Channel {
         }
     }
 
-    pub fn kind(&self) -> ChannelKind {
-        match self.content {
-            Content::Pipe { .. } => ChannelKind::Pipe,
-            Content::Socket { .. } => ChannelKind::UnixSocket,
-            Content::Tcp { .. } => ChannelKind::LoopbackTcp,
-            Content::Udp { .. } => ChannelKind::LoopbackUdp,
-            Content::Queue { kind, .. } => kind,
-        }
-    }
-
     fn is_empty(&self) -> bool {
         match &self.content {
             Content::Pipe { pages } => pages.is_empty(),
-            Content::Socket { senders, .. } | Content::Queue { senders, .. } => senders.is_empty(),
+            Content::Socket { senders, .. } | Content::Queue { senders } => senders.is_empty(),
             Content::Tcp { bytes } => *bytes == 0,
             Content::Udp { messages, .. } => *messages == 0,
         }
@@ -138,7 +129,7 @@ impl Channel {
     /// The base of the task that sent the next message, where the channel keeps that.
     pub fn next_sender(&self) -> Option<u32> {
         match &self.content {
-            Content::Socket { senders, .. } | Content::Queue { senders, .. } => {
+            Content::Socket { senders, .. } | Content::Queue { senders } => {
                 senders.front().copied()
             }
             _ => None,
@@ -155,6 +146,7 @@ impl Channel {
     }
 
     /// May a writer put a message in? One that `slept` merges into no page of a pipe.
+    #[inline]
     pub fn has_room(&self, bytes: u32, slept: bool) -> bool {
         match &self.content {
             Content::Pipe { pages } if !slept && merges(pages, bytes) => true,
@@ -192,7 +184,7 @@ impl Channel {
                 *in_flight += true_size(bytes);
                 Wake::AllReaders
             }
-            Content::Queue { senders, .. } => {
+            Content::Queue { senders } => {
                 senders.push_back(sender);
                 Wake::OneReader
             }
@@ -227,7 +219,7 @@ impl Channel {
                 *in_flight -= true_size(bytes);
                 Wake::Nobody
             }
-            Content::Queue { senders, .. } => {
+            Content::Queue { senders } => {
                 senders.pop_front();
                 Wake::Nobody
             }
@@ -235,6 +227,7 @@ impl Channel {
     }
 
     /// Less is there than a read of `bytes` wants.
+    #[inline]
     pub fn lacks(&self, bytes: u32) -> bool {
         match &self.content {
             Content::Tcp { bytes: content } => *content < u64::from(bytes),
@@ -251,8 +244,15 @@ impl Channel {
     }
 
     /// Those that a transfer wakes are woken, in the way of the channel's kind.
+    #[inline]
     pub fn wake(&mut self, wake: Wake, effect: &mut Effect) {
-        (effect.sync, effect.context) = match self.kind() {
+        if wake != Wake::Nobody {
+            self.wake_some(wake, effect);
+        }
+    }
+
+    fn wake_some(&mut self, wake: Wake, effect: &mut Effect) {
+        (effect.sync, effect.context) = match self.kind {
             ChannelKind::Pipe | ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
                 (true, WakerContext::Task)
             }

@@ -9,6 +9,7 @@ use placewise_policy::{CpuId, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::state::cpu::Speed;
 use crate::state::event_queue::Time;
 
 /// Bytes of a cache line.
@@ -25,6 +26,7 @@ struct Place {
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
     places: Table<CpuId, Place>,
+    /// Of 1,024.
     core_speeds: Table<CpuId, u64>,
     /// What a balance pass over each level of each CPU takes, before its spread.
     passes: Table<CpuId, Vec<Time>>,
@@ -82,17 +84,38 @@ impl<'a> CostModel<'a> {
         self.passes = domains.chains.iter().enumerate().map(of_cpu).collect();
     }
 
-    /// Reading the run queues of `cpus` from `reader` costs the lines that come from them.
+    /// Looking at the run queues of `cpus` from `reader` costs the lines that come from them.
     fn read_run_queues(&self, reader: CpuId, cpus: impl Iterator<Item = CpuId>) -> Time {
-        let lines = self.figures.balance_lines_per_cpu;
-        let reads: Time = cpus.map(|cpu| self.cache_lines(lines, cpu, reader)).sum();
-        self.figures.balance_ns + reads / Time::from(self.figures.balance_overlap)
+        let figures = self.figures;
+        let (mut looks, mut reads) = (0, 0);
+        for cpu in cpus {
+            looks += figures.balance_cpu_ns;
+            reads += self.cache_lines(figures.balance_lines_per_cpu, cpu, reader);
+        }
+        figures.balance_ns + looks + reads / Time::from(figures.balance_overlap)
+    }
+
+    /// Taking a waiting task from the run queue of `from`, done by `by`.
+    pub fn move_task(&mut self, by: CpuId, from: CpuId) -> Time {
+        let figures = self.figures;
+        self.draw(figures.move_task_ns) + self.cache_lines(figures.wakeup_lines, from, by)
     }
 
     /// One pass of `cpu` over a level of its sched domains.
     pub fn balance_pass(&mut self, cpu: CpuId, level: u32) -> Time {
         let figure = self.passes[cpu][level as usize];
         self.draw(figure)
+    }
+
+    /// The same where the pass takes a task from the CPU of the level that is farthest away, with the
+    /// lock of the run queue, and nothing is drawn.
+    pub fn pulling_pass(&self, cpu: CpuId, level: usize, domains: &Domains) -> Time {
+        let figures = self.figures;
+        let span = &domains.spans[domains.chains[usize::from(cpu)][level]];
+        let lines = figures.wakeup_lines + figures.rq_lock_lines;
+        let farthest = span.cpus.iter().map(|from| self.cache_lines(lines, from.into(), cpu)).max();
+        let lock = figures.rq_lock_hold_ns;
+        self.passes[cpu][level] + figures.move_task_ns + lock + farthest.unwrap_or(0)
     }
 
     /// `figure` with this machine's spread.
@@ -102,10 +125,14 @@ impl<'a> CostModel<'a> {
         self.jitter.apply(figure, random)
     }
 
-    /// How fast the core of `cpu` is, of 1,024.
-    #[inline]
-    pub fn core_speed(&self, cpu: CpuId) -> u64 {
-        self.core_speeds[cpu]
+    /// Speed of one thread of the core of `cpu`, of whose threads so many are busy.
+    pub fn thread_speed(&self, cpu: CpuId, busy: u32) -> Speed {
+        let thread_pct = match busy {
+            0 | 1 => 100,
+            2 => self.figures.smt_throughput_pct,
+            _ => self.figures.smt_throughput_pct * 2 / busy,
+        };
+        u64::from(thread_pct) * self.core_speeds[cpu]
     }
 
     /// A number below `limit`, or 0.
@@ -176,6 +203,26 @@ mod tests {
         let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", cpu));
         assert_eq!(split, [1, 2, 2, 4]);
         assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", cpu)), [2, 3]);
+    }
+
+    /// By hand, with reads that cost nothing: siblings, an LLC, a node and the machine.
+    #[test]
+    fn a_pass_costs_by_the_cpus_it_looks_at_and_more_where_it_pulls() {
+        let mut machine = placewise_machine::load("zen3-2s-nps1").unwrap();
+        let figures = &mut machine.costs;
+        (figures.balance_ns, figures.balance_cpu_ns, figures.balance_lines_per_cpu) = (500, 10, 0);
+        (figures.move_task_ns, figures.rq_lock_hold_ns) = (1000, 100);
+        (figures.wakeup_lines, figures.rq_lock_lines) = (2, 1);
+        figures.cache_line_ns = ByDistance { smt: 1, llc: 2, package: 3, remote: 4 };
+        let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
+        let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
+        let costs = CostModel::new(&machine, &domains, 1);
+        let cpu = CpuId::new(0);
+        let pulling = [0, 1, 2, 3].map(|level| costs.pulling_pass(cpu, level, &domains));
+        let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);
+        assert_eq!(costs.passes[cpu], looking);
+        let moving = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line);
+        assert_eq!(pulling, std::array::from_fn(|level| looking[level] + moving[level]));
     }
 
     #[test]

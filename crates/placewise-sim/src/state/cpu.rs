@@ -62,6 +62,8 @@ pub const FULL_SPEED: Speed = 100 * 1024;
 pub struct Cpu {
     pub activity: Activity,
     pub need_resched: bool,
+    /// What its core gives this thread at the moment: less while its siblings are busy.
+    pub pace: Speed,
     /// Of the segment under way.
     pub speed: Speed,
     /// Rate of the segment's stream, if it has one.
@@ -121,8 +123,10 @@ pub struct CpuCounters {
 }
 
 impl Cpu {
-    pub fn new(cpu: CpuId) -> Self {
+    /// Idle, as its siblings are, on a core of this speed.
+    pub fn new(cpu: CpuId, pace: Speed) -> Self {
         Cpu {
+            pace,
             speed: FULL_SPEED,
             stream_mbps: 1,
             expected_idle: Time::MAX / 2,

@@ -36,7 +36,9 @@ pub enum Then {
 
 impl Effect {
     /// None yet, in the memory of this one, which is over.
+    #[inline]
     pub fn renew(&mut self) -> Effect {
+        self.woken = 0;
         let mut wakees = std::mem::take(&mut self.wakees);
         wakees.clear();
         Effect { wakees, ..Effect::default() }

@@ -3,13 +3,16 @@
 //! Everything that can happen has a slot of its own: what a CPU is doing, its
 //! tick, its interrupt, a task's timer. A slot waits for one time at most, so
 //! the slots are the leaves of a tree whose inner nodes hold the least key
-//! below them:
+//! below them. Most of what happens is that a CPU is done with one thing and
+//! begins the next; those slots have a half of the tree to themselves, which is
+//! not as deep as the other:
 //!
 //! ```text
-//!              1: least of all
-//!         2               3
-//!       4   5           6   7
-//!      slots 0 1       slots 2 3
+//!                     1: least of all
+//!            2                      3
+//!        4       5              6       7
+//!    slot 0   slot STRIDE    12   13  14   15
+//!                               slots 1 to 3
 //! ```
 //!
 //! Equal times are served in the order of slots, so the order of events depends
@@ -19,44 +22,69 @@
 /// Simulated time in nanoseconds.
 pub type Time = u64;
 
+/// One of so many slots is in the shallow half of the tree, as long as there are any for it.
+pub const STRIDE: usize = 4;
+
 const SLOT_BITS: u32 = 20;
 const DISARMED: u64 = u64::MAX;
 const NO_SLOT: usize = usize::MAX;
 
 pub struct EventQueue {
-    /// Inner nodes from 1 on, then the keys of the slots.
+    /// Inner nodes from 1 on, then the keys of the slots of the deep half; those of the other half
+    /// stand among the inner nodes.
     keys: Vec<u64>,
     slots: usize,
+    /// Slots before this one may be in the shallow half, which has leaves for so many.
+    strides_end: usize,
+    shallow_leaves: usize,
     /// The slot whose event was taken last, if its old key is still there.
     served: usize,
 }
 
 impl EventQueue {
-    /// Times must stay below 2^44 ns, almost five hours.
-    pub fn new(slots: usize) -> Self {
-        let leaves = slots.next_power_of_two().max(2);
-        let mut queue = EventQueue { keys: vec![DISARMED; 2 * leaves], slots: 0, served: NO_SLOT };
+    /// Of the slots before `strides_end` every [`STRIDE`]th is in the shallow half. Times must stay
+    /// below 2^44 ns, almost five hours.
+    pub fn new(slots: usize, strides_end: usize) -> Self {
+        let leaves = slots.next_power_of_two();
+        let mut queue = EventQueue {
+            keys: vec![DISARMED; 4 * leaves],
+            slots: 0,
+            strides_end,
+            shallow_leaves: strides_end.div_ceil(STRIDE).next_power_of_two(),
+            served: NO_SLOT,
+        };
         (0..slots).for_each(|_| queue.add_slot());
         queue
     }
 
     pub fn add_slot(&mut self) {
         assert!(self.slots < 1 << SLOT_BITS, "too many slots for the keys of the event queue");
-        if self.slots == self.leaves() {
+        if self.slots == self.deep_leaves() {
             self.grow();
         }
         self.slots += 1;
     }
 
-    fn leaves(&self) -> usize {
-        self.keys.len() / 2
+    /// Those below node 3 are a quarter of all nodes: it has as many above it, or beside these.
+    fn deep_leaves(&self) -> usize {
+        self.keys.len() / 4
     }
 
-    /// Twice as many leaves: the old tree is the left half of the new one.
+    /// The leaf of a slot.
+    #[inline]
+    fn leaf(&self, slot: usize) -> usize {
+        if slot.is_multiple_of(STRIDE) && slot < self.strides_end {
+            2 * self.shallow_leaves + slot / STRIDE
+        } else {
+            3 * self.deep_leaves() + slot
+        }
+    }
+
+    /// Twice as many leaves in the deep half.
     fn grow(&mut self) {
-        let leaves = self.leaves();
-        let old = std::mem::replace(&mut self.keys, vec![DISARMED; 4 * leaves]);
-        for (slot, &key) in old[leaves..].iter().enumerate() {
+        let keys: Vec<u64> = (0..self.slots).map(|slot| self.keys[self.leaf(slot)]).collect();
+        self.keys = vec![DISARMED; 2 * self.keys.len()];
+        for (slot, key) in keys.into_iter().enumerate() {
             self.set(slot, key);
         }
     }
@@ -80,7 +108,7 @@ impl EventQueue {
     /// When a slot is due, if it is armed.
     #[inline]
     pub fn due(&self, slot: usize) -> Option<Time> {
-        let key = self.keys[self.leaves() + slot];
+        let key = self.keys[self.leaf(slot)];
         (key != DISARMED && slot != self.served).then_some(key >> SLOT_BITS)
     }
 
@@ -102,12 +130,12 @@ impl EventQueue {
     /// The slot has this key, and the nodes above it the least of what is below.
     #[inline]
     fn set(&mut self, slot: usize, key: u64) {
+        let mut node = self.leaf(slot);
         let keys = &mut self.keys[..];
         // Says to the compiler what it cannot know: no node is out of bounds.
         let mask = keys.len() - 1;
-        let mut node = (keys.len() / 2 + slot) & mask;
         let mut least = key;
-        keys[node] = key;
+        keys[node & mask] = key;
         while node > 1 {
             least = least.min(keys[(node ^ 1) & mask]);
             node /= 2;
@@ -122,7 +150,7 @@ mod tests {
 
     #[test]
     fn events_come_by_time_then_slot() {
-        let mut queue = EventQueue::new(4);
+        let mut queue = EventQueue::new(4, 0);
         queue.arm(3, 10);
         queue.arm(1, 10);
         queue.arm(0, 20);
@@ -134,7 +162,7 @@ mod tests {
 
     #[test]
     fn rearming_and_disarming_drop_the_old_time() {
-        let mut queue = EventQueue::new(2);
+        let mut queue = EventQueue::new(2, 0);
         queue.arm(0, 10);
         queue.arm(0, 30);
         queue.arm(1, 20);
@@ -146,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_slot_armed_twice_for_one_time_fires_once() {
-        let mut queue = EventQueue::new(1);
+        let mut queue = EventQueue::new(1, 0);
         queue.arm(0, 10);
         queue.arm(0, 10);
         assert_eq!(queue.pop(), Some((10, 0)));
@@ -155,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_served_slot_waits_for_nothing_until_it_is_armed() {
-        let mut queue = EventQueue::new(3);
+        let mut queue = EventQueue::new(3, 0);
         queue.arm(2, 10);
         queue.arm(0, 20);
         assert_eq!(queue.pop(), Some((10, 2)));
@@ -173,7 +201,7 @@ mod tests {
 
     #[test]
     fn slots_can_be_added_while_others_are_armed() {
-        let mut queue = EventQueue::new(2);
+        let mut queue = EventQueue::new(2, 0);
         queue.arm(0, 30);
         queue.arm(1, 10);
         assert_eq!(queue.pop(), Some((10, 1)));
@@ -183,5 +211,18 @@ mod tests {
         }
         let order: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|(_, slot)| slot).collect();
         assert_eq!(order, [0, 8, 7, 6, 5, 4, 3, 2]);
+    }
+
+    /// Whatever half they are in, and also once the deep half has grown.
+    #[test]
+    fn equal_times_come_in_the_order_of_slots() {
+        let mut queue = EventQueue::new(9, 9);
+        for slot in 9..40 {
+            queue.add_slot();
+            queue.arm(slot, 10);
+        }
+        (0..9).rev().for_each(|slot| queue.arm(slot, 10));
+        let order: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|(_, slot)| slot).collect();
+        assert_eq!(order, Vec::from_iter(0..40));
     }
 }

@@ -2,7 +2,7 @@
 
 use placewise_policy::{CpuId, FIRST_TASK, NR_TASK_GROUPS, TaskId};
 
-use crate::state::event_queue::{EventQueue, Time};
+use crate::state::event_queue::{EventQueue, STRIDE, Time};
 
 /// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
 /// that of the next change and those of the timers of cgroups.
@@ -22,6 +22,8 @@ pub enum Slot {
     Timer(TaskId),
 }
 
+/// The first of them, its activity, is in the shallow half of the queue.
+const SLOTS_OF_A_CPU: u32 = STRIDE as u32;
 const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
 
 pub struct Events {
@@ -32,8 +34,9 @@ pub struct Events {
 
 impl Events {
     pub fn new(nr_cpus: u32) -> Self {
-        let timers = 4 * nr_cpus;
-        Events { queue: EventQueue::new((timers + FIRST_TASK) as usize), timers }
+        let timers = SLOTS_OF_A_CPU * nr_cpus;
+        let queue = EventQueue::new((timers + FIRST_TASK) as usize, timers as usize);
+        Events { queue, timers }
     }
 
     /// Another task may have a timer.
@@ -68,10 +71,10 @@ impl Events {
     #[inline]
     fn number(&self, slot: Slot) -> usize {
         let number = match slot {
-            Slot::Activity(cpu) => 4 * u32::from(cpu),
-            Slot::Tick(cpu) => 4 * u32::from(cpu) + 1,
-            Slot::Interrupt(cpu) => 4 * u32::from(cpu) + 2,
-            Slot::InterruptWakeup(cpu) => 4 * u32::from(cpu) + 3,
+            Slot::Activity(cpu) => SLOTS_OF_A_CPU * u32::from(cpu),
+            Slot::Tick(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 1,
+            Slot::Interrupt(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 2,
+            Slot::InterruptWakeup(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 3,
             Slot::Change => self.timers,
             Slot::Period(group) => self.timers + group,
             Slot::Slack(group) => self.timers + SLACK_SLOTS + group,
@@ -90,8 +93,8 @@ impl Events {
                 slack => Slot::Slack(slack - SLACK_SLOTS),
             };
         }
-        let cpu = CpuId::from(number / 4);
-        match number % 4 {
+        let cpu = CpuId::from(number / SLOTS_OF_A_CPU);
+        match number % SLOTS_OF_A_CPU {
             0 => Slot::Activity(cpu),
             1 => Slot::Tick(cpu),
             2 => Slot::Interrupt(cpu),

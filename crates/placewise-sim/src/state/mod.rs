@@ -17,6 +17,7 @@ pub mod measure;
 pub mod memory_bandwidth;
 pub mod objects;
 pub mod occupancy;
+pub mod programs;
 pub mod sync;
 pub mod task;
 pub mod tracer;

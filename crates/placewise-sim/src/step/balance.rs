@@ -1,8 +1,10 @@
 //! Carries out what the load balancer decided.
 //!
 //! The policy says which level is due and which tasks move; here they move, and
-//! the pass takes its time: reading the run queues of a level's CPUs costs the
-//! cache lines that come from them.
+//! the pass takes its time: looking at the run queues of a level's CPUs costs the
+//! cache lines that come from them, and every task that moves takes more. So a
+//! newly-idle pass that pulls costs several times one that finds nothing, and it
+//! is the dearest of late that says whether the next one is worth its while.
 
 use placewise_policy::*;
 use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy};
@@ -74,8 +76,8 @@ impl Engine<'_> {
         self.load_balance(cpu, walk.level, CPU_NEWLY_IDLE);
         let owed = self.cpus[cpu].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
-        let locking = self.cpus[cpu].debt - owed;
-        let cost = self.now + locking - self.cpus[cpu].newidle_began;
+        let moving = self.cpus[cpu].debt - owed;
+        let cost = self.now + moving - self.cpus[cpu].newidle_began;
         self.scheduler.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
         self.cpus[cpu].newidle = walk;
         self.newidle_next_level(cpu);
@@ -195,8 +197,10 @@ impl Engine<'_> {
         moves > 0
     }
 
+    /// What that takes, with `attach` after it, `by` owes.
     fn detach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         let from = self.scheduler.cpu_of(task);
+        self.cpus[by].debt += self.costs.move_task(by, from);
         self.add_wait(from, task);
         self.scheduler.dequeue(task, Dequeue::Balance, self.now);
         self.return_runtime(from, task);

@@ -31,6 +31,7 @@ impl Engine<'_> {
         let task = &mut self.tasks[number];
         task.state = TaskState::Runnable;
         task.program = program;
+        task.pc = self.programs.begin(program);
         task.part = Measurement::part_of(attributes, nth);
         self.measurement.task_created(task.part, number);
         task.base = base;
@@ -64,6 +65,12 @@ impl Engine<'_> {
         }
     }
 
+    /// The task is a process of its own, no longer a thread of its creator's.
+    pub(crate) fn start_process(&mut self, task: TaskId) {
+        let program = &self.workload.programs[self.tasks[task].program as usize];
+        self.scheduler.policy.start_process(task.into(), program.memory_kib * 1024);
+    }
+
     /// One child of the fork that the current task is at.
     pub(super) fn fork(
         &mut self,
@@ -83,6 +90,9 @@ impl Engine<'_> {
         self.tasks[child].parent = task;
         self.trace_fork(cpu, task, child);
         self.scheduler.policy.copy_task(child.into(), task.into(), cpu.into());
+        if self.workload.programs[program as usize].process {
+            self.start_process(child);
+        }
         self.join_cgroup(child);
         self.account_current(cpu);
         self.scheduler.fork(cpu, child);

@@ -13,7 +13,7 @@ use placewise_machine::MachineError;
 use placewise_policy::{CpuId, topology};
 
 use crate::engine::Engine;
-use crate::state::cpu::{Activity, Interrupt};
+use crate::state::cpu::Interrupt;
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 
@@ -25,9 +25,7 @@ impl Engine<'_> {
         }
         self.rebuild_domains(cpu, online)?;
         for sibling in siblings.into_iter().chain(self.siblings(cpu)) {
-            if self.cpus[sibling].activity == Activity::Segment {
-                self.change_speed(sibling);
-            }
+            self.change_pace(sibling);
         }
         self.update_cpusets();
         if !online {

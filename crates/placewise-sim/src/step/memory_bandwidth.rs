@@ -57,19 +57,17 @@ impl Engine<'_> {
         }
     }
 
-    /// The rate of the stream on `cpu`, in MB/s: busy siblings share a core's misses too, and a
-    /// slow core has as many fewer.
-    pub(super) fn stream_rate(&self, cpu: CpuId, speed: Speed) -> u64 {
-        (self.hardware.memory.rate(cpu) * speed / FULL_SPEED).max(1)
+    /// What is left of the stream on `cpu` is timed with its rate of this moment, in MB/s: busy
+    /// siblings share a core's misses too, and a slow core has as many fewer.
+    pub(super) fn time_stream(&mut self, cpu: CpuId, task: TaskId, speed: Speed) -> Time {
+        let rate = self.hardware.memory.rate(cpu) * speed / FULL_SPEED;
+        self.cpus[cpu].stream_mbps = rate.max(1);
+        self.stream_time(cpu, task)
     }
 
     /// How long what is left of the stream on `cpu` takes at the rate it was timed with.
-    #[inline]
-    pub(super) fn stream_time(&self, cpu: CpuId) -> Time {
-        match self.tasks[self.scheduler.current(cpu)].stream_left {
-            0 => 0,
-            bytes => bytes * 1000 / self.cpus[cpu].stream_mbps,
-        }
+    pub(super) fn stream_time(&self, cpu: CpuId, task: TaskId) -> Time {
+        self.tasks[task].stream_left * 1000 / self.cpus[cpu].stream_mbps
     }
 
     /// The stream on `cpu` was to end after `left`: that is what is left of it.

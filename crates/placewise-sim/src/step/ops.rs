@@ -18,9 +18,9 @@ use crate::state::event_queue::Time;
 const LONG_SEGMENT: Time = 1_000_000;
 
 impl Engine<'_> {
+    #[inline]
     pub(super) fn op(&self, task: TaskId) -> Op {
-        let task = &self.tasks[task];
-        self.workload.programs[task.program as usize].ops[task.pc as usize]
+        self.programs.op(self.tasks[task].pc)
     }
 
     pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
@@ -36,6 +36,7 @@ impl Engine<'_> {
         object.index(self.tasks[task].peer)
     }
 
+    #[inline]
     fn transfer_of(&self, task: TaskId, op: Op) -> Transfer {
         let (channel, side, bytes) = match op {
             Op::Send { channel, bytes } => (self.object(task, channel), Side::Writer, bytes),
@@ -48,15 +49,26 @@ impl Engine<'_> {
         Transfer { channel, side, bytes }
     }
 
-    /// The current task goes on where it is in its program.
+    /// The current task goes on where it is in its program. What the kernel did on its time is added
+    /// to its next segment.
+    #[inline]
     pub(super) fn advance(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
-        if self.tasks[task].in_segment {
-            return self.start_segment(cpu);
+        let state = &mut self.tasks[task];
+        state.work_left += std::mem::take(&mut self.cpus[cpu].debt);
+        if !state.in_segment {
+            self.begin_operation(cpu, task);
         }
+        self.start_segment(cpu, task);
+    }
+
+    /// Goes through the program up to the next operation that takes time, or to a long segment.
+    #[inline]
+    fn begin_operation(&mut self, cpu: CpuId, task: TaskId) {
         let mut work = 0;
+        let mut pc = self.tasks[task].pc;
         loop {
-            match self.op(task) {
+            match self.programs.op(pc) {
                 Op::Run { ns } => {
                     work += self.costs.draw(ns);
                     if work >= LONG_SEGMENT {
@@ -83,8 +95,10 @@ impl Engine<'_> {
                     self.measurement.sample_request(part, self.now + work, began);
                 }
                 Op::Repeat { counter, times, to } => {
-                    self.repeat(task, counter, times, to);
-                    continue;
+                    if self.repeats(task, counter, times) {
+                        pc = to;
+                        continue;
+                    }
                 }
                 Op::Spin { ns } => {
                     self.tasks[task].spin_until = Some(self.now + work + ns);
@@ -95,24 +109,23 @@ impl Engine<'_> {
                     break;
                 }
             }
-            self.tasks[task].pc += 1;
+            pc += 1;
         }
         let state = &mut self.tasks[task];
+        state.pc = pc;
         state.in_segment = true;
         state.work_left += work;
-        self.start_segment(cpu);
     }
 
-    fn repeat(&mut self, task: TaskId, counter: u8, times: u32, to: u32) {
-        let task = &mut self.tasks[task];
-        let done = &mut task.counters[counter as usize];
+    /// A pass of a loop is over: is there another?
+    fn repeats(&mut self, task: TaskId, counter: u8, times: u32) -> bool {
+        let done = &mut self.tasks[task].counters[counter as usize];
         *done = done.saturating_add(1);
-        if times == FOREVER || *done < times {
-            task.pc = to;
-        } else {
+        let again = times == FOREVER || *done < times;
+        if !again {
             *done = 0;
-            task.pc += 1;
         }
+        again
     }
 
     /// What an operation that begins at `begin` takes before its effect.
@@ -151,6 +164,7 @@ impl Engine<'_> {
     }
 
     /// The segment ends in the operation's effect.
+    #[inline]
     pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
@@ -158,21 +172,17 @@ impl Engine<'_> {
         state.in_segment = false;
         state.work_left = 0;
         state.spin_until = None;
+        state.woken_early = false;
         if std::mem::take(&mut state.stream_left) > 0 {
             self.end_stream(cpu);
         }
-        let effect = self.effect(cpu, task, self.op(task));
-        self.wake_all(cpu, effect);
-    }
-
-    fn effect(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Effect {
-        self.tasks[task].woken_early = false;
         let mut effect = self.cpus[cpu].effect.renew();
-        effect.then = self.perform(cpu, task, op, &mut effect);
-        effect
+        effect.then = self.perform(cpu, task, self.op(task), &mut effect);
+        self.wake_all(cpu, task, effect);
     }
 
     /// What an operation does, but for those that only compute or count.
+    #[inline]
     fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
             Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {

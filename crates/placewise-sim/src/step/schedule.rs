@@ -31,16 +31,8 @@ impl Engine<'_> {
         } else if self.cpus[cpu].need_resched {
             self.schedule(cpu);
         } else {
-            self.pay_debt(cpu);
             self.advance(cpu);
         }
-    }
-
-    /// What the kernel did on the task's time is added to its next segment.
-    fn pay_debt(&mut self, cpu: CpuId) {
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        let task = self.scheduler.current(cpu);
-        self.tasks[task].work_left += debt;
     }
 
     /// The current task blocks, has exited, or is preempted; another one is picked.

@@ -20,27 +20,27 @@ fn at_speed(time: Time, speed: Speed) -> Time {
 
 impl Engine<'_> {
     /// Runs what is left of the current task's segment.
-    pub(super) fn start_segment(&mut self, cpu: CpuId) {
-        let task = self.scheduler.current(cpu);
+    #[inline]
+    pub(super) fn start_segment(&mut self, cpu: CpuId, task: TaskId) {
         if self.tasks[task].stream_left > 0 {
             self.begin_stream(cpu, task);
         }
-        self.time_segment(cpu);
+        self.time_segment(cpu, task);
     }
 
     /// The rest of the segment takes as long as it does at the speed of this moment.
-    fn time_segment(&mut self, cpu: CpuId) {
-        let task = self.scheduler.current(cpu);
-        let speed = self.speed(cpu);
-        if self.tasks[task].stream_left > 0 {
-            self.cpus[cpu].stream_mbps = self.stream_rate(cpu, speed);
-        }
+    #[inline(always)]
+    fn time_segment(&mut self, cpu: CpuId, task: TaskId) {
+        let here = &mut self.cpus[cpu];
+        let speed = here.pace;
+        here.speed = speed;
+        let streams = self.tasks[task].stream_left > 0;
+        let stream = if streams { self.time_stream(cpu, task, speed) } else { 0 };
         let state = &self.tasks[task];
         let end = match state.spin_until {
             Some(until) => until.max(self.now),
-            None => self.now + at_speed(state.work_left, speed) + self.stream_time(cpu),
+            None => self.now + at_speed(state.work_left, speed) + stream,
         };
-        self.cpus[cpu].speed = speed;
         self.begin(cpu, Activity::Segment, end);
     }
 
@@ -48,34 +48,34 @@ impl Engine<'_> {
     /// busy siblings.
     #[inline]
     pub(super) fn stretched(&self, cpu: CpuId, time: Time) -> Time {
-        at_speed(time, self.speed(cpu))
+        at_speed(time, self.cpus[cpu].pace)
     }
 
-    /// Speed of one thread of a core whose other threads may be busy.
-    fn speed(&self, cpu: CpuId) -> Speed {
+    /// What the core of `cpu` gives it while those of its siblings are busy that are.
+    pub(crate) fn pace(&self, cpu: CpuId) -> Speed {
         let core = &self.scheduler.policy.cpu[cpu];
         let siblings = &core.siblings[..core.nr_siblings as usize];
-        let busy = siblings.iter().filter(|&&other| self.is_busy(other.into())).count() as u32;
-        let thread_pct = match busy {
-            0 | 1 => 100,
-            2 => self.costs.figures.smt_throughput_pct,
-            _ => self.costs.figures.smt_throughput_pct * 2 / busy,
-        };
-        u64::from(thread_pct) * self.costs.core_speed(cpu)
+        let busy = siblings.iter().filter(|&&other| self.is_busy(other.into())).count();
+        self.costs.thread_speed(cpu, busy as u32)
     }
 
     fn is_busy(&self, cpu: CpuId) -> bool {
         self.cpus[cpu].activity != Activity::Idle
     }
 
-    /// A CPU went idle or came back: its siblings' long segments change speed.
-    /// Those about to end keep theirs.
+    /// A CPU went idle or came back: the threads of its core change speed, and with them its
+    /// siblings' long segments. Those about to end keep theirs.
     pub(super) fn siblings_change_speed(&mut self, cpu: CpuId) {
         for sibling in 0..usize::from(self.scheduler.policy.cpu[cpu].nr_siblings) {
-            let sibling = CpuId::from(self.scheduler.policy.cpu[cpu].siblings[sibling]);
-            if sibling != cpu && self.cpus[sibling].activity == Activity::Segment {
-                self.change_speed(sibling);
-            }
+            self.change_pace(self.scheduler.policy.cpu[cpu].siblings[sibling].into());
+        }
+    }
+
+    /// The busy threads of the core of `cpu` may be others than before.
+    pub(super) fn change_pace(&mut self, cpu: CpuId) {
+        self.cpus[cpu].pace = self.pace(cpu);
+        if self.cpus[cpu].activity == Activity::Segment {
+            self.change_speed(cpu);
         }
     }
 
@@ -86,12 +86,13 @@ impl Engine<'_> {
 
     pub(super) fn change_speed(&mut self, cpu: CpuId) {
         let Some(end) = self.events.due(Slot::Activity(cpu)) else { return };
-        let spins = self.tasks[self.scheduler.current(cpu)].spin_until.is_some();
+        let task = self.scheduler.current(cpu);
+        let spins = self.tasks[task].spin_until.is_some();
         if spins || end < self.now + NEAR_END {
             return;
         }
         self.keep_rest(cpu, end);
-        self.time_segment(cpu);
+        self.time_segment(cpu, task);
     }
 
     /// The segment under way is interrupted: what is left of it is kept with the task.
@@ -108,12 +109,12 @@ impl Engine<'_> {
     /// What is left of a segment that was to end at `end`: at last its stream, before that the rest.
     fn keep_rest(&mut self, cpu: CpuId, end: Time) {
         let speed = self.cpus[cpu].speed;
-        let streams = self.stream_time(cpu);
+        let task = self.scheduler.current(cpu);
+        let streams = self.stream_time(cpu, task);
         let left = end - self.now;
         if left < streams {
             self.keep_stream(cpu, left);
         }
-        let task = self.scheduler.current(cpu);
         self.tasks[task].work_left = left.saturating_sub(streams) * speed / FULL_SPEED;
     }
 

@@ -56,8 +56,9 @@ impl Engine<'_> {
     }
 
     /// The wake list of a CPU that runs a task: enqueued at once, in time that is owed.
+    #[inline]
     pub(super) fn drain_wake_list(&mut self, cpu: CpuId) {
-        if self.take_wake_list(cpu) {
+        if !self.cpus[cpu].wake_list.is_empty() && self.take_wake_list(cpu) {
             self.enqueue_arriving(cpu);
         }
     }

@@ -19,9 +19,14 @@ use crate::state::task::{Resume, TaskState};
 use crate::state::waker::{Placed, WakerContext};
 
 impl Engine<'_> {
-    /// The current task of `cpu` wakes those that its operation wakes, then goes on.
+    /// The current task of `cpu` wakes those that its operation wakes, then goes on. Most wake
+    /// nobody.
     #[inline]
-    pub(super) fn wake_all(&mut self, cpu: CpuId, effect: Effect) {
+    pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, effect: Effect) {
+        if effect.wakees.is_empty() {
+            self.cpus[cpu].effect.wakees = effect.wakees;
+            return self.go_on_as(cpu, task, effect.then);
+        }
         self.cpus[cpu].effect = effect;
         self.next_wakee(cpu);
     }
@@ -35,12 +40,12 @@ impl Engine<'_> {
                 return;
             }
         }
-        self.wakeups_done(cpu);
+        self.go_on_as(cpu, self.scheduler.current(cpu), self.cpus[cpu].effect.then);
     }
 
-    fn wakeups_done(&mut self, cpu: CpuId) {
-        let task = self.scheduler.current(cpu);
-        match self.cpus[cpu].effect.then {
+    /// Nobody is left to be woken by the current task's operation.
+    fn go_on_as(&mut self, cpu: CpuId, task: TaskId, then: Then) {
+        match then {
             Then::Next => {
                 self.next_op(task);
                 self.go_on(cpu);

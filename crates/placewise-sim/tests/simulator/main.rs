@@ -3,6 +3,7 @@
 //! Every test of a mechanism names in its comment what would make it fail.
 
 mod balancing;
+mod cache_aware;
 mod cgroups;
 mod changes;
 mod common;

@@ -32,6 +32,11 @@ pub(super) fn parse(text: &str) -> Result<Event<'_>, Skip> {
 }
 
 fn split_name(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("sched:").unwrap_or(text);
+    // Nearly all events are one of these, whose names are of one length.
+    if let Some("sched_switch: " | "sched_waking: " | "sched_wakeup: ") = text.get(..14) {
+        return Some((&text[..12], skip_spaces(&text[14..])));
+    }
     let (name, fields) = split_once(text, b':')?;
     if fields.starts_with(' ') { Some((name, skip_spaces(fields))) } else { split_name(fields) }
 }

@@ -6,7 +6,7 @@
 
 use memchr::memchr_iter;
 
-use super::scan::{digits, skip_spaces, split_once};
+use super::scan::{digits, last_digits, skip_spaces, split_once};
 use crate::event::Context;
 
 /// The column of the comm in front of ftrace's lines.
@@ -80,23 +80,19 @@ fn task(text: &str) -> Option<RunningTask<'_>> {
         Some(text) => text.rsplit_once('(')?,
         None => (text, ""),
     };
-    let (before, pid) = last_number(text.trim_ascii_end());
-    let pid = pid.parse().ok()?;
+    let (before, pid) = last_digits(text.trim_ascii_end());
+    let (pid, _) = digits(pid)?;
+    let pid = u32::try_from(pid).ok()?;
     let (comm, tgid) = match before.as_bytes().last()? {
         b'-' => (without_instance(&before[..before.len() - 1]), tgid),
         b' ' => (before.trim_ascii_end(), tgid),
         b'/' => {
-            let (comm, tgid) = last_number(&before[..before.len() - 1]);
+            let (comm, tgid) = last_digits(&before[..before.len() - 1]);
             (comm.trim_ascii_end(), tgid)
         }
         _ => return None,
     };
     Some(RunningTask { comm: skip_spaces(comm), pid, tgid: skip_spaces(tgid).parse().ok() })
-}
-
-fn last_number(text: &str) -> (&str, &str) {
-    let before = text.trim_end_matches(|c: char| c.is_ascii_digit());
-    (before, &text[before.len()..])
 }
 
 /// `trace-cmd report` puts `instance: ` in front when events are of a tracing instance. What

@@ -1,18 +1,38 @@
 //! The first steps into a text. The standard library's search for a character is made for long
 //! texts; here it ends after a few bytes, and these loops take half of the time.
 
+/// Numbers of so many digits fit into 64 bits.
+pub(super) const FIT: usize = 19;
+
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
     let mut number = 0u64;
     let mut length = 0;
     for digit in text.bytes().map(|byte| byte.wrapping_sub(b'0')).take_while(|&digit| digit < 10) {
-        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+        number = match length {
+            ..FIT => number * 10 + u64::from(digit),
+            _ => number.saturating_mul(10).saturating_add(u64::from(digit)),
+        };
         length += 1;
     }
     (length > 0).then(|| (number, &text[length..]))
 }
 
-pub(super) fn skip_spaces(text: &str) -> &str {
+/// What stands before the digits at the end, and these.
+#[inline]
+pub(super) fn last_digits(text: &str) -> (&str, &str) {
+    let mut before = text.as_bytes();
+    while let [rest @ .., b'0'..=b'9'] = before {
+        before = rest;
+    }
+    text.split_at(before.len())
+}
+
+pub(super) fn skip_spaces(mut text: &str) -> &str {
+    // Tools print columns.
+    while let Some(rest) = text.strip_prefix("        ") {
+        text = rest;
+    }
     let start = text.bytes().position(|byte| byte != b' ').unwrap_or(text.len());
     &text[start..]
 }

@@ -76,6 +76,9 @@ const MESSAGE_BYTES: u32 = 100;
 const THREAD_FOOTPRINT_KIB: u32 = 32;
 const PROCESS_FOOTPRINT_KIB: u32 = 48;
 
+/// What each thread has in memory of its stack and its share of the heap, in KiB (assumed).
+const STACK_KIB: u64 = 16;
+
 fn default_cases(_nr_cpus: usize) -> Vec<Case> {
     [1, 2, 4, 8, 16].into_iter().map(|groups| Case::default().with("groups", groups)).collect()
 }
@@ -108,7 +111,8 @@ fn build(settings: &Settings) -> Workload {
     channels.push(ChannelKind::Pipe);
 
     let programs = vec![
-        Program::new("hackbench", main(groups, fds, ready)),
+        Program::new("hackbench", main(groups, fds, ready))
+            .with_memory(u64::from(2 * groups * fds) * STACK_KIB),
         task("receiver", receiver(fds, loops, start_up, user, ready)),
         task("sender", sender(fds, loops, start_up, user, ready)),
     ];

@@ -69,6 +69,9 @@ const PARAMETERS: [Parameter; 7] = [
 /// Worker and messenger only spin and look at the clock: a stack and a few lines (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
+/// What each thread has in memory, in KiB: its stack and its samples (assumed).
+const STACK_KIB: u64 = 16;
+
 /// Beyond this many workers the tail is made by rare coincidences and wants a longer window.
 const FEW_WORKERS: u64 = 16;
 
@@ -93,8 +96,9 @@ fn build(settings: &Settings) -> Workload {
         0..=FEW_WORKERS => 10_000,
         _ => 40_000,
     };
+    let threads = u64::from(messengers) * u64::from(workers + 1);
     let programs = vec![
-        Program::new("schbench", main(messengers)),
+        Program::new("schbench", main(messengers)).with_memory(threads * STACK_KIB),
         Program::new("messenger", messenger(settings, workers)).with_footprint(FOOTPRINT_KIB),
         Program::new("worker", worker(settings)).with_footprint(FOOTPRINT_KIB),
     ];

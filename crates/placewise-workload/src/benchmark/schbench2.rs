@@ -48,6 +48,9 @@ const PARAMETERS: [Parameter; 6] = [
 /// The tool's default for the matrices (-F).
 const FOOTPRINT_KIB: u32 = 256;
 
+/// What each worker allocates for its three matrices.
+const MATRICES_KIB: u64 = FOOTPRINT_KIB as u64;
+
 fn default_cases(nr_cpus: usize) -> Vec<Case> {
     let halves = [nr_cpus / 4, nr_cpus / 2, nr_cpus, 2 * nr_cpus];
     let mut workers: Vec<usize> = halves.into_iter().filter(|workers| *workers > 0).collect();
@@ -73,7 +76,7 @@ fn build(settings: &Settings) -> Workload {
         Op::Exit,
     ];
     let programs = vec![
-        Program::new("schbench", main),
+        Program::new("schbench", main).with_memory(u64::from(messengers * workers) * MATRICES_KIB),
         Program::new("schbench-msg", messenger(workers)),
         Program::new("schbench-worker", worker(settings)).with_footprint(FOOTPRINT_KIB),
     ];

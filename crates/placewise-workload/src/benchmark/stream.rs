@@ -51,6 +51,8 @@ const PARAMETERS: [Parameter; 6] = [
 /// A thread's stack and its part of libgomp's state; its arrays do not stay in caches (assumed).
 const FOOTPRINT_KIB: u32 = 16;
 
+const ARRAYS: u64 = 3;
+
 /// The loops in their order, each with the bytes it counts per element.
 const LOOPS: [(&str, Access, u64); 4] = [
     ("copy", Access::Copy, 16),
@@ -77,7 +79,9 @@ fn build(settings: &Settings) -> Workload {
     let team = Team { threads, spin_ns: libgomp::spin_ns(settings) };
     let part = |per_element| bytes(per_element) / u64::from(threads);
     let programs = vec![
-        Program::new("stream", main(&team, settings, part)).with_footprint(FOOTPRINT_KIB),
+        Program::new("stream", main(&team, settings, part))
+            .with_footprint(FOOTPRINT_KIB)
+            .with_memory(bytes(ARRAYS * 8) / 1024),
         Program::new("stream", thread(&team, settings, part)).with_footprint(FOOTPRINT_KIB),
     ];
     let rate = |(section, (name, _, per_element)): (usize, (&'static str, Access, u64))| {

@@ -191,6 +191,13 @@ fn used_parts(state: &State) -> Vec<Part> {
         let array = offset_of!(State, group_rq) + group * row;
         part("group_rq", array, size_of_val(&state.group_rq[0][0]), 0..cpus)
     });
+    // With the one that may be started next.
+    let processes = state.root.nr_processes as usize;
+    let row = size_of_val(&state.process_rq[0]);
+    let process_rqs = (1..=processes + 1).map(|process| {
+        let array = offset_of!(State, process_rq) + process * row;
+        part("process_rq", array, size_of_val(&state.process_rq[0][0]), 0..cpus)
+    });
     let others = [
         part!(profile),
         part!(root),
@@ -206,9 +213,10 @@ fn used_parts(state: &State) -> Vec<Part> {
         part!(task[0..cpus]),
         part!(task[first_task..first_task + tasks]),
         // With the one that may be made next.
+        part!(process[0..processes + 2]),
         part!(task_group[0..(task_groups + 2).min(NR_TASK_GROUPS as usize)]),
     ];
-    others.into_iter().chain(group_rqs).collect()
+    others.into_iter().chain(group_rqs).chain(process_rqs).collect()
 }
 
 fn part(name: &'static str, array: usize, element: usize, used: Range<usize>) -> Part {
