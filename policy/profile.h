@@ -292,6 +292,8 @@ struct profile {
 	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
 	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
 	bool wakeup_preemption; /* WAKEUP_PREEMPTION: what is queued may preempt what runs */
+	bool wakeup_gran_scales; /* CFS: the wakeup granularity grows with the tasks that are queued */
+	bool next_buddy; /* EEVDF: NEXT_BUDDY as reworked: an eligible wakee goes before others */
 	bool place_lag; /* PLACE_LAG: a task comes back with the lag it left with */
 	bool delayed_dequeue; /* DELAY_DEQUEUE */
 	bool requeue_updates_curr; /* what current has run counts when a delayed task is woken */

@@ -175,6 +175,8 @@ pub const V3_10: Profile = Profile {
     group_load_rate_limited: false,
     empty_group_keeps_weight: false,
     wakeup_preemption: true,
+    wakeup_gran_scales: false,
+    next_buddy: false,
     place_lag: true,
     delayed_dequeue: false,
     requeue_updates_curr: false,

@@ -16,7 +16,7 @@ use crate::state::*;
 /// Why a knob could not be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
-    #[error("unknown knob '{name}'{}", near(.name, KNOBS.iter().map(|knob| knob.name).collect()))]
+    #[error("unknown knob '{name}'{}", near(.name, KNOBS.iter().map(|knob| knob.name), "knobs"))]
     Unknown { name: String },
     #[error("kernel {kernel} has no {name}: {kernels} have; {kernel} has {has}")]
     OfOthers { name: String, kernel: String, kernels: String, has: String },

@@ -30,9 +30,9 @@ pub struct Policy {
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    #[error("unknown kernel '{name}'{}", near(.name, kernel::kernel_names()))]
+    #[error("unknown kernel '{name}'{}", near(.name, kernel::kernel_names(), "kernels"))]
     UnknownKernel { name: String },
-    #[error("unknown policy '{name}'{}", near(.name, known_names()))]
+    #[error("unknown policy '{name}'{}", near(.name, known_names(), "policies"))]
     UnknownPatch { name: String },
     #[error("policy '{patch}' does not fit {kernel}; it fits {}", .fits.join(", "))]
     DoesNotFit { patch: &'static str, kernel: String, fits: Vec<&'static str> },
@@ -180,6 +180,18 @@ const PATCHES: &[Patch] = &[
             profile.shared_runq = SHARED_RUNQ_ALWAYS;
             profile.group_load_rate_limited = true;
         },
+    },
+    Patch {
+        name: "scale-wakegran",
+        about: "wakees have to be further ahead to preempt the longer the queue is (2021)",
+        fits: ("v5.10", "v6.5"),
+        apply: |profile| profile.wakeup_gran_scales = true,
+    },
+    Patch {
+        name: "next-buddy",
+        about: "NEXT_BUDDY as reworked: an eligible wakee goes before others (2025)",
+        fits: ("v6.17", "v6.18"),
+        apply: |profile| (profile.next_buddy, profile.fork_preempts) = (true, false),
     },
     Patch {
         name: "cache-aware-rfc0",
@@ -431,6 +443,11 @@ mod tests {
         let error = Policy::parse("v6.0", "short-tusk").unwrap_err().to_string();
         assert!(error.contains("short-task:v1"), "{error}");
         assert!(!error.contains("wake-wide"), "{error}");
+        let error = Policy::parse("v6.0", "core-sched").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown policy 'core-sched'; `placewise list policies` prints those there are"
+        );
         let error = Policy::parse("v6.1", "baseline").unwrap_err().to_string();
         assert!(error.contains("v6.0"), "{error}");
     }
@@ -448,6 +465,11 @@ mod tests {
             ("sis-filter", &["v5.19", "v6.0"]),
             ("sis-node", &["v6.0", "v6.2", "v6.3", "v6.4", "v6.5", "v6.6"]),
             ("sis-cache-v1", &["v6.3", "v6.4", "v6.5", "v6.6"]),
+            (
+                "scale-wakegran",
+                &["v5.10", "v5.17", "v5.18", "v5.19", "v6.0", "v6.2", "v6.3", "v6.4", "v6.5"],
+            ),
+            ("next-buddy", &["v6.17", "v6.18"]),
             ("sd-nohz", &["v6.17", "v6.18"]),
         ] {
             for kernel in kernel::kernel_names() {

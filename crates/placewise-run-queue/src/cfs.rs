@@ -1,7 +1,8 @@
 //! The completely fair scheduler: the task with the least virtual runtime runs.
 //!
 //! One level of it; hierarchy.rs puts several together. Limits: the skip buddy
-//! of sched_yield is left out.
+//! of sched_yield is left out; where tasks of two groups compare, those queued
+//! count where their groups meet, not those in the group of the current one.
 
 use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
 use crate::waiting::{Waiting, WaitingTasks};
@@ -159,18 +160,14 @@ impl<Id: EntityId> Cfs<Id> {
 
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
         let left = self.leftmost()?.entity;
-        let close = |buddy: &Id| !self.is_behind(&entities[*buddy], &entities[left]);
+        let granularity = self.tunables.wakeup_granularity;
+        let close = |buddy: &Id| !is_behind(&entities[*buddy], &entities[left], granularity);
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
         entities[task].ran = 0;
         self.forget(task);
-    }
-
-    /// Would `wakee` be worth preempting `entity` for?
-    fn is_behind(&self, entity: &Entity, wakee: &Entity) -> bool {
-        entity.vruntime - wakee.vruntime > wakee.virtual_time(self.tunables.wakeup_granularity)
     }
 
     pub fn tick(&mut self, entities: &impl Entities<Id>, current: Id) -> bool {
@@ -193,15 +190,26 @@ impl<Id: EntityId> Cfs<Id> {
     }
 
     pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {
-        if !self.is_behind(&entities[current], &entities[task]) {
+        let running = self.waiting.len() as u64 + 1;
+        let scale = match self.tunables.wakeup_granularity_scales {
+            true => (running / 2).clamp(1, NR_LATENCY),
+            false => 1,
+        };
+        let granularity = scale * self.tunables.wakeup_granularity;
+        if !is_behind(&entities[current], &entities[task], granularity) {
             return false;
         }
         self.next_buddy = Some(task);
-        if self.waiting.len() as u64 + 1 >= NR_LATENCY && !current.is_group() {
+        if running >= NR_LATENCY && !current.is_group() {
             self.last_buddy = Some(current);
         }
         true
     }
+}
+
+/// Would `wakee` be worth preempting `entity` for?
+fn is_behind(entity: &Entity, wakee: &Entity, granularity: u64) -> bool {
+    entity.vruntime - wakee.vruntime > wakee.virtual_time(granularity)
 }
 
 /// What `weight` gets of `time` beside `others`.
@@ -219,10 +227,12 @@ mod tests {
         latency: 24_000_000,
         min_granularity: 3_000_000,
         wakeup_granularity: 4_000_000,
+        wakeup_granularity_scales: false,
         slice_floor: true,
         base_slice: 0,
         tick: 4_000_000,
         place_lag: true,
+        next_buddy: false,
         protect_by_slice: false,
         protection: None,
     };

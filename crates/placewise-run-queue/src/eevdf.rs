@@ -9,7 +9,9 @@
 //! for all tasks, so that the rules for shorter slices never act, and that the
 //! smallest slice in a task group, which is its entity's, is this one too.
 
-use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
+use crate::entity::{
+    Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Tunables,
+};
 use crate::waiting::{Waiting, WaitingTasks};
 
 pub struct Eevdf<Id> {
@@ -17,7 +19,7 @@ pub struct Eevdf<Id> {
     tunables: Tunables,
     /// V while nothing is queued.
     last_average: i64,
-    /// The task group that one of its tasks slept in last is preferred.
+    /// The task group that one of its tasks slept in last is preferred, or a wakee that is nominated.
     next_buddy: Option<Id>,
 }
 
@@ -199,16 +201,53 @@ impl<Id: EntityId> Eevdf<Id> {
 
     /// Current is kept while it is eligible and protected; otherwise the task
     /// preempts if a pick would choose it.
-    pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {
+    ///
+    /// Where wakees are nominated, a waker that has had more than its share gives way to whoever is
+    /// picked, and an eligible nominee is picked before all others. A sync waker is left its time: what
+    /// it has run was accounted just before, so that it never comes to the limit that the patch sets.
+    pub fn preempts(
+        &mut self,
+        entities: &mut impl EntitiesMut<Id>,
+        (current, task): (Id, Id),
+        by: EnqueuedBy,
+    ) -> bool {
         let average = self.average(entities, Some(current)).expect("current is queued");
         let running = &entities[current];
         let eligible = average.admits(running.vruntime);
+        if self.tunables.next_buddy {
+            if by.task && !eligible {
+                return true;
+            }
+            let is_new = self.nominate(entities, task);
+            if is_new && by.sync {
+                return false;
+            }
+            let buddy = self.next_buddy.expect("one is nominated");
+            if average.admits(entities[buddy].vruntime) {
+                return buddy == task;
+            }
+        }
         if eligible && running.vruntime < running.protected_until {
             return false;
         }
         self.earliest(&average).is_some_and(|best| {
             best.entity == task && !(eligible && running.deadline < best.deadline)
         })
+    }
+
+    /// One whose deadline is earlier remains it.
+    fn nominate(&mut self, entities: &impl Entities<Id>, task: Id) -> bool {
+        let deadline = |of: Id| entities[of].deadline;
+        let is_new = self.next_buddy.is_none_or(|buddy| deadline(buddy) >= deadline(task));
+        if is_new {
+            self.next_buddy = Some(task);
+        }
+        is_new
+    }
+
+    /// Is the task nominated to run next?
+    pub fn prefers(&self, task: Id) -> bool {
+        self.tunables.next_buddy && self.next_buddy == Some(task)
     }
 
     /// With lag that it has won back it starts anew where the others are on average.
@@ -255,10 +294,12 @@ mod tests {
         latency: 0,
         min_granularity: 0,
         wakeup_granularity: 0,
+        wakeup_granularity_scales: false,
         slice_floor: true,
         base_slice: SLICE as u64,
         tick: 4_000_000,
         place_lag: true,
+        next_buddy: false,
         protect_by_slice: true,
         protection: None,
     };
@@ -306,12 +347,12 @@ mod tests {
         entities[TaskId::new(0)].protected_until = SLICE;
         entities[TaskId::new(0)].vruntime = -20;
         assert!(
-            !queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)),
+            !queue.preempts(&mut entities, (TaskId::new(0), TaskId::new(1)), EnqueuedBy::default()),
             "eligible and protected"
         );
         entities[TaskId::new(0)].vruntime = 20;
         assert!(
-            queue.preempts(&mut entities, TaskId::new(0), TaskId::new(1)),
+            queue.preempts(&mut entities, (TaskId::new(0), TaskId::new(1)), EnqueuedBy::default()),
             "it had more than its share"
         );
     }

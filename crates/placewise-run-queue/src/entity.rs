@@ -77,6 +77,15 @@ pub enum Enqueue {
     Balance,
 }
 
+/// Who has enqueued a task that may preempt the one that runs; by default an interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnqueuedBy {
+    /// A task, in its own time.
+    pub task: bool,
+    /// One that is about to sleep (WF_SYNC).
+    pub sync: bool,
+}
+
 /// Why a task leaves a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeue {
@@ -90,10 +99,14 @@ pub struct Tunables {
     pub latency: u64,
     pub min_granularity: u64,
     pub wakeup_granularity: u64,
+    /// It grows with the tasks that are queued.
+    pub wakeup_granularity_scales: bool,
     pub slice_floor: bool,
     pub base_slice: u64,
     pub tick: u64,
     pub place_lag: bool,
+    /// Wakees are nominated to run next.
+    pub next_buddy: bool,
     /// Protection of current follows `protected_until` instead of the deadline.
     pub protect_by_slice: bool,
     /// For how long current is protected at most, in ns; None: until its deadline.
@@ -107,10 +120,12 @@ impl Tunables {
             latency: profile.latency.ns,
             min_granularity: profile.min_gran.ns,
             wakeup_granularity: profile.wakeup_gran.ns,
+            wakeup_granularity_scales: profile.wakeup_gran_scales,
             slice_floor: profile.slice_floor,
             base_slice: profile.base_slice.ns,
             tick,
             place_lag: profile.place_lag,
+            next_buddy: profile.next_buddy,
             protect_by_slice: profile.vprot,
             protection: (!profile.run_to_parity).then_some(profile.min_protection),
         }

@@ -22,7 +22,9 @@ use std::ops::{Index, IndexMut};
 use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile, TaskId};
 
 use crate::cfs::share;
-use crate::entity::{Dequeue, Enqueue, Entity, EntityId, NICE_0_WEIGHT, Tasks, Tunables};
+use crate::entity::{
+    Dequeue, Enqueue, EnqueuedBy, Entity, EntityId, NICE_0_WEIGHT, Tasks, Tunables,
+};
 use crate::queue::Queue;
 
 const ROOT: u32 = 0;
@@ -476,21 +478,28 @@ impl Hierarchy {
         lowest.floored(slice)
     }
 
-    pub fn preempts(&mut self, tasks: &mut Tasks, current: TaskId, task: TaskId) -> bool {
+    pub fn preempts(
+        &mut self,
+        tasks: &mut Tasks,
+        (current, task): (TaskId, TaskId),
+        by: EnqueuedBy,
+    ) -> bool {
         let currents = self.path(tasks, current);
         let path = self.path(tasks, task);
         let meet = |(at, entity)| Some((at, entity, currents.entity_in(at)?));
         let (at, entity, runs) = path.iter().find_map(meet).expect("all paths meet at the root");
         let (queue, mut members) = self.parts(tasks, at);
-        if !queue.preempts(&mut members, runs, entity) {
-            return false;
-        }
-        if let Queue::Cfs(_) = queue {
+        let preempts = queue.preempts(&mut members, (runs, entity), by);
+        let is_next = match queue {
+            Queue::Cfs(_) => preempts,
+            Queue::Eevdf(queue) => queue.prefers(entity),
+        };
+        if is_next {
             for (above, group) in path.above(at) {
                 self.queues[above as usize].set_next_buddy(group);
             }
         }
-        true
+        preempts
     }
 
     pub fn is_eligible(&self, tasks: &Tasks, current: Option<TaskId>, task: TaskId) -> bool {

@@ -23,5 +23,5 @@ mod run_queue;
 mod scheduler;
 mod waiting;
 
-pub use entity::{Dequeue, Enqueue};
+pub use entity::{Dequeue, Enqueue, EnqueuedBy};
 pub use scheduler::{Picked, Ran, Scheduler};

@@ -4,7 +4,9 @@ use placewise_policy::{Profile, RUN_QUEUE_EEVDF};
 
 use crate::cfs::Cfs;
 use crate::eevdf::Eevdf;
-use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
+use crate::entity::{
+    Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Tunables,
+};
 use crate::waiting::{Waiting, WaitingTasks};
 
 /// One level of a run queue.
@@ -107,8 +109,16 @@ impl<Id: EntityId> Queue<Id> {
         either!(self, queue => queue.tick(entities, current))
     }
 
-    pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {
-        either!(self, queue => queue.preempts(entities, current, task))
+    pub fn preempts(
+        &mut self,
+        entities: &mut impl EntitiesMut<Id>,
+        (current, task): (Id, Id),
+        by: EnqueuedBy,
+    ) -> bool {
+        match self {
+            Queue::Cfs(queue) => queue.preempts(entities, current, task),
+            Queue::Eevdf(queue) => queue.preempts(entities, (current, task), by),
+        }
     }
 
     pub fn set_next_buddy(&mut self, task: Id) {

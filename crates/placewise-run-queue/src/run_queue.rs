@@ -8,7 +8,7 @@
 
 use placewise_policy::{Profile, RUN_QUEUE_CFS, TaskId};
 
-use crate::entity::{Dequeue, Enqueue, Entity, Tasks, Tunables};
+use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tasks, Tunables};
 use crate::hierarchy::Hierarchy;
 use crate::queue::Queue;
 
@@ -142,7 +142,12 @@ impl RunQueue {
     }
 
     /// Does a task that was just enqueued preempt the current one?
-    pub fn preempts(&mut self, entities: &mut Tasks, current: TaskId, task: TaskId) -> bool {
+    pub fn preempts(
+        &mut self,
+        entities: &mut Tasks,
+        (current, task): (TaskId, TaskId),
+        by: EnqueuedBy,
+    ) -> bool {
         if self.preemption == Preemption::Never {
             return false;
         }
@@ -150,7 +155,7 @@ impl RunQueue {
         if now != then || self.preemption == Preemption::OfIdlePolicy {
             return now && !then;
         }
-        levels!(&mut self.levels, queue => queue.preempts(entities, current, task))
+        levels!(&mut self.levels, queue => queue.preempts(entities, (current, task), by))
     }
 
     /// Has the task had no more than its share? Always so for CFS.

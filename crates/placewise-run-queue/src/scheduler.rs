@@ -8,7 +8,7 @@
 use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::*;
 
-use crate::entity::{Dequeue, Enqueue, Entity, Tunables};
+use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tunables};
 use crate::run_queue::RunQueue;
 
 pub struct Scheduler {
@@ -333,7 +333,7 @@ impl Scheduler {
     /// Does a task that was just enqueued preempt the one that runs? Not one that is leaving, or
     /// waits already. Among RT tasks only one of higher priority does, and any of them preempts a
     /// fair one.
-    pub fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
+    pub fn preempts(&mut self, cpu: CpuId, task: TaskId, by: EnqueuedBy) -> bool {
         let current = self.current(cpu);
         if self.current_waits(cpu) || !self.is_queued(current) || self.waits_for_runtime(task) {
             return false;
@@ -343,7 +343,7 @@ impl Scheduler {
         if now > 0 || then > 0 {
             return then > now;
         }
-        self.cpus[cpu].queue.preempts(&mut self.entities, current, task)
+        self.cpus[cpu].queue.preempts(&mut self.entities, (current, task), by)
     }
 
     /// The policy's balancer of some kernels leaves tasks alone that have had more than their

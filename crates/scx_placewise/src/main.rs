@@ -17,7 +17,7 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::own::Spec;
 use placewise_policy::{
-    CACHE_AWARE_MERGED, CACHE_AWARE_NONE, Policy, SHARED_RUNQ_NONE, kernel_for_release,
+    CACHE_AWARE_MERGED, CACHE_AWARE_NONE, Policy, Profile, SHARED_RUNQ_NONE, kernel_for_release,
 };
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
@@ -170,16 +170,21 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     };
     let spec = Spec::parse(&cli.policy)?;
     let policy = spec.policy(&kernel)?;
-    anyhow::ensure!(
-        policy.profile.shared_runq == SHARED_RUNQ_NONE,
-        "--policy {}: lists of waiting tasks are simulated only; try `placewise compare`",
-        cli.policy
-    );
-    anyhow::ensure!(
-        matches!(policy.profile.cache_aware, CACHE_AWARE_NONE | CACHE_AWARE_MERGED),
-        "--policy {}: where processes have run is simulated only; try `placewise compare`",
-        cli.policy
-    );
+    let Profile { shared_runq, cache_aware, wakeup_gran_scales, next_buddy, .. } = policy.profile;
+    for (is_live, what) in [
+        (shared_runq == SHARED_RUNQ_NONE, "lists of waiting tasks are"),
+        (
+            matches!(cache_aware, CACHE_AWARE_NONE | CACHE_AWARE_MERGED),
+            "where processes have run is",
+        ),
+        (!wakeup_gran_scales && !next_buddy, "which wakee preempts whom is"),
+    ] {
+        let policy = &cli.policy;
+        anyhow::ensure!(
+            is_live,
+            "--policy {policy}: {what} simulated only; try `placewise compare`"
+        );
+    }
     scheduler::check()?;
     let object = scheduler::object(spec.directory.map(Path::new))?;
     match cli.verify {

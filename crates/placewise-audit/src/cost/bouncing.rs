@@ -2,8 +2,9 @@
 //!
 //! A task changes LLC when it is switched in on another LLC than the one it last
 //! ran on, whatever took it there. A wakeup reaches across LLCs when its wakee
-//! gets a CPU outside the LLC of the waking CPU; those by tasks are told by the
-//! names of waker and wakee, those from interrupts and idle CPUs have no waker.
+//! gets a CPU outside the LLC of the waking CPU, be it placed there or bound to
+//! it; those by tasks are told by the names of waker and wakee, those from
+//! interrupts and idle CPUs have no waker.
 //!
 //! Bounded: the tasks listed are the 32 with the most changes, which is exact;
 //! pairs of names are counted apart up to 65,536, first come, and wakeups of
@@ -20,6 +21,9 @@ use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// Tasks, and pairs of names, in a report.
 const LISTED: usize = 32;
+
+/// A mean of fewer times says little of others.
+const ENOUGH_FOR_A_MEAN: u64 = 30;
 
 const NSEC_PER_SEC: f64 = 1e9;
 
@@ -69,14 +73,15 @@ pub struct BouncingReport {
     pub tasks: Vec<BouncingTask>,
     /// Most changes first.
     pub names: Vec<BouncingName>,
-    /// Placements of wakeups by tasks.
+    /// Wakeups by tasks that sent their wakees to a CPU.
     pub wakeups_by_tasks: u64,
     pub across_llcs: u64,
     /// Those with the most wakeups across LLCs first.
     pub pairs: Vec<WakerWakee>,
     /// Wakeups of pairs beyond those that are told apart.
     pub wakeups_of_further_pairs: u64,
-    /// How long wakees took to run on CPUs of their waker's LLC that ran nothing, on average.
+    /// How long wakees took to run on CPUs of their waker's LLC that ran nothing, on average; 0 where
+    /// these are too few to compare with.
     pub within_llc_mean_ns: u64,
 }
 
@@ -90,12 +95,12 @@ struct Life {
     began_ns: u64,
     /// The waker's name, if a task woke it.
     waker: Option<NameId>,
-    /// A wakeup that placed it, while it waits.
-    placed: Option<PlacedBy>,
+    /// The wakeup that sent it to a CPU, while it waits.
+    sent: Option<SentBy>,
 }
 
 #[derive(Clone, Copy)]
-struct PlacedBy {
+struct SentBy {
     /// `None`: beyond those that are told apart.
     pair: Option<usize>,
     across_llcs: bool,
@@ -106,6 +111,12 @@ struct PlacedBy {
 struct Sum {
     count: u64,
     ns: u64,
+}
+
+impl Sum {
+    fn mean_ns(self) -> u64 {
+        if self.count < ENOUGH_FOR_A_MEAN { 0 } else { self.ns / self.count }
+    }
 }
 
 /// What is left of a task.
@@ -161,8 +172,8 @@ impl BouncingCounter {
         self.lives.of(task).waker = waker.map(|waker| tasks.get(waker).name);
     }
 
-    /// The wakeup turns out to be a placement.
-    pub fn placed(&mut self, task: TaskNumber, across_llcs: bool, tasks: &Tasks) {
+    /// The wakeup sends it to a CPU: it is placed there, or has no other.
+    pub fn sent(&mut self, task: TaskNumber, across_llcs: bool, tasks: &Tasks) {
         let Some(waker) = self.lives.of(task).waker.take() else { return };
         let wakee = tasks.get(task).name;
         self.wakeups_by_tasks += 1;
@@ -176,14 +187,16 @@ impl BouncingCounter {
             }
             None => self.wakeups_of_further_pairs += 1,
         }
-        self.lives.of(task).placed = Some(PlacedBy { pair, across_llcs });
+        self.lives.of(task).sent = Some(SentBy { pair, across_llcs });
     }
 
-    /// The task runs, so long after its wakeup, and had nobody before it.
-    pub fn reached(&mut self, task: TaskNumber, ns: u64) {
-        let sum = match self.lives.of(task).placed.take() {
-            Some(PlacedBy { across_llcs: false, .. }) => &mut self.within_llc,
-            Some(PlacedBy { pair: Some(pair), .. }) => &mut self.pairs.of(pair).onto_idle,
+    /// The task runs; if it had nobody before it, so long after its wakeup.
+    pub fn reached(&mut self, task: TaskNumber, onto_idle_ns: Option<u64>) {
+        let sent = self.lives.of(task).sent.take();
+        let Some(ns) = onto_idle_ns else { return };
+        let sum = match sent {
+            Some(SentBy { across_llcs: false, .. }) => &mut self.within_llc,
+            Some(SentBy { pair: Some(pair), .. }) => &mut self.pairs.of(pair).onto_idle,
             _ => return,
         };
         sum.count += 1;
@@ -215,7 +228,7 @@ impl BouncingCounter {
             across_llcs: self.across_llcs,
             pairs: self.pairs_across_llcs(tasks),
             wakeups_of_further_pairs: self.wakeups_of_further_pairs,
-            within_llc_mean_ns: self.within_llc.ns / self.within_llc.count.max(1),
+            within_llc_mean_ns: self.within_llc.mean_ns(),
         }
     }
 

@@ -160,6 +160,11 @@ impl LatencyMeter {
         Some(Waited { latency_ns: latency, behind_ns })
     }
 
+    /// For how long the task has been awake, placed or not.
+    pub fn since_woken(&mut self, task: TaskNumber, time_ns: u64) -> u64 {
+        time_ns - self.begun.of(task).time_ns
+    }
+
     /// The task's wait ends, nobody knows when.
     pub fn forget(&mut self, task: TaskNumber) {
         self.begun.of(task).placed = None;

@@ -46,7 +46,7 @@ use crate::steps::by_name::ByName;
 use crate::steps::by_task::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
-use crate::verdict::{Kind, Placed, Verdict};
+use crate::verdict::{Kind, NoPlacement, Placed, Verdict};
 use placewise_policy::Distance;
 
 /// What the placements of a trace cost.
@@ -130,6 +130,11 @@ impl Cost {
         if let (Verdict::Placed(placed), false) = (verdict, after_switch) {
             self.placed(step.time_ns, placed, state, tasks);
         }
+        if let (Verdict::NoPlacement(NoPlacement::Bound), Action::Waking { task, prev_cpu, .. }) =
+            (verdict, &step.action)
+        {
+            self.sent(*task, step.cpu, *prev_cpu, tasks);
+        }
         self.waiting.step(self.now, step, state, &self.places, tasks);
         if let (Verdict::Placed(placed), true) = (verdict, after_switch) {
             self.placed(step.time_ns, placed, state, tasks);
@@ -170,9 +175,13 @@ impl Cost {
             nearest_idle: missed,
         });
         if placed.kind == Kind::Wakeup {
-            let llc = |cpu| self.places.of(cpu).llc;
-            self.bouncing.placed(task, llc(placed.waking_cpu) != llc(placed.actual), tasks);
+            self.sent(task, placed.waking_cpu, placed.actual, tasks);
         }
+    }
+
+    fn sent(&mut self, task: TaskNumber, waking_cpu: u32, cpu: u32, tasks: &Tasks) {
+        let llc = |cpu| self.places.of(cpu).llc;
+        self.bouncing.sent(task, llc(waking_cpu) != llc(cpu), tasks);
     }
 
     fn follow(&mut self, step: &Step, tasks: &Tasks) {
@@ -202,20 +211,21 @@ impl Cost {
 
     fn end_wait(&mut self, task: TaskNumber, tasks: &Tasks) {
         let behind_ns = self.waiting.take_behind_ns(task);
+        let on_the_way = self.on_the_way.of(task).take();
+        let onto_idle = behind_ns == 0 && on_the_way.is_none();
+        let since_woken = self.latency.since_woken(task, self.now);
+        self.bouncing.reached(task, onto_idle.then_some(since_woken));
         if let Some(waited) = self.latency.switched_in(task, self.now, behind_ns) {
             let Waited { latency_ns, behind_ns } = waited;
             self.missed_idle.waited(task, latency_ns);
             self.worst.waited(task, behind_ns);
             let on_the_way_ns = latency_ns.saturating_sub(behind_ns);
-            match self.on_the_way.of(task).take() {
-                Some(wakeup) => self.waiting.arrived(&wakeup, on_the_way_ns),
-                None if behind_ns == 0 => {
-                    let idle_exit = self.idle_exit.of(tasks.get(task).name);
-                    idle_exit.wakeups += 1;
-                    idle_exit.ns += latency_ns;
-                    self.bouncing.reached(task, latency_ns);
-                }
-                None => {}
+            if let Some(wakeup) = on_the_way {
+                self.waiting.arrived(&wakeup, on_the_way_ns);
+            } else if onto_idle {
+                let idle_exit = self.idle_exit.of(tasks.get(task).name);
+                idle_exit.wakeups += 1;
+                idle_exit.ns += latency_ns;
             }
         }
     }

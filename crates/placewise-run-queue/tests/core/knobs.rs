@@ -12,7 +12,7 @@ const MS: u64 = 1_000_000;
 fn preempts(kernel: &str, knobs: &str, ran: u64) -> bool {
     let mut world = World::under(kernel, knobs);
     world.run(ran);
-    world.scheduler.preempts(CPU, OTHER)
+    world.preempts(OTHER)
 }
 
 /// Has the task had its share at a tick?
@@ -37,7 +37,7 @@ fn wakeup_preemption_of_idle_policy() {
         let mut world = World::under(kernel, "set:WAKEUP_PREEMPTION=0");
         world.scheduler.policy.task[ONE].idle_policy = 1;
         world.scheduler.add(ONE);
-        assert_eq!(world.scheduler.preempts(CPU, OTHER), expected, "{kernel}");
+        assert_eq!(world.preempts(OTHER), expected, "{kernel}");
     }
 }
 

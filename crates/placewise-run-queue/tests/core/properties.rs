@@ -5,7 +5,7 @@ use placewise_machine::load;
 use placewise_policy::weight::weight_of;
 use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
 use placewise_run_queue::invariants::{Invariants, waiting_on};
-use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
+use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy, Picked, Scheduler};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
@@ -217,7 +217,9 @@ impl World {
         let cpu = self.scheduler.cpu_of(task);
         self.account(cpu);
         self.scheduler.enqueue(task, why, self.now);
-        if self.scheduler.running(cpu).is_some() && self.scheduler.preempts(cpu, task) {
+        if self.scheduler.running(cpu).is_some()
+            && self.scheduler.preempts(cpu, task, EnqueuedBy::default())
+        {
             self.stop(cpu, Scheduler::put_back);
         }
     }

@@ -131,7 +131,7 @@ fn what_the_waker_has_run_decides_where_a_sleeper_comes_back() {
         }
         world.scheduler.wake_delayed(ONE, world.now);
         world.run(0);
-        world.scheduler.preempts(CPU, ONE)
+        world.preempts(ONE)
     };
     assert!(preempts("v6.12") && preempts("v6.18"));
     assert!(!preempts("v7.3"));

@@ -2,7 +2,7 @@
 
 use placewise_machine::load;
 use placewise_policy::{CpuId, FIRST_TASK, Policy, TaskId, topology};
-use placewise_run_queue::{Enqueue, Scheduler};
+use placewise_run_queue::{Enqueue, EnqueuedBy, Scheduler};
 
 pub const ONE: TaskId = TaskId::FIRST;
 pub const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
@@ -24,14 +24,22 @@ impl World {
         let policy = Policy::parse(kernel, policy).unwrap();
         let (scheduler, _) = Scheduler::boot(&machine, &policy, &[]).unwrap();
         let mut world = World { scheduler, now: topology::BOOT };
-        for task in [ONE, OTHER] {
-            world.scheduler.policy.task[task].weight = 1024;
-            world.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
-            world.scheduler.add(task);
-            world.scheduler.enqueue(task, Enqueue::Wakeup, world.now);
-        }
+        [ONE, OTHER].into_iter().for_each(|task| world.wakes(task));
         world.scheduler.take(CPU, ONE, world.now);
         world
+    }
+
+    /// A task that has not run yet joins those that wait.
+    pub fn wakes(&mut self, task: TaskId) {
+        self.scheduler.policy.task[task].weight = 1024;
+        self.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
+        self.scheduler.add(task);
+        self.scheduler.enqueue(task, Enqueue::Wakeup, self.now);
+    }
+
+    /// Does a task that an interrupt has woken preempt the one that runs?
+    pub fn preempts(&mut self, task: TaskId) -> bool {
+        self.scheduler.preempts(CPU, task, EnqueuedBy::default())
     }
 
     /// What runs goes on for so long; true if it should be rescheduled then.

@@ -7,7 +7,7 @@
 //! is the dearest of late that says whether the next one is worth its while.
 
 use placewise_policy::*;
-use placewise_run_queue::{Dequeue, Enqueue};
+use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy};
 use placewise_trace::Event;
 
 use crate::engine::Engine;
@@ -217,7 +217,7 @@ impl Engine<'_> {
 
     fn attach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         self.enqueue(task, Enqueue::Balance);
-        self.check_preempt(to, task, by);
+        self.check_preempt(to, task, (by, EnqueuedBy::default()));
     }
 
     /// A task that waits on a run queue goes to another CPU.

@@ -6,7 +6,7 @@
 
 use placewise_policy::weight::weight_of;
 use placewise_policy::*;
-use placewise_run_queue::Enqueue;
+use placewise_run_queue::{Enqueue, EnqueuedBy};
 use placewise_trace::Event;
 use placewise_workload::program::{Op, SchedPolicy};
 
@@ -118,7 +118,7 @@ impl Engine<'_> {
         });
         let preempts = self.scheduler.policy.profile.fork_preempts || self.scheduler.is_rt(child);
         if preempts || self.gives_way_to_all(target) {
-            self.check_preempt(target, child, cpu);
+            self.check_preempt(target, child, (cpu, EnqueuedBy { task: true, sync: false }));
         }
     }
 

@@ -7,7 +7,7 @@
 //! most one of the first two and one of the last under way.
 
 use placewise_policy::*;
-use placewise_run_queue::Enqueue;
+use placewise_run_queue::{Enqueue, EnqueuedBy};
 use placewise_trace::Event;
 
 use crate::engine::Engine;
@@ -223,7 +223,7 @@ impl Engine<'_> {
     pub(super) fn activate(&mut self, by: CpuId, context: WakerContext, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
         self.enqueue(wakee, Enqueue::Wakeup);
-        self.check_preempt(target, wakee, by);
+        self.check_preempt(target, wakee, (by, self.enqueued_by(context, wakee)));
         self.scheduler.policy.sample_avg_idle(target.into(), self.now);
         self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
@@ -243,7 +243,7 @@ impl Engine<'_> {
         self.account_current(target);
         self.tasks[wakee].state = TaskState::Runnable;
         self.tasks[wakee].queued_since = self.now;
-        self.check_preempt(target, wakee, cpu);
+        self.check_preempt(target, wakee, (cpu, self.enqueued_by(context, wakee)));
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
             pid,
@@ -265,11 +265,24 @@ impl Engine<'_> {
         self.tasks[task].queued_since = self.now;
     }
 
-    /// Does a task that `by` has enqueued on `cpu` preempt the one that runs there?
-    pub(super) fn check_preempt(&mut self, cpu: CpuId, task: TaskId, by: CpuId) {
+    /// A wake list tells nothing of the waker.
+    fn enqueued_by(&self, context: WakerContext, wakee: TaskId) -> EnqueuedBy {
+        EnqueuedBy {
+            task: context == WakerContext::Task,
+            sync: context != WakerContext::Interrupt && self.tasks[wakee].woken_sync,
+        }
+    }
+
+    /// Does a task that the CPU `by` has enqueued on `cpu` preempt the one that runs there?
+    pub(super) fn check_preempt(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        (by, enqueued_by): (CpuId, EnqueuedBy),
+    ) {
         if self.scheduler.running(cpu).is_some() {
             let here = &mut self.cpus[cpu];
-            if here.need_resched || !self.scheduler.preempts(cpu, task) {
+            if here.need_resched || !self.scheduler.preempts(cpu, task, enqueued_by) {
                 return;
             }
             here.need_resched = true;

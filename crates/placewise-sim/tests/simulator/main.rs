@@ -12,6 +12,7 @@ mod decisions;
 mod messages;
 mod mix;
 mod output;
+mod patches;
 mod placement;
 mod properties;
 mod rt_app;

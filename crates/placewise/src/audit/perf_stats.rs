@@ -1,20 +1,21 @@
-//! What `perf sched stats report` prints (perf of Linux 6.19 and later): the counters of /proc/schedstat,
-//! already as what was counted, those of each CPU and of each of its domains under a heading of their own.
+//! What `perf sched stats report` prints (perf of Linux 7.3): the counters of /proc/schedstat, already as
+//! what was counted, those of each CPU and of each of its domains under a heading of their own.
 //!
 //! ```text
-//! CPU 0
+//! CPU: 0
 //! sched_count                                                      :      402267
 //! sched_goidle                                                     :      147161  (    36.58% )
-//! CPU 0, DOMAIN SMT CPUS 0,64
+//! CPU: 0 | DOMAIN: SMT | DOMAIN_CPUS: 0,64
 //! busy_lb_count                                                    :         136  $       17.08 $
 //! *busy_lb_success_count                                           :           5
 //! ```
 //!
 //! Counters go by their names, which perf gives the columns of all versions alike, so that their order
 //! does not matter; of which version they are, the names tell. What `*` stands before, perf has derived.
-//! The section `CPU <ALL CPUS SUMMARY>` has means over CPUs, cut to integers, and is passed over.
+//! The sections of `<ALL CPUS SUMMARY>` have means over CPUs, cut to integers, and are passed over.
 //!
-//! Limit: with `-v` perf prints descriptions for names; such a report is refused.
+//! Limits: with `-v` perf prints descriptions for names; such a report is refused. So are the headings of
+//! the patches that perf had this from (`CPU 0, DOMAIN SMT CPUS 0,64`).
 
 use std::path::Path;
 
@@ -51,7 +52,7 @@ fn counted(text: &str) -> Result<Counted, String> {
     let sections = sections(text)?;
     if sections.is_empty() {
         return Err(
-            "it has no section of a CPU; expected the text of `perf sched stats report`".into()
+            "it has no section `CPU: 0`; expected the text of `perf sched stats report`".into()
         );
     }
     let mut counted = Counted { version: version(&sections), ..Counted::default() };
@@ -73,10 +74,11 @@ fn sections(text: &str) -> Result<Vec<Section<'_>>, String> {
     let (mut level, mut is_counted) = (0, false);
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
-        if let Some(heading) = line.strip_prefix("CPU ") {
-            is_counted = !heading.starts_with('<');
+        if let Some(of) = line.strip_prefix("CPU: ") {
+            is_counted = !of.starts_with('<');
             if is_counted {
-                let domain = heading.split_once(", DOMAIN ").map(|(_, domain)| (level, domain));
+                let name = of.split(" | ").find_map(|part| part.strip_prefix("DOMAIN: "));
+                let domain = name.map(|name| (level, name));
                 level = if domain.is_some() { level + 1 } else { 0 };
                 sections.push(Section { heading: line, domain, counters: Vec::new() });
             }
@@ -143,10 +145,10 @@ impl<'a> Section<'a> {
                 pulled: counter("gained")?,
             })
         };
-        // Without a name there are only the CPUs.
-        let name = name.split_once("CPUS").map_or(name, |(name, _)| name).trim();
+        // Before version 17 they have numbers.
+        let has_name = name.parse::<u32>().is_err();
         Ok(CountedOfDomain {
-            name: if name.is_empty() { format!("domain{level}") } else { name.to_owned() },
+            name: if has_name { name.to_owned() } else { format!("domain{level}") },
             busy: passes("busy")?,
             idle: passes("idle")?,
             newly_idle: passes("newidle")?,
@@ -173,11 +175,11 @@ mod tests {
             let mut number = first..;
             let mut counter =
                 |name: &str| format!("{name:<65}: {:>11}  (    36.58% )\n", number.next().unwrap());
-            text += &format!("-----\nCPU {cpu}\n----\nDESC      COUNT   PCT_CHANGE\n");
+            text += &format!("-----\nCPU: {cpu}\n----\nDESC      COUNT   PCT_CHANGE\n");
             for name in ["yld_count", "array_exp"].iter().chain(&OF_CPU) {
                 text += &counter(name);
             }
-            text += &format!("CPU {cpu}, DOMAIN MC CPUS 0,1\n");
+            text += &format!("CPU: {cpu} | DOMAIN: MC | DOMAIN_CPUS: 0-1\n");
             for kind in kinds {
                 text += &format!("------ <Category {kind}> ------\n");
                 let imbalance = if split { "imbalance_load" } else { "imbalance" };
@@ -230,14 +232,17 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let report = report(KINDS, true, 1);
-        refused("", "no section of a CPU");
-        refused("CPU <ALL CPUS SUMMARY>\nsched_count : 1\n", "no section of a CPU");
-        refused("CPU 0\nsched_count : x\n", "line 2: expected a number behind `sched_count:`");
-        refused("CPU 0\nsched_count : 1,  2 | 3 |\n", "found `1,`; a `diff` has two");
-        refused("CPU 0\nschedule() called : 1\n", "without -v, found `schedule() called`");
-        refused("CPU 0\npcount : 1\npcount : 1\n", "line 3: `pcount` stands twice");
-        refused("CPU 0\npcount : 1\n", "`CPU 0` has no counter `sched_count`");
+        refused("", "no section `CPU: 0`");
+        refused("CPU: <ALL CPUS SUMMARY>\nsched_count : 1\n", "no section `CPU: 0`");
+        refused("CPU: 0\nsched_count : x\n", "line 2: expected a number behind `sched_count:`");
+        refused("CPU: 0\nsched_count : 1,  2 | 3 |\n", "found `1,`; a `diff` has two");
+        refused("CPU: 0\nschedule() called : 1\n", "without -v, found `schedule() called`");
+        refused("CPU: 0\npcount : 1\npcount : 1\n", "line 3: `pcount` stands twice");
+        refused("CPU: 0\npcount : 1\n", "`CPU: 0` has no counter `sched_count`");
         let without = report.replace("idle_lb_gained", "idle_lb_won");
-        refused(&without, "`CPU 0, DOMAIN MC CPUS 0,1` has no counter `idle_lb_gained`");
+        refused(
+            &without,
+            "`CPU: 0 | DOMAIN: MC | DOMAIN_CPUS: 0-1` has no counter `idle_lb_gained`",
+        );
     }
 }

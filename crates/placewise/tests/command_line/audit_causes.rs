@@ -1,7 +1,7 @@
 //! Traces of loads that were made to go wrong in one way each: the first line of the audit names it.
 //!
 //! They are simulated, so nothing else disturbs them, on a machine of two LLCs of eight CPUs; some are
-//! recorded as well, from a real kernel on eight CPUs: `traces/causes`.
+//! recorded as well, from a real kernel: `traces/causes`.
 
 use std::path::Path;
 
@@ -68,6 +68,8 @@ fn a_pinned_overload() {
     let audited = audited(PINNED, "");
     let parts = ["indexer waited", "behind encoder on CPU 2", "both are bound to it"];
     says(&audited, "bound", &parts);
+    let parts = ["encoder waited", "mostly behind indexer, on CPU 2", "encoder is bound to it"];
+    says(&recorded("pinned"), "bound", &parts);
 }
 
 /// They never sleep, so no wakeup shows that they refuse other CPUs.
@@ -99,6 +101,8 @@ fn a_ping_pong_across_llcs() {
     says(&audited, "across_llcs", &["ping woke pong across LLCs"]);
     let pair = &audited.figures["bouncing"]["pairs"][0];
     assert_eq!(pair["wakeups"], pair["across_llcs"], "each is in an LLC of its own");
+    let parts = ["ping woke pong across LLCs: 1513 of 1513 times"];
+    says(&recorded("ping-pong"), "across_llcs", &parts);
 }
 
 #[test]
@@ -135,9 +139,10 @@ fn nothing_wrong() {
     let tasks = r#"
         "web": { "instance": 4, "loop": -1, "run": 500,
                  "timer": { "ref": "unique", "period": 5000 } }"#;
-    let audited = audited(tasks, "");
-    assert!(audited.first_line.starts_with("Nothing wrong: "), "{}", audited.first_line);
-    assert_eq!(audited.figures["findings"], serde_json::json!([]));
+    for audited in [audited(tasks, ""), recorded("quiet")] {
+        assert!(audited.first_line.starts_with("Nothing wrong: "), "{}", audited.first_line);
+        assert_eq!(audited.figures["findings"], serde_json::json!([]));
+    }
 }
 
 /// What only some tasks waited is theirs.

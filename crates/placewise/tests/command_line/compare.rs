@@ -593,7 +593,7 @@ fn a_mix_has_a_table_for_each_part() {
     let mut command = Command::cargo_bin("placewise").unwrap();
     let output = command
         .args(["compare", "--machine=uma-8", "--workload=mix", "--runs=1", &case(2), &case(4)])
-        .args(["--policy=baseline", "--policy=short-task"])
+        .args(["--policy=baseline", "--policy=short-task", "--stats"])
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -606,6 +606,9 @@ fn a_mix_has_a_table_for_each_part() {
         assert!(schbench.contains(told), "no {told} in {schbench}");
     }
     assert!(text.contains(" case 2   parts=schbench:workers=4+"), "{text}");
+    let why = text.lines().filter(|line| line.starts_with("why: "));
+    let cases = why.map(|line| line.rsplit_once(", means of ").map(|(_, case)| case));
+    assert_eq!(cases.collect::<Vec<_>>(), [Some("case 1"), Some("case 2")], "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 

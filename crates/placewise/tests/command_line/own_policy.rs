@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
@@ -98,6 +99,52 @@ fn a_line_that_is_edited_decides() {
     let csv = String::from_utf8(output.stdout).unwrap();
     assert!(csv.contains("\"./mine,set:SIS_UTIL=0\""), "{csv}");
     assert!(lab.trace("baseline") != lab.trace("._mine,set_SIS_UTIL_0"), "nothing has changed");
+}
+
+/// One line of `wakeup_target()`: wakeups never pull.
+#[test]
+fn what_differs_is_told_by_entry_point_and_example() {
+    let lab = Lab::new();
+    let diff = || {
+        let output = lab.run(&["policy", "diff", "mine", "--states=2000", "--format=json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let differ = |diff: &Value| -> Vec<(String, u64)> {
+        let of = |of: &Value| {
+            (of["entry_point"].as_str().unwrap().to_owned(), of["differ"].as_u64().unwrap())
+        };
+        diff["entry_points"].as_array().unwrap().iter().map(of).collect()
+    };
+    let same = diff();
+    assert_eq!((&same["headers"], &same["examples"]), (&json!([]), &json!([])));
+    assert_eq!(same["states"], 2000);
+    assert!(differ(&same).iter().all(|(_, differ)| *differ == 0), "{same}");
+    let asked = same["entry_points"].as_array().unwrap().iter().map(|of| of["asked"].as_u64());
+    assert_eq!(asked.collect::<Vec<_>>(), [Some(250); 8], "each as often");
+
+    lab.edit("place.h", WAKE_AFFINE, "return wakeup->prev;");
+    let diff = diff();
+    let header = &diff["headers"].as_array().unwrap()[..];
+    let [place] = header else { panic!("{diff}") };
+    assert_eq!(place["header"], "place.h");
+    let lines: Vec<&str> = place["diff"].as_str().unwrap().lines().collect();
+    let changed = lines.iter().filter(|line| line.starts_with(['+', '-'])).skip(2);
+    let expected = ["-\treturn wake_affine(wakeup, level);", "+\treturn wakeup->prev;"];
+    assert_eq!(changed.copied().collect::<Vec<_>>(), expected);
+    for (entry_point, differ) in differ(&diff) {
+        assert_eq!(differ > 0, entry_point == "select_task_rq: wakeup", "{entry_point}: {differ}");
+    }
+    let examples = diff["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 3);
+    let cpus = examples.iter().map(|example| example["cpus"].as_u64().unwrap());
+    assert!(cpus.is_sorted(), "the smallest machines first");
+    for example in examples {
+        assert_eq!(example["entry_point"], "select_task_rq: wakeup");
+        assert_ne!(example["built_in"], example["own"]);
+        let own = example["own"].as_str().unwrap();
+        assert!(own.contains("(wake_affine: not_tried;"), "{own}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn a_wrong_argument_is_named_with_what_was_expected() {
         (&["--policy", "hint:fork_affine+fork_spread"], &["fork_affine+fork_spread"]),
         (&["--kernel", "v6.1"], &["v6.1", "v6.0", "v6.12"]),
         (&["--kernel", "v6.5", "--policy", "shared-runq"], &["shared-runq", "simulated only"]),
+        (&["--kernel", "v6.18", "--policy", "next-buddy"], &["next-buddy", "simulated only"]),
         (
             &["--kernel", "v6.17", "--policy", "cache-aware-v1"],
             &["cache-aware-v1", "simulated only"],

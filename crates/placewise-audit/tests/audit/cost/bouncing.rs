@@ -1,6 +1,7 @@
 //! Tasks that change LLC and wakeups across LLCs.
 
-use placewise_audit::{Action, PrevState, TaskNumber};
+use placewise_audit::cost::causes::CauseKind;
+use placewise_audit::{Action, NoPlacement, PrevState, TaskNumber, Verdict};
 use placewise_trace::Context;
 
 use super::world::World;
@@ -88,6 +89,36 @@ fn pairs_tell_which_part_of_their_wakeups_reaches_across_llcs() {
     let pair = &report.pairs[0];
     assert_eq!((pair.waker.as_str(), pair.wakee.as_str()), ("producer", "consumer"));
     assert_eq!((pair.wakeups, pair.across_llcs, pair.share_across_llcs), (4, 2, 0.5));
+}
+
+/// `ping` on CPU 0 wakes a task that is bound to `cpu`, which idles.
+fn wakes_bound(world: &mut World, task: TaskNumber, cpu: u32, latency_ns: u64) {
+    let verdict = world.waking(0, task, cpu, cpu);
+    assert!(matches!(verdict, Verdict::NoPlacement(NoPlacement::Bound)));
+    world.wakeup(0, task, cpu);
+    world.now += latency_ns;
+    world.switch(cpu, PrevState::Runnable, task);
+    world.idles(cpu);
+}
+
+/// They have no choice of a CPU, but their wakeups have as far to go.
+#[test]
+fn bound_tasks_are_woken_across_llcs_as_well() {
+    let mut world = World::with_affinities(&[(2, vec![4]), (3, vec![1])]);
+    world.running(1, "ping", 0);
+    let (pong, near) = (world.task(2, "pong"), world.task(3, "near"));
+    wakes_bound(&mut world, pong, 4, 9_000);
+    for (mean_ns, cost_ns) in [(0, 9_000), (2_000, 7_000)] {
+        // 29 are too few for a mean, and 58 are not.
+        (0..29).for_each(|_| wakes_bound(&mut world, near, 1, 2_000));
+        let report = world.report();
+        let [pair] = &report.bouncing.pairs[..] else { panic!("{:?}", report.bouncing.pairs) };
+        assert_eq!((pair.waker.as_str(), pair.wakee.as_str()), ("ping", "pong"));
+        assert_eq!((pair.wakeups, pair.onto_idle, pair.onto_idle_ns), (1, 1, 9_000));
+        assert_eq!(report.bouncing.within_llc_mean_ns, mean_ns);
+        let cause = report.causes.iter().find(|of| of.cause == CauseKind::AcrossLlcs);
+        assert_eq!(cause.unwrap().cost_ns, cost_ns, "longer than within one");
+    }
 }
 
 #[test]
