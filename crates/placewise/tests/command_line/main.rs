@@ -14,6 +14,7 @@ mod hint;
 mod list;
 mod measure;
 mod own_policy;
+mod perfetto;
 mod record;
 mod reproduce;
 mod schemas;
