@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_audit::{AuditError, Decided, Observer, Options};
+use placewise_machine::Machine;
 use placewise_trace::{Record, TraceReader};
 
 use self::args::AuditArgs;
@@ -64,6 +65,14 @@ pub fn write_perfetto(trace: &Path, file: OutputFile) -> anyhow::Result<()> {
     // A file may have the name of standard input.
     let trace = Path::new(".").join(trace);
     audited_into(&AuditArgs::of(&trace), &mut watch, Some(file)).map(drop)
+}
+
+/// A trace, and the machine that its header or `machine` names.
+pub fn open_trace(trace: &Path, machine: Option<&str>) -> anyhow::Result<(TraceReader, Machine)> {
+    let args = AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace) };
+    let mut reader = open(&args)?;
+    let machine = origin::machine(&args, &mut reader)?;
+    Ok((reader, machine))
 }
 
 fn open(args: &AuditArgs) -> Result<TraceReader, InputError> {

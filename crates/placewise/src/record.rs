@@ -14,7 +14,7 @@
 
 pub mod command;
 mod environment;
-mod instance;
+pub mod instance;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -20,4 +20,5 @@ mod reproduce;
 mod schemas;
 mod share;
 mod standard_output;
+mod top;
 mod uncertain;
