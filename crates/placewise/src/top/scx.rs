@@ -150,11 +150,11 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
     frame.render_widget(Paragraph::new(Line::raw(status.line())), head);
     let names =
         ["placed", "same CPU", "SMT", "LLC", "other LLC", "other node", "on idle", "hinted"];
-    let widths = [10, 10, 9, 9, 10, 10, 10, 8].map(Constraint::Length);
+    let widths = [10, 10, 9, 9, 10, 11, 10, 8].map(Constraint::Length);
     let table = Table::new(placed, widths).header(heading(&names)).column_spacing(0);
     frame.render_widget(table.block(titled("placements by scx_placewise")), of_placed);
     let names = ["level", "newly idle", "idle", "busy", "pushed"];
-    let widths = [12, 12, 12, 12, 12].map(Constraint::Length);
+    let widths = [20, 12, 12, 12, 12].map(Constraint::Length);
     let table = Table::new(look.balanced(), widths).header(heading(&names));
     frame.render_widget(table.block(titled("tasks moved by balancing")), of_balanced);
 }

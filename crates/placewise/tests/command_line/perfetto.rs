@@ -94,9 +94,9 @@ const EVENTS: [(&str, u64); 8] = [
 
 /// What is found in a file.
 #[derive(Default)]
-struct Found {
+pub struct Found {
     /// How often each event is there.
-    events: BTreeMap<&'static str, usize>,
+    pub events: BTreeMap<&'static str, usize>,
     /// The event of each time: no two have the same.
     by_time: BTreeMap<u64, &'static str>,
     tracks: BTreeMap<u64, String>,
@@ -112,7 +112,7 @@ struct Found {
 }
 
 impl Found {
-    fn read(path: &Path) -> Self {
+    pub fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap();
         let mut found = Found::default();
         for packet in Message::parse(&bytes).messages(1) {

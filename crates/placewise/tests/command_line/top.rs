@@ -1,9 +1,13 @@
-//! `placewise top --once`: what a frame shows is what the audit says of the same trace.
+//! `placewise top --once`: what a frame shows is what the audit says of the same trace. The live tests
+//! are skipped where nothing can be recorded.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use assert_cmd::Command;
 use serde_json::Value;
+
+use super::record::{PLACEWISE, cannot_record, has_instance, signal, wait_until, with_tracefs};
 
 fn bundled(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
@@ -81,4 +85,39 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
     refused(&["top", "nowhere.txt", "--once"], "nowhere.txt: cannot open");
     refused(&["top", "x", "--once", "--size", "80"], "such as 80x24");
     refused(&["top", "x", "--speed", "0"], "expected a number from 0.001");
+}
+
+#[test]
+fn the_running_kernel_is_shown_and_left_as_it_was() {
+    if let Some(why) = cannot_record() {
+        return println!("skipped: {why}");
+    }
+    let top = with_tracefs(&[PLACEWISE, "top", "--once", "--interval", "0.5"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = top.id();
+    let output = top.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let frame = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(words(&frame, "LLC 0")[3..5], ["%", "busy"], "{frame}");
+    // Its own sleeps alone are so many.
+    let events = frame.split_once(" events").unwrap().0.rsplit(' ').next().unwrap();
+    assert!(events.parse::<u64>().unwrap() >= 4, "{frame}");
+    assert!(!has_instance(pid));
+}
+
+#[test]
+fn nothing_is_left_of_a_view_that_is_ended() {
+    if let Some(why) = cannot_record() {
+        return println!("skipped: {why}");
+    }
+    for with in ["-TERM", "-KILL"] {
+        let words = [PLACEWISE, "top", "--once", "--interval", "60"];
+        let mut top = with_tracefs(&words).stdout(Stdio::null()).spawn().unwrap();
+        wait_until("it has an instance", || has_instance(top.id()));
+        signal(with, &top.id().to_string());
+        top.wait().unwrap();
+        wait_until("the instance is gone", || !has_instance(top.id()));
+    }
 }
