@@ -33,6 +33,11 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | $(SUM_UP)
 
+.PHONY: perfetto
+perfetto: compiler ## hold what --perfetto writes to Perfetto's own schema (pip install perfetto protobuf)
+	$(CARGO) build --release --package placewise
+	scripts/check-perfetto.py $(PROGRAM) traces/*.zst
+
 .PHONY: predictions
 predictions: compiler ## predict the recorded interventions and write docs/interventions.md
 	$(CARGO) build --release --package placewise-vm --bin interventions

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use placewise_machine::{CpuSet, Machine, MachineError};
 use placewise_policy::{Policy, State};
-use placewise_trace::{Header, Losses, TraceError, TraceReader};
+use placewise_trace::{Header, Losses, Record, TraceError, TraceReader};
 
 use crate::cost::{Cost, CostReport};
 use crate::judge::inference::InferenceCounts;
@@ -123,6 +123,8 @@ pub struct Decided<'a> {
 /// Looks on while a trace is audited.
 pub trait Observer {
     fn progress(&mut self, _events: u64) {}
+    /// As it is read: what is decided there comes later.
+    fn read(&mut self, _record: &Record<'_>) {}
     fn decided(&mut self, _decision: &Decided<'_>) {}
 }
 
@@ -147,6 +149,7 @@ pub fn audit(
             let seconds = record.time_ns / NSEC_PER_SEC;
             return Err(AuditError::Clock { line: reader.line_number(), seconds });
         }
+        pass.observer.read(&record);
         timeline.push(&record);
         events += 1;
         if events % PROGRESS_STEP == 0 {

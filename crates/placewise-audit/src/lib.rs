@@ -13,6 +13,7 @@
 //! - `recorded/`: decisions that the trace recorded in full.
 //! - `cost/`: latency, missed idle CPUs, bouncing; `report/`: moves, agreement, other
 //!   policies, one decision step by step.
+//! - `meter.rs`: what needs no policy, at any moment of a trace.
 //!
 //! `audit.rs` drives them all, in one pass.
 //!
@@ -22,6 +23,7 @@
 mod audit;
 pub mod cost;
 mod judge;
+mod meter;
 mod reconstruction;
 pub mod recorded;
 mod report;
@@ -31,6 +33,7 @@ mod world;
 
 pub use audit::{Audit, AuditError, Decided, Observer, Options, audit};
 pub use judge::inference::InferenceCounts;
+pub use meter::{Meter, Moment};
 pub use placewise_policy::Distance;
 pub use reconstruction::Reconstruction;
 pub use report::agreement::{

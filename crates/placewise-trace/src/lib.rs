@@ -1,10 +1,12 @@
-//! Scheduler traces: the tracepoints as values, and as ftrace text.
+//! Scheduler traces: the tracepoints as values, as ftrace text, and for Perfetto.
 
 mod decision;
 mod event;
 mod ftrace;
 mod header;
+mod perfetto;
 mod read;
+mod run_queues;
 
 pub use decision::{
     AffineReason, CpuReadings, Decision, DecisionError, Readings, RunQueueReadings, SearchReason,
@@ -13,4 +15,6 @@ pub use decision::{
 pub use event::{Context, Event, Record, Sink};
 pub use ftrace::FtraceWriter;
 pub use header::{Header, SchedPolicy, TaskLine};
+pub use perfetto::{PerfettoWriter, Placement};
 pub use read::{FirstMalformed, Losses, Malformed, SecondTrace, TraceError, TraceReader};
+pub use run_queues::{LlcLoad, RunQueues};

@@ -14,25 +14,29 @@ mod finding;
 mod origin;
 mod percent;
 mod perf_stats;
+mod perfetto;
 mod problems;
 mod report;
 mod schedstat;
 mod units;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_audit::{AuditError, Decided, Observer, Options};
-use placewise_trace::TraceReader;
+use placewise_machine::Machine;
+use placewise_trace::{Record, TraceReader};
 
 use self::args::AuditArgs;
 use self::difference::Difference;
 use self::explanation::{Explanations, Wanted};
 use self::figures::Figures;
 use self::origin::{bad_trace, kernel, machine, others, trace_name};
+use self::perfetto::PerfettoFile;
 use self::schedstat::{Counted, Schedstat};
 use crate::input::InputError;
+use crate::output_file::{self, OutputFile};
 
 pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let text = match &args.after {
@@ -55,6 +59,22 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a trace whose header says what it is of for Perfetto, with the decisions in it.
+pub fn write_perfetto(trace: &Path, file: OutputFile) -> anyhow::Result<()> {
+    let mut watch = Watch::new(None);
+    // A file may have the name of standard input.
+    let trace = Path::new(".").join(trace);
+    audited_into(&AuditArgs::of(&trace), &mut watch, Some(file)).map(drop)
+}
+
+/// A trace, and the machine that its header or `machine` names.
+pub fn open_trace(trace: &Path, machine: Option<&str>) -> anyhow::Result<(TraceReader, Machine)> {
+    let args = AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace) };
+    let mut reader = open(&args)?;
+    let machine = origin::machine(&args, &mut reader)?;
+    Ok((reader, machine))
+}
+
 fn open(args: &AuditArgs) -> Result<TraceReader, InputError> {
     TraceReader::open(&args.trace).map_err(|error| bad_trace(&error))
 }
@@ -75,6 +95,17 @@ fn explained(args: &AuditArgs, wanted: Wanted) -> anyhow::Result<String> {
 }
 
 fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
+    // As open as traces are.
+    let create = |path: &PathBuf| OutputFile::create(path, output_file::FOR_OWNER);
+    audited_into(args, watch, args.perfetto.as_ref().map(create).transpose()?)
+}
+
+/// Audits a trace, and writes it for Perfetto where there is a file for that.
+fn audited_into(
+    args: &AuditArgs,
+    watch: &mut Watch,
+    file: Option<OutputFile>,
+) -> anyhow::Result<Figures> {
     let schedstat = match &args.perf_stats {
         Some(report) => Some(perf_stats::read(report)?),
         None => args.schedstat.as_deref().map(counted).transpose()?,
@@ -89,6 +120,7 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
         others: &others,
         task: args.task.as_deref(),
     };
+    watch.perfetto = file.map(|file| PerfettoFile::new(file, reader.header(), &machine));
     let audit = placewise_audit::audit(&mut reader, &options, watch);
     watch.progress.finish_and_clear();
     let audit = audit.map_err(|error| match error {
@@ -100,6 +132,7 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
             InputError(format!("{}: {error}", trace_name(&args.trace))).into()
         }
     })?;
+    watch.perfetto.take().map_or(Ok(()), PerfettoFile::finish)?;
     Ok(Figures { schedstat, ..Figures::new(args, &kernel, &options, reader.header(), &audit) })
 }
 
@@ -117,10 +150,11 @@ fn wanted(args: &AuditArgs) -> Option<Wanted> {
     args.explain.map(Wanted::Number).or(args.at.map(Wanted::Time))
 }
 
-/// Shows the progress, and keeps the decisions that are to be explained.
+/// Shows the progress, keeps the decisions that are to be explained, and writes for Perfetto.
 struct Watch {
     progress: ProgressBar,
     explanations: Option<Explanations>,
+    perfetto: Option<PerfettoFile>,
 }
 
 impl Watch {
@@ -130,6 +164,7 @@ impl Watch {
         Watch {
             progress: progress.with_style(style.expect("the template is well formed")),
             explanations: wanted.map(Explanations::new),
+            perfetto: None,
         }
     }
 }
@@ -139,7 +174,16 @@ impl Observer for Watch {
         self.progress.set_position(events);
     }
 
+    fn read(&mut self, record: &Record<'_>) {
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.read(record);
+        }
+    }
+
     fn decided(&mut self, decision: &Decided<'_>) {
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.decided(decision);
+        }
         if let Some(explanations) = &mut self.explanations {
             explanations.look_at(decision);
         }

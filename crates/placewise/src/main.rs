@@ -33,6 +33,7 @@ mod standard_output;
 mod states;
 mod subject;
 mod supervised;
+mod top;
 mod uncertain;
 
 use std::io::{self, Write};
@@ -64,6 +65,7 @@ enum Verb {
     Bench(bench::BenchArgs),
     Audit(audit::args::AuditArgs),
     Record(record::RecordArgs),
+    Top(top::TopArgs),
     Hint(hint::HintArgs),
     Share(share::ShareArgs),
 }
@@ -110,6 +112,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Hint(args) => hint::run(&args),
         Verb::Share(args) => share::run(&args, Cli::command()),
     };

@@ -14,7 +14,7 @@
 
 pub mod command;
 mod environment;
-mod instance;
+pub mod instance;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,6 +29,7 @@ use nix::unistd::User;
 use placewise_trace::Header;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::audit;
 use crate::output_file::{self, OutputFile};
 use crate::report::foreign::visible;
 use command::{RunningCommand, sleep};
@@ -39,6 +40,7 @@ Examples:
   placewise record hackbench -g 4
   sudo placewise record --user \"$USER\" make test
   placewise record --duration 10 -o web.txt.zst
+  placewise record --duration 10 --perfetto web.perfetto-trace
 
 Needs root and tracefs. The trace can be given to `placewise audit`. One that was there under its
 name before is kept as FILE.old.
@@ -60,6 +62,10 @@ pub struct RecordArgs {
     /// File to write, compressed with zstd
     #[arg(short, long, value_name = "FILE", default_value = "placewise-trace.txt.zst")]
     output: PathBuf,
+
+    /// Once it is recorded, also write the trace for Perfetto (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
 
     /// Stop after seconds, or a time such as 2min [default: when COMMAND ends, else at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -97,11 +103,14 @@ fn user(name: &str) -> Result<User, String> {
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     // As open as tracefs is: there are all users' tasks in it.
     let output = OutputFile::create(&args.output, output_file::FOR_OWNER)?.keeping_old()?;
+    let create = |path: &PathBuf| OutputFile::create(path, output_file::FOR_OWNER);
+    let perfetto = args.perfetto.as_ref().map(create).transpose()?;
     let stop = stop_at_signals().context("cannot handle signals")?;
     let mut recording = Recording::prepare(args, output)?;
     let command = recording.run(args, &stop)?;
     let summary = recording.finish(args)?;
     eprintln!("{}", visible(&summary));
+    perfetto.map_or(Ok(()), |file| audit::write_perfetto(&args.output, file))?;
     Ok(command.map_or(Ok(()), |command| command.result())?)
 }
 

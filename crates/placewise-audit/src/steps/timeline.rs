@@ -27,6 +27,9 @@ use crate::steps::wakeup::Outcome;
 /// Steps that wait for the end of a wakeup, at most.
 const WINDOW: usize = 1 << 16;
 
+/// The same for a trace that is still being made: who looks on does not wait long.
+const LIVE_WINDOW: usize = 1 << 12;
+
 /// Steps that are read before the first is handed out, to see what each CPU ran.
 const LOOK_AHEAD: usize = 1 << 13;
 
@@ -74,6 +77,8 @@ pub struct Timeline {
     tasks: Tasks,
     /// Of the events so far.
     latest_ns: Option<u64>,
+    /// Steps that wait, at most.
+    most: usize,
     window: VecDeque<Step>,
     /// How many steps have left the window.
     handed_out: u64,
@@ -98,6 +103,7 @@ impl Timeline {
             overwritten,
             tasks: Tasks::new(),
             latest_ns: None,
+            most: WINDOW,
             window: VecDeque::new(),
             handed_out: 0,
             begun: Vec::new(),
@@ -113,6 +119,11 @@ impl Timeline {
     /// Only these tasks count.
     pub fn about(self, selection: Selection) -> Self {
         Timeline { tasks: Tasks::of(selection), ..self }
+    }
+
+    /// For a trace that is still being made: steps are handed out as they come.
+    pub fn live(self) -> Self {
+        Timeline { looked_ahead: true, most: LIVE_WINDOW, ..self }
     }
 
     pub fn tasks(&self) -> &Tasks {
@@ -155,7 +166,7 @@ impl Timeline {
             self.begin_with_what_ran();
         }
         let waits = matches!(self.window.front()?.action, Action::Waking { outcome: None, .. });
-        if waits && !self.ended && self.window.len() < WINDOW {
+        if waits && !self.ended && self.window.len() < self.most {
             return None;
         }
         for task in self.retired.drain(..) {

@@ -1,9 +1,10 @@
 //! The arguments of `placewise audit`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use clap::builder::RangedU64ValueParser;
+use clap::{Args, Command, FromArgMatches, ValueEnum};
 
 use super::explanation::parse_time;
 
@@ -15,6 +16,7 @@ Examples:
   placewise audit before.txt.zst after.txt.zst
   perf script | placewise audit - --machine host --kernel v6.12
   placewise audit trace.txt --annotate | less
+  placewise audit trace.txt --perfetto trace.perfetto-trace
 
 `placewise record` writes traces that say which machine and kernel they are from.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
@@ -82,9 +84,23 @@ pub struct AuditArgs {
     #[arg(long, conflicts_with_all = ["explain", "at", "policies", "task", "format", "top", "kernel", "knobs"])]
     pub annotate: bool,
 
+    /// Also write the trace for Perfetto (ui.perfetto.dev), with each decision and its reasons
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["after", "annotate"])]
+    pub perfetto: Option<PathBuf>,
+
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+}
+
+impl AuditArgs {
+    /// Of a trace, all else as it is by default.
+    pub fn of(trace: &Path) -> Self {
+        let trace = trace.as_os_str().to_owned();
+        let command = Self::augment_args(Command::new("audit").no_binary_name(true));
+        let matches = command.get_matches_from([OsString::from("--"), trace]);
+        Self::from_arg_matches(&matches).expect("a trace is all that it takes")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -89,6 +89,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Write the same run for Perfetto (ui.perfetto.dev), with each decision and its reasons
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+
     /// Add to the trace what each placement decision read and answered
     #[arg(long, requires = "trace")]
     pub trace_decisions: bool,

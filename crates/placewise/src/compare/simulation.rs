@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use placewise_sim::{Figure, Outcome, simulate};
-use placewise_trace::{FtraceWriter, Sink};
+use placewise_trace::Sink;
 
 use super::args::CompareArgs;
 use super::plan::{Cell, Plan};
@@ -161,18 +161,17 @@ fn simulate_cell(
     traces: &Traces,
 ) -> anyhow::Result<Outcome> {
     let scenario = plan.scenario(cell, args.seed);
-    let mut file = traces.take(cell);
-    let mut writer = file.as_mut().map(|file| traces.writer(file, &scenario, plan, cell));
-    let sink = writer.as_mut().map(|writer| writer as &mut dyn Sink);
+    let mut files = traces.take(cell);
+    let mut writers = traces.writers(&mut files, &scenario, plan, cell);
+    let sink = writers.as_mut().map(|writers| writers as &mut dyn Sink);
     let (case, subject) =
         (&plan.cases[cell.case].name, &plan.combinations[cell.combination].subject);
     let outcome = simulate(&scenario, sink)
         .with_context(|| format!("{case} under {}, run {}", subject.policy, cell.run + 1))?;
-    // What cannot be written costs the trace, whose file keeps the error, not the figures.
-    let _ = writer.map(FtraceWriter::finish);
-    if let Some(file) = file {
-        traces.put_back(cell, file);
+    if let Some(writers) = writers {
+        writers.finish();
     }
+    traces.put_back(cell, files);
     Ok(outcome)
 }
 

@@ -117,6 +117,29 @@ impl TraceInstance {
         Ok(statistics)
     }
 
+    /// Where the fields of an event of the scheduler are.
+    pub fn format(&self, event: &str) -> anyhow::Result<String> {
+        self.read(&format!("events/sched/{event}/format"))
+    }
+
+    /// The events of a CPU as the ring buffer has them, a page at a time.
+    pub fn raw(&self, cpu: usize) -> io::Result<File> {
+        let path = self.dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
+    }
+
+    /// How large these pages are: what stands in front of their data, and that.
+    pub fn page_bytes(&self) -> anyhow::Result<usize> {
+        let path = Path::new(TRACEFS).join("events/header_page");
+        // There is no second read of it.
+        let mut header = vec![0; 4096];
+        let length = File::open(&path).and_then(|mut file| file.read(&mut header));
+        header.truncate(length.with_context(|| path.display().to_string())?);
+        let text = String::from_utf8_lossy(&header);
+        page_bytes(&text).with_context(|| format!("{}: no size of `data`", path.display()))
+    }
+
     fn read(&self, file: &str) -> anyhow::Result<String> {
         let path = self.dir.join(file);
         fs::read_to_string(&path).with_context(|| path.display().to_string())
@@ -171,6 +194,15 @@ impl TracePipe {
     }
 }
 
+/// By `field: char data; offset:16; size:4080; signed:1;`
+fn page_bytes(header: &str) -> Option<usize> {
+    let data = header.lines().find(|line| line.trim().starts_with("field: char data;"))?;
+    let value = |key: &str| -> Option<usize> {
+        data.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse().ok())
+    };
+    Some(value("offset:")? + value("size:")?)
+}
+
 fn check_access() -> anyhow::Result<()> {
     let mounted = fs::read_dir(TRACEFS).map(|mut files| files.next().is_some());
     match mounted {
@@ -214,6 +246,14 @@ now ts: 11107.499646
 dropped events: 2
 read events: 40
 ";
+
+    #[test]
+    fn a_page_is_its_header_and_its_data() {
+        let header = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+                      \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+        assert_eq!(page_bytes(header), Some(4096));
+        assert_eq!(page_bytes("field: u64 timestamp;"), None);
+    }
 
     #[test]
     fn every_way_to_lose_events_counts() {

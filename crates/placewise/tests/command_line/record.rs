@@ -10,10 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use placewise_machine::{from_trace, load};
-use placewise_trace::{Header, Losses, TraceReader};
+use placewise_trace::{Event, Header, Losses, TraceReader};
 use tempfile::TempDir;
 
-const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
+use super::perfetto;
+
+pub const PLACEWISE: &str = env!("CARGO_BIN_EXE_placewise");
 const TRACEFS: &str = "/sys/kernel/tracing";
 /// With an end of its own, should a test fail before.
 const UNTIL_TOLD: [&str; 2] = ["--duration", "1min"];
@@ -22,7 +24,7 @@ const LOAD: [&str; 3] =
     ["sh", "-c", "for i in 0 1 2 3 4 5 6 7 8 9; do /bin/true; sleep 0.01; done"];
 
 /// A shell in a mount namespace of its own, with tracefs mounted, that becomes `words`.
-fn with_tracefs(words: &[&str]) -> Command {
+pub fn with_tracefs(words: &[&str]) -> Command {
     with_mounts("", words)
 }
 
@@ -35,7 +37,7 @@ fn with_mounts(script: &str, words: &[&str]) -> Command {
 }
 
 /// Why nothing can be recorded here.
-fn cannot_record() -> Option<&'static str> {
+pub fn cannot_record() -> Option<&'static str> {
     let events = format!("{TRACEFS}/events/sched/sched_waking/enable");
     let probe = with_tracefs(&["test", "-w", &events]).stderr(Stdio::null()).status();
     let can = probe.is_ok_and(|status| status.success());
@@ -113,7 +115,7 @@ fn instance_of(pid: u32) -> String {
     format!("{TRACEFS}/instances/placewise-{pid}")
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..600 {
         if is_so() {
             return;
@@ -123,7 +125,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     panic!("waited for long: {what}");
 }
 
-fn has_instance(pid: u32) -> bool {
+pub fn has_instance(pid: u32) -> bool {
     with_tracefs(&["test", "-e", &instance_of(pid)]).status().unwrap().success()
 }
 
@@ -135,7 +137,7 @@ fn wait_for_events(child: &Child) {
     wait_until("the recorder's first events", has_read);
 }
 
-fn signal(signal: &str, target: &str) {
+pub fn signal(signal: &str, target: &str) {
     assert!(Command::new("kill").args([signal, "--", target]).status().unwrap().success());
 }
 
@@ -373,6 +375,22 @@ fn an_instance_that_nobody_reads_goes_with_the_next_recording() {
     assert!(has_instance(reader.id()));
     signal("-INT", &reader.id().to_string());
     assert!(reader.wait().unwrap().success());
+}
+
+#[test]
+fn a_recording_can_be_had_for_perfetto_too() {
+    needs_tracefs!();
+    let directory = tempfile::tempdir().unwrap();
+    let args = ["--perfetto", "trace.pftrace"];
+    let Ended { code, stderr, .. } = run(record(&directory, &[&args[..], &LOAD].concat()));
+    assert_eq!(code, Some(0), "{stderr}");
+    let mut reader = TraceReader::open(&directory.path().join("trace.zst")).unwrap();
+    let mut switches = 0;
+    while let Some(record) = reader.next_record().unwrap() {
+        switches += usize::from(matches!(record.event, Event::Switch { .. }));
+    }
+    let found = perfetto::Found::read(&directory.path().join("trace.pftrace"));
+    assert_eq!(found.events["sched_switch"], switches);
 }
 
 #[test]

@@ -1,0 +1,391 @@
+//! The pages of a tracing ring buffer, as `trace_pipe_raw` hands them out: events in binary, which
+//! cost a fraction of what their text does.
+//!
+//! Where the fields of an event are, the kernel says in its `format` file. What the page itself looks
+//! like has been part of the interface since v2.6.30.
+//!
+//! Limits: 64-bit kernels; states of tasks are those of v4.14 and later.
+
+use std::ops::Range;
+
+use placewise_trace::{Context, Event, Record};
+
+/// In front of the events of a page: its time, and how much of it is used.
+const PAGE_HEADER: usize = 16;
+const COMMIT: u64 = (1 << 27) - 1;
+const MISSED_EVENTS: u64 = 1 << 31;
+const MISSED_STORED: u64 = 1 << 30;
+/// `enum ring_buffer_type`, above the lengths of events.
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+const DELTA_BITS: u32 = 27;
+
+/// `enum trace_flag_type`
+const HARDIRQ: u8 = 1 << 3;
+const SOFTIRQ: u8 = 1 << 4;
+
+/// Events that are read, with their fields in the order of [`Layout::fields`].
+pub const EVENTS: [(&str, &[&str]); 8] = [
+    ("sched_switch", &SWITCH),
+    ("sched_waking", &WOKEN),
+    ("sched_wakeup", &WOKEN),
+    ("sched_wakeup_new", &WOKEN),
+    ("sched_migrate_task", &["comm", "pid", "prio", "orig_cpu", "dest_cpu"]),
+    ("sched_process_fork", &["parent_comm", "parent_pid", "child_comm", "child_pid"]),
+    ("sched_process_exec", &["pid", "old_pid"]),
+    ("sched_process_exit", &["comm", "pid", "prio"]),
+];
+const WOKEN: [&str; 4] = ["comm", "pid", "prio", "target_cpu"];
+const SWITCH: [&str; 7] =
+    ["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"];
+
+/// Where the fields of an event are.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    id: u16,
+    /// Of [`EVENTS`].
+    event: usize,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    bytes: Range<usize>,
+    /// The field says where its text is.
+    is_location: bool,
+}
+
+impl Layout {
+    /// Of an event of [`EVENTS`] by its `format` file; the name of the field that is missing else.
+    pub fn parse(event: usize, format: &str) -> Result<Self, &'static str> {
+        let id = format.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse().ok());
+        let (_, wanted) = EVENTS[event];
+        let field = |name: &&'static str| field(format, name).ok_or(*name);
+        let fields = wanted.iter().map(field).collect::<Result<_, _>>()?;
+        Ok(Layout { id: id.ok_or("ID")?, event, fields })
+    }
+}
+
+/// `field:pid_t prev_pid; offset:24; size:4; signed:1;`
+fn field(format: &str, name: &str) -> Option<Field> {
+    let declared = |line: &str| {
+        let declaration = line.trim().strip_prefix("field:")?.split(';').next()?;
+        let declared = declaration.rsplit(' ').next()?.split('[').next()?;
+        (declared == name).then(|| declaration.starts_with("__data_loc"))
+    };
+    let (line, is_location) =
+        format.lines().find_map(|line| declared(line).map(|is_location| (line, is_location)))?;
+    let value = |key: &str| -> Option<usize> {
+        line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse().ok())
+    };
+    let offset = value("offset:")?;
+    Some(Field { bytes: offset..offset + value("size:")?, is_location })
+}
+
+/// Layouts by the ids of their events.
+pub struct Layouts(Vec<Option<Layout>>);
+
+impl Layouts {
+    pub fn new(layouts: Vec<Layout>) -> Self {
+        let mut by_id = Vec::new();
+        for layout in layouts {
+            let id = usize::from(layout.id);
+            by_id.resize_with(by_id.len().max(id + 1), || None);
+            by_id[id] = Some(layout);
+        }
+        Layouts(by_id)
+    }
+
+    /// None for an event that is not read, or is too short to be what it says.
+    pub fn record<'d>(&self, time_ns: u64, cpu: u32, data: &'d [u8]) -> Option<Record<'d>> {
+        let id = u16::from_le_bytes(data.get(..2)?.try_into().ok()?);
+        let layout = self.0.get(usize::from(id))?.as_ref()?;
+        let pid = u32::from_le_bytes(data.get(4..8)?.try_into().ok()?);
+        let context = match data[2] {
+            flags if flags & HARDIRQ != 0 => Context::HardInterrupt,
+            flags if flags & SOFTIRQ != 0 => Context::SoftInterrupt,
+            _ => Context::Task,
+        };
+        let event = event(layout, data)?;
+        Some(Record { time_ns, cpu, comm: "<...>", pid, tgid: None, context, event })
+    }
+}
+
+fn event<'d>(layout: &Layout, data: &'d [u8]) -> Option<Event<'d>> {
+    let number = |at: usize| number(data, &layout.fields[at]);
+    let text = |at: usize| text(data, &layout.fields[at]);
+    let unsigned = |at: usize| number(at).map(|number| number as u32);
+    let prio = |at: usize| number(at).map(|number| number as i32);
+    Some(match EVENTS[layout.event].0 {
+        "sched_switch" => Event::Switch {
+            prev_comm: text(0)?,
+            prev_pid: unsigned(1)?,
+            prev_prio: prio(2)?,
+            prev_state: state(number(3)?),
+            next_comm: text(4)?,
+            next_pid: unsigned(5)?,
+            next_prio: prio(6)?,
+        },
+        "sched_waking" => Event::Waking {
+            comm: text(0)?,
+            pid: unsigned(1)?,
+            prio: prio(2)?,
+            target_cpu: unsigned(3)?,
+        },
+        "sched_wakeup" => Event::Wakeup {
+            comm: text(0)?,
+            pid: unsigned(1)?,
+            prio: prio(2)?,
+            target_cpu: unsigned(3)?,
+        },
+        "sched_wakeup_new" => Event::WakeupNew {
+            comm: text(0)?,
+            pid: unsigned(1)?,
+            prio: prio(2)?,
+            target_cpu: unsigned(3)?,
+        },
+        "sched_migrate_task" => Event::Migrate {
+            comm: text(0)?,
+            pid: unsigned(1)?,
+            prio: prio(2)?,
+            from: unsigned(3)?,
+            to: unsigned(4)?,
+        },
+        "sched_process_fork" => Event::Fork {
+            comm: text(0)?,
+            pid: unsigned(1)?,
+            child_comm: text(2)?,
+            child_pid: unsigned(3)?,
+        },
+        "sched_process_exec" => Event::Exec { pid: unsigned(0)?, old_pid: unsigned(1)? },
+        _ => Event::Exit { comm: text(0)?, pid: unsigned(1)?, prio: prio(2)? },
+    })
+}
+
+fn number(data: &[u8], field: &Field) -> Option<i64> {
+    let bytes = data.get(field.bytes.clone())?;
+    match bytes.len() {
+        2 => Some(i16::from_le_bytes(bytes.try_into().ok()?).into()),
+        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
+        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+/// Up to the NUL behind it; a name that is no text is `?`.
+fn text<'d>(data: &'d [u8], field: &Field) -> Option<&'d str> {
+    let bytes = match field.is_location {
+        false => data.get(field.bytes.clone())?,
+        true => {
+            let location = number(data, field)? as u32;
+            let (start, length) = (location as usize & 0xffff, location as usize >> 16);
+            data.get(start..start + length)?
+        }
+    };
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    Some(std::str::from_utf8(&bytes[..end]).unwrap_or("?"))
+}
+
+fn state(number: i64) -> &'static str {
+    match number {
+        0 => "R",
+        state if state & 0x100 != 0 => "R+",
+        state if state & 0x01 != 0 => "S",
+        state if state & 0x02 != 0 => "D",
+        state if state & 0x04 != 0 => "T",
+        state if state & 0x08 != 0 => "t",
+        state if state & 0x10 != 0 => "X",
+        state if state & 0x20 != 0 => "Z",
+        state if state & 0x40 != 0 => "P",
+        _ => "I",
+    }
+}
+
+/// An event of a page: its time, and where its data is in the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub time_ns: u64,
+    pub data: Range<usize>,
+}
+
+/// What a page tells of events before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    None,
+    /// So many, or 0 if it does not say.
+    Some(u64),
+}
+
+/// The events of a page, in their order. A page that is not well formed ends where it is not.
+pub fn events(page: &[u8], mut found: impl FnMut(Found)) -> Missed {
+    let (Some(mut time_ns), Some(commit)) = (read_u64(page, 0), read_u64(page, 8)) else {
+        return Missed::None;
+    };
+    let end = (PAGE_HEADER + (commit & COMMIT) as usize).min(page.len());
+    let mut at = PAGE_HEADER;
+    while at + 4 <= end {
+        let Some(header) = read_u32(page, at) else { break };
+        let (kind, delta) = (header & 0x1f, u64::from(header >> 5));
+        at += 4;
+        let more = read_u32(page, at).map(u64::from);
+        match (kind, more) {
+            (TIME_EXTEND, Some(more)) => {
+                time_ns += delta + (more << DELTA_BITS);
+                at += 4;
+            }
+            (TIME_STAMP, Some(more)) => {
+                // The uppermost bits are not in it.
+                let high = time_ns >> 59 << 59;
+                time_ns = high | (delta + (more << DELTA_BITS));
+                at += 4;
+            }
+            (PADDING, Some(length)) if delta != 0 => at += length as usize,
+            (PADDING | TIME_EXTEND | TIME_STAMP, _) => break,
+            (kind, more) => {
+                time_ns += delta;
+                // A length of its own counts itself.
+                let (start, length) = match (kind, more) {
+                    (0, Some(length)) if length >= 4 => (at + 4, length as usize - 4),
+                    (0, _) => break,
+                    (words, _) => (at, words as usize * 4),
+                };
+                if start + length > end {
+                    break;
+                }
+                found(Found { time_ns, data: start..start + length });
+                at = start + length.next_multiple_of(4);
+            }
+        }
+    }
+    match commit {
+        commit if commit & MISSED_EVENTS == 0 => Missed::None,
+        commit if commit & MISSED_STORED == 0 => Missed::Some(0),
+        _ => Missed::Some(read_u64(page, end).unwrap_or(0)),
+    }
+}
+
+fn read_u32(page: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read_u64(page: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAKING: &str = "\
+name: sched_waking
+ID: 318
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+
+\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
+\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;
+\tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;
+\tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;
+";
+
+    fn waking(waker: u32, pid: u32) -> Vec<u8> {
+        let mut data = vec![62, 1, HARDIRQ, 0];
+        data.extend(waker.to_le_bytes());
+        data.extend(b"b\x1b[31m\0\0\0\0\0\0\0\0\0\0");
+        [pid, 120, 3].iter().for_each(|number| data.extend(number.to_le_bytes()));
+        data
+    }
+
+    fn header(kind: u32, delta: u32) -> [u8; 4] {
+        (kind | delta << 5).to_le_bytes()
+    }
+
+    fn page(flags: u64, content: &[u8]) -> Vec<u8> {
+        let mut page = 1_000u64.to_le_bytes().to_vec();
+        page.extend((content.len() as u64 | flags).to_le_bytes());
+        page.extend(content);
+        page
+    }
+
+    fn found(page: &[u8]) -> (Vec<Found>, Missed) {
+        let mut all = Vec::new();
+        let missed = events(page, |found| all.push(found));
+        (all, missed)
+    }
+
+    #[test]
+    fn times_add_up_and_padding_is_passed_over() {
+        let words = waking(10, 11).len() as u32 / 4;
+        let content = [
+            &header(words, 5)[..],
+            &waking(10, 11),
+            &header(PADDING, 1),
+            &8u32.to_le_bytes(),
+            &[0; 4],
+            &header(TIME_EXTEND, 7),
+            &2u32.to_le_bytes(),
+            // A length of its own, as long events have it.
+            &header(0, 1),
+            &(words * 4 + 4).to_le_bytes(),
+            &waking(12, 13),
+            &header(PADDING, 0),
+            &[0; 12],
+        ]
+        .concat();
+        let (all, missed) = found(&page(0, &content));
+        let times: Vec<u64> = all.iter().map(|found| found.time_ns).collect();
+        assert_eq!(times, [1_005, 1_005 + 7 + (2 << 27) + 1]);
+        assert_eq!(missed, Missed::None);
+    }
+
+    #[test]
+    fn an_event_is_read_by_its_format() {
+        let layouts = Layouts::new(vec![Layout::parse(1, WAKING).unwrap()]);
+        let data = waking(10, 11);
+        let expected = Record {
+            time_ns: 7,
+            cpu: 2,
+            comm: "<...>",
+            pid: 10,
+            tgid: None,
+            context: Context::HardInterrupt,
+            event: Event::Waking { comm: "b\x1b[31m", pid: 11, prio: 120, target_cpu: 3 },
+        };
+        assert_eq!(layouts.record(7, 2, &data), Some(expected));
+        assert_eq!(layouts.record(7, 2, &data[..30]), None, "cut off");
+        let lacks = WAKING.replace("target_cpu", "cpu");
+        assert_eq!(Layout::parse(1, &lacks), Err("target_cpu"));
+    }
+
+    #[test]
+    fn a_name_may_be_elsewhere_in_the_event() {
+        let field = Field { bytes: 0..4, is_location: true };
+        let data = [&(8u32 | 5 << 16).to_le_bytes()[..], &[0; 4], b"abcd\0"].concat();
+        assert_eq!(text(&data, &field), Some("abcd"));
+        assert_eq!(text(&data[..10], &field), None);
+    }
+
+    #[test]
+    fn lost_events_are_counted_where_the_page_says_how_many() {
+        let words = waking(10, 11).len() as u32 / 4;
+        let content = [&header(words, 5)[..], &waking(10, 11)].concat();
+        assert_eq!(found(&page(MISSED_EVENTS, &content)).1, Missed::Some(0));
+        let mut stored = page(MISSED_EVENTS | MISSED_STORED, &content);
+        stored.extend(42u64.to_le_bytes());
+        let (all, missed) = found(&stored);
+        assert_eq!((all.len(), missed), (1, Missed::Some(42)));
+    }
+
+    #[test]
+    fn what_is_no_page_does_no_harm() {
+        let words = waking(10, 11).len() as u32 / 4;
+        let whole = page(0, &[&header(words, 5)[..], &waking(10, 11)].concat());
+        for end in 0..whole.len() {
+            assert_eq!(found(&whole[..end]).0, []);
+        }
+        found(&[0xff; 4096]);
+        found(&[0; 4096]);
+    }
+}

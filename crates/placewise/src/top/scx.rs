@@ -1,0 +1,221 @@
+//! A loaded `scx_placewise`, by what it says of itself on its stats socket: no tracepoint is on for
+//! that, so it costs next to nothing.
+//!
+//! Limit: it tells of placements and balancing, not of waits, nor of single tasks.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use placewise_audit::Distance;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
+use serde::Deserialize;
+
+use super::screen::{Status, heading, row, titled};
+use crate::report::foreign::visible;
+
+/// Where schedulers of sched_ext answer; only root can make it.
+pub const SOCKET: &str = "/var/run/scx/root/stats";
+const REQUEST: &[u8] = b"{\"req\":\"stats\",\"args\":{}}\n";
+const PATIENCE: Duration = Duration::from_secs(2);
+/// More is no answer.
+const LONGEST_ANSWER: u64 = 1 << 20;
+
+const BEYOND_DISTANCE: [&str; 2] = ["on_idle", "hinted"];
+const BALANCED: [&str; 4] = ["newly_idle", "idle", "busy", "pushed"];
+
+/// Sums since the scheduler was loaded.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Figures {
+    /// `wakeup` and `fork`, by distance.
+    placed: BTreeMap<String, BTreeMap<String, u64>>,
+    /// By level.
+    balanced: BTreeMap<u32, Balanced>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Balanced {
+    domain: String,
+    #[serde(flatten)]
+    counts: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    errno: i32,
+    args: Arguments,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    resp: Figures,
+}
+
+pub struct Scheduler {
+    socket: BufReader<UnixStream>,
+    before: (Instant, Figures),
+}
+
+impl Scheduler {
+    pub fn connect(path: &Path) -> anyhow::Result<Self> {
+        let connect = || {
+            let socket = UnixStream::connect(path)?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_write_timeout(Some(PATIENCE))?;
+            Ok::<_, std::io::Error>(BufReader::new(socket))
+        };
+        let socket = connect().with_context(|| {
+            format!("{}: no scx_placewise answers; load one, or leave out --scx", path.display())
+        })?;
+        let mut scheduler = Scheduler { socket, before: (Instant::now(), Figures::default()) };
+        scheduler.before.1 = scheduler.ask()?;
+        Ok(scheduler)
+    }
+
+    fn ask(&mut self) -> anyhow::Result<Figures> {
+        self.socket.get_mut().write_all(REQUEST).context("the scheduler has gone")?;
+        let mut line = String::new();
+        self.socket.by_ref().take(LONGEST_ANSWER).read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("the scheduler has gone");
+        }
+        let answer: Answer =
+            serde_json::from_str(&line).context("it is not scx_placewise that answers")?;
+        match answer.errno {
+            0 => Ok(answer.args.resp),
+            errno => bail!("the scheduler does not say: error {errno}"),
+        }
+    }
+
+    /// What has been since the last look.
+    pub fn look(&mut self) -> anyhow::Result<Look> {
+        let (now, figures) = (Instant::now(), self.ask()?);
+        let (then, before) = std::mem::replace(&mut self.before, (now, figures.clone()));
+        Ok(Look { figures, before, seconds: now.duration_since(then).as_secs_f64().max(1e-3) })
+    }
+}
+
+/// Figures, and those before them.
+pub struct Look {
+    figures: Figures,
+    before: Figures,
+    seconds: f64,
+}
+
+impl Look {
+    fn per_second(&self, now: u64, before: u64) -> String {
+        format!("{:.0}", now.saturating_sub(before) as f64 / self.seconds)
+    }
+
+    /// Sums of each kind, and what they grow by.
+    fn placed(&self) -> Vec<Row<'static>> {
+        let columns = || Distance::ALL.map(Distance::word).into_iter().chain(BEYOND_DISTANCE);
+        let none = BTreeMap::new();
+        let mut rows = Vec::new();
+        for (kind, counts) in &self.figures.placed {
+            let before = self.before.placed.get(kind).unwrap_or(&none);
+            let at = |counts: &BTreeMap<String, u64>, key| counts.get(key).copied().unwrap_or(0);
+            let sums = columns().map(|key| at(counts, key).to_string());
+            rows.push(row([visible(kind)].into_iter().chain(sums)));
+            let grow = columns().map(|key| self.per_second(at(counts, key), at(before, key)));
+            rows.push(row(["  a second".to_owned()].into_iter().chain(grow)));
+        }
+        rows
+    }
+
+    fn balanced(&self) -> Vec<Row<'static>> {
+        let of_level = |(level, balanced): (&u32, &Balanced)| {
+            let count = |key: &&str| balanced.counts.get(*key).copied().unwrap_or(0).to_string();
+            let name = format!("{level} {}", visible(&balanced.domain));
+            row([name].into_iter().chain(BALANCED.iter().map(count)))
+        };
+        self.figures.balanced.iter().map(of_level).collect()
+    }
+}
+
+pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
+    let placed = look.placed();
+    let [head, of_placed, of_balanced] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(placed.len() as u16 + 3),
+        Constraint::Min(3),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(Line::raw(status.line())), head);
+    let names =
+        ["placed", "same CPU", "SMT", "LLC", "other LLC", "other node", "on idle", "hinted"];
+    let widths = [10, 10, 9, 9, 10, 11, 10, 8].map(Constraint::Length);
+    let table = Table::new(placed, widths).header(heading(&names)).column_spacing(0);
+    frame.render_widget(table.block(titled("placements by scx_placewise")), of_placed);
+    let names = ["level", "newly idle", "idle", "busy", "pushed"];
+    let widths = [20, 12, 12, 12, 12].map(Constraint::Length);
+    let table = Table::new(look.balanced(), widths).header(heading(&names));
+    frame.render_widget(table.block(titled("tasks moved by balancing")), of_balanced);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn answer(wakeups: u64) -> String {
+        format!(
+            r#"{{"errno":0,"args":{{"resp":{{"placed":{{"wakeup":{{"same_cpu":{wakeups},"smt":2,"llc":3,"other_llc":4,"other_node":5,"on_idle":6,"hinted":7}}}},"balanced":{{"1":{{"domain":"MC\u001b[2J","newly_idle":8,"idle":9,"busy":10,"pushed":11}}}}}}}}}}"#
+        )
+    }
+
+    /// A scheduler that answers so, one line for each request, then goes.
+    fn scheduler(answers: Vec<String>) -> anyhow::Result<(tempfile::TempDir, Scheduler)> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("stats");
+        let listener = UnixListener::bind(&path)?;
+        thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut requests = BufReader::new(socket.try_clone().unwrap()).lines();
+            for answer in answers {
+                assert_eq!(requests.next().unwrap().unwrap(), r#"{"req":"stats","args":{}}"#);
+                socket.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        });
+        Ok((directory, Scheduler::connect(&path)?))
+    }
+
+    #[test]
+    fn figures_are_those_of_the_scheduler() {
+        let (_directory, mut scheduler) = scheduler(vec![answer(1), answer(1_001)]).unwrap();
+        let look = Look { seconds: 2.0, ..scheduler.look().unwrap() };
+        let status = Status { source: "scx".into(), own_share: None, keys: "q: quit" };
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, &status, &look)).unwrap();
+        let text: String =
+            terminal.backend().buffer().content.iter().map(|cell| cell.symbol()).collect();
+        let words = |after: &str| -> Vec<String> {
+            let text = text.split_once(after).unwrap_or_else(|| panic!("{text}")).1;
+            text.split_whitespace().take(7).map(str::to_owned).collect()
+        };
+        assert_eq!(words("wakeup"), ["1001", "2", "3", "4", "5", "6", "7"]);
+        assert_eq!(words("a second"), ["500", "0", "0", "0", "0", "0", "0"]);
+        assert_eq!(words(r"1 MC\u{1b}[2J")[..4], ["8", "9", "10", "11"]);
+        assert!(scheduler.look().is_err(), "it has gone");
+    }
+
+    #[test]
+    fn another_scheduler_is_not_taken_for_it() {
+        let other = r#"{"errno":0,"args":{"resp":{"nr_running":3}}}"#.to_owned();
+        let error = scheduler(vec![other]).err().unwrap();
+        assert_eq!(error.to_string(), "it is not scx_placewise that answers");
+        let refused = answer(1).replace(r#""errno":0"#, r#""errno":22"#);
+        assert!(scheduler(vec![refused]).err().unwrap().to_string().contains("error 22"));
+    }
+}
