@@ -29,7 +29,7 @@ mod steps;
 mod verdict;
 mod world;
 
-pub use audit::{Audit, AuditError, Decided, Observer, Options, audit};
+pub use audit::{Audit, AuditError, Decided, Observer, Options, Stepped, audit};
 pub use judge::inference::InferenceCounts;
 pub use placewise_policy::Distance;
 pub use reconstruction::Reconstruction;

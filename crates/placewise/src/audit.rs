@@ -23,19 +23,22 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use placewise_audit::{AuditError, Decided, Observer, Options};
+use placewise_audit::{AuditError, Decided, Observer, Options, Stepped};
+use placewise_report::{JsonResult, Recorder, Recording};
 use placewise_trace::TraceReader;
 
-use self::args::AuditArgs;
+use self::args::{AuditArgs, Format};
 use self::difference::Difference;
 use self::explanation::{Explanations, Wanted};
 use self::figures::Figures;
 use self::origin::{bad_trace, kernel, machine, others, trace_name};
 use self::schedstat::{Counted, Schedstat};
+use crate::html_file::HtmlFile;
 use crate::input::InputError;
 
 pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let text = match &args.after {
+        _ if args.html.is_some() => with_page(args)?,
         Some(after) => {
             let before = figures(&AuditArgs { after: None, ..args.clone() })?;
             let after = figures(&AuditArgs { trace: after.clone(), after: None, ..args.clone() })?;
@@ -53,6 +56,48 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// What is printed, once the page is written.
+fn with_page(args: &AuditArgs) -> anyhow::Result<String> {
+    let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
+    let ForPage { printed, result, recordings } = for_page(args)?;
+    page.map_or(Ok(()), |page| page.write(&[result], &recordings))?;
+    Ok(printed)
+}
+
+/// One trace or two for a page: their figures, what happened when, and what is printed of them.
+pub struct ForPage {
+    pub result: JsonResult,
+    pub recordings: Vec<Recording>,
+    printed: String,
+}
+
+/// Audits the traces and records them for a page.
+pub fn for_page(args: &AuditArgs) -> anyhow::Result<ForPage> {
+    let (figures, recording) = recorded(args)?;
+    let mut recordings = vec![recording];
+    let render: Box<dyn Fn(Format) -> anyhow::Result<String> + '_> = match &args.after {
+        None => Box::new(move |format| report::render(&figures, args.top, format)),
+        Some(after) => {
+            let (after, recording) =
+                recorded(&AuditArgs { trace: after.clone(), after: None, ..args.clone() })?;
+            recordings.push(recording);
+            let difference = Difference::new(figures, after, args.top);
+            Box::new(move |format| report::difference(&difference, format))
+        }
+    };
+    let (json, text) = (render(Format::Json)?, render(Format::Table)?);
+    let result = JsonResult::parse("audit", json.as_bytes(), Some(text))?;
+    Ok(ForPage { result, recordings, printed: render(args.format)? })
+}
+
+fn recorded(args: &AuditArgs) -> anyhow::Result<(Figures, Recording)> {
+    let mut watch = Watch::new(None);
+    watch.records = true;
+    let figures = audited(args, &mut watch)?;
+    let recorder = watch.recorder.expect("it records");
+    Ok((figures, recorder.finish(&trace_name(&args.trace))))
 }
 
 fn open(args: &AuditArgs) -> Result<TraceReader, InputError> {
@@ -89,6 +134,7 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
         others: &others,
         task: args.task.as_deref(),
     };
+    watch.recorder = watch.records.then(|| Recorder::new(&machine));
     let audit = placewise_audit::audit(&mut reader, &options, watch);
     watch.progress.finish_and_clear();
     let audit = audit.map_err(|error| match error {
@@ -117,9 +163,11 @@ fn wanted(args: &AuditArgs) -> Option<Wanted> {
     args.explain.map(Wanted::Number).or(args.at.map(Wanted::Time))
 }
 
-/// Shows the progress, and keeps the decisions that are to be explained.
+/// Shows the progress, keeps the decisions that are to be explained, and records for a page.
 struct Watch {
     progress: ProgressBar,
+    records: bool,
+    recorder: Option<Recorder>,
     explanations: Option<Explanations>,
 }
 
@@ -129,6 +177,8 @@ impl Watch {
         let progress = ProgressBar::new_spinner();
         Watch {
             progress: progress.with_style(style.expect("the template is well formed")),
+            records: false,
+            recorder: None,
             explanations: wanted.map(Explanations::new),
         }
     }
@@ -139,7 +189,16 @@ impl Observer for Watch {
         self.progress.set_position(events);
     }
 
+    fn stepped(&mut self, stepped: &Stepped<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stepped(stepped);
+        }
+    }
+
     fn decided(&mut self, decision: &Decided<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.decided(decision);
+        }
         if let Some(explanations) = &mut self.explanations {
             explanations.look_at(decision);
         }

@@ -15,6 +15,7 @@ mod cost_bound;
 mod effort;
 mod exit_status;
 mod hint;
+mod html_file;
 mod input;
 mod list;
 mod load_balance;
@@ -23,6 +24,7 @@ mod machine_readable;
 mod noise;
 mod output_file;
 mod own_policy;
+mod page;
 mod parallel;
 mod policy;
 mod record;
@@ -63,6 +65,7 @@ enum Verb {
     Policy(policy::PolicyArgs),
     Bench(bench::BenchArgs),
     Audit(audit::args::AuditArgs),
+    Report(page::ReportArgs),
     Record(record::RecordArgs),
     Hint(hint::HintArgs),
     Share(share::ShareArgs),
@@ -109,6 +112,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Policy(args) => policy::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Report(args) => page::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Hint(args) => hint::run(&args),
         Verb::Share(args) => share::run(&args, Cli::command()),
