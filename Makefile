@@ -33,6 +33,16 @@ test: compiler ## all tests, those of scx_placewise where libelf-dev and zlib1g-
 	@$(if $(HAS_LIBELF),:,echo "skipped: scx_placewise needs libelf-dev and zlib1g-dev")
 	@$(CARGO) test $(SCOPE) --no-fail-fast 2>&1 | $(SUM_UP)
 
+.PHONY: test-browser
+test-browser: compiler ## open reports in headless Chromium: panels, keyboard, accessibility (chromium, npm)
+	$(CARGO) build --package placewise
+	scripts/test-browser.sh $(BUILT)/placewise $(TARGET)/browser
+
+.PHONY: pictures
+pictures: compiler ## the pictures of reports in docs/, by headless Chromium
+	$(CARGO) build --release --package placewise
+	scripts/pictures.sh $(PROGRAM)
+
 .PHONY: predictions
 predictions: compiler ## predict the recorded interventions and write docs/interventions.md
 	$(CARGO) build --release --package placewise-vm --bin interventions

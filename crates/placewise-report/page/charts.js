@@ -1,8 +1,9 @@
 // Charts that are drawn once: distributions, matrices, tasks over time, predicted against published.
 
 // Told apart by the colour-blind, too (Okabe and Ito).
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#7f7f7f"];
-const PLOT = { width: 720, height: 320, left: 64, right: 16, top: 12, bottom: 36 };
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d3b", "#9467bd"];
+const OTHER = "#8c959f";
+const PLOT = { width: 720, height: 320, left: 64, right: 40, top: 12, bottom: 36 };
 
 // Axes with ticks, each [place from 0 to 1, text]; returns the chart and where a place is.
 function plot(label, xTicks, yTicks, xTitle) {

@@ -4,9 +4,9 @@ function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== undefined && child !== null));
+  made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null));
   return made;
 }
 

@@ -72,7 +72,7 @@ class Shared {
 
   palette(trace, mode) {
     const key = `${trace.number} ${mode}`;
-    if (!this.palettes.has(key)) this.palettes.set(key, new Palette(trace, mode, this.task));
+    if (!this.palettes.has(key)) this.palettes.set(key, new Palette(trace, mode, this.task, ranked(this.traces, mode)));
     return this.palettes.get(key);
   }
 }
@@ -106,7 +106,16 @@ async function main() {
   } else {
     page.append(...decisionPanels(data, shared));
   }
+  only(page);
   page.setAttribute("aria-busy", "false");
+}
+
+// `report.html#only=timeline`: one panel alone, for pictures.
+function only(page) {
+  const wanted = new URLSearchParams(location.hash.slice(1)).get("only");
+  if (!wanted) return;
+  document.body.classList.add("only");
+  [...page.children].filter((section) => section.id !== wanted).forEach((section) => section.remove());
 }
 
 main().catch((error) => {

@@ -66,11 +66,11 @@ function auditTables({ findings, turns, by_distance: by }) {
   const waits = turns.slice(0, 12).map((one) => [
     one.name, time(one.run_ns), one.switched_in, one.waits, time(one.waited_ns), one.worst_wait ? time(one.worst_wait.wait_ns) : "",
   ]);
-  const distances = Object.keys(by.wakeups);
-  const placed = Object.entries(by).map(([kind, counts]) => [kind, ...distances.map((distance) => counts[distance])]);
+  const distances = ["same_cpu", "smt", "llc", "other_llc", "other_node"];
+  const placed = ["wakeups", "forks", "balance"].map((kind) => [kind, ...distances.map((distance) => by[kind][distance])]);
   const others = findings.length > 0 && element("ol", { class: "findings" }, findings.map(finding));
   return [others || [],
     element("div", { class: "pair" },
       table("tasks that waited longest", ["task", "ran", "switched in", "waits", "waited", "worst"], waits),
-      table("placements by distance from the previous CPU", ["placements", ...distances.map((word) => word.replaceAll("_", " "))], placed))];
+      table("placements by distance from the previous CPU", ["placements", ...DISTANCES.slice(1)], placed))];
 }

@@ -24,8 +24,9 @@ const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 // The colour of each thread, or of each kind of run, for one way to colour.
 class Palette {
-  constructor(trace, mode, task) {
+  constructor(trace, mode, task, ranks) {
     this.byThread = Boolean(MODES[mode].byThread);
+    this.ranks = ranks;
     const count = this.byThread ? trace.threads.length : 256;
     this.colours = Array.from({ length: count }, (_, at) => this.choose(trace, mode, at));
     // With a filter by task the others are grey.
@@ -36,9 +37,7 @@ class Palette {
 
   choose(trace, mode, at) {
     if (!this.byThread) return rgb(fixedColours(mode)[MODES[mode].pick(at)] ?? DISTANCE_COLOURS[0]);
-    let hash = 7;
-    for (const letter of MODES[mode].key(trace.threads[at])) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0;
-    return rgb(COLOURS[hash % (COLOURS.length - 1)]);
+    return rgb(COLOURS[this.ranks.get(MODES[mode].key(trace.threads[at]))] ?? OTHER);
   }
 
   of(thread, kind) {
@@ -48,6 +47,19 @@ class Palette {
   style(thread, kind) {
     return this.matches[thread] ? this.styles[this.byThread ? thread : kind] : this.grey;
   }
+}
+
+// Those that ran longest, of all traces together, in the order of their colours.
+function ranked(traces, mode) {
+  const ran = new Map();
+  for (const trace of MODES[mode].byThread ? traces : []) {
+    for (const { thread, ns_by_llc } of trace.residency) {
+      const key = MODES[mode].key(trace.threads[thread]);
+      ran.set(key, ns_by_llc.reduce((sum, ns) => sum + ns, ran.get(key) ?? 0));
+    }
+  }
+  const order = [...ran].sort((one, other) => other[1] - one[1]).slice(0, COLOURS.length);
+  return new Map(order.map(([key], at) => [key, at]));
 }
 
 // The rows of one trace.
@@ -404,7 +416,7 @@ function drawAxis(canvas, [from, to]) {
     context.moveTo(x, AXIS_HEIGHT - 6);
     context.lineTo(x, AXIS_HEIGHT);
     // With as many digits as ticks differ in.
-    const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, size]) => step >= size / 100) ?? ["ns", 1];
+    const [unit, size] = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]].find(([, size]) => step >= size) ?? ["ns", 1];
     context.fillText(`${Number((at / size).toFixed(2))} ${unit}`, Math.min(x - 12, width - 60), 11);
   }
   context.stroke();
@@ -447,16 +459,10 @@ function timelinePanel(shared) {
 function modeLegend(shared, mode) {
   const { byThread, words } = MODES[mode];
   if (!byThread) return legend(words.map((word, at) => [fixedColours(mode)[at], word])).children;
-  const seen = new Map();
-  for (const trace of shared.traces) {
-    const palette = shared.palette(trace, mode);
-    for (const { thread } of trace.residency) {
-      const { name } = trace.threads[thread];
-      const key = MODES[mode].key(trace.threads[thread]) || name;
-      if (!seen.has(key) && seen.size < 12) seen.set(key, [palette.colours[thread], name]);
-    }
-  }
-  return [...seen].map(([key, [of, name]]) => element("button", {
+  const named = (key) => shared.traces.flatMap((trace) => trace.threads).find((thread) => MODES[mode].key(thread) === key).name;
+  const shown = [...ranked(shared.traces, mode)].map(([key, at]) => [key, COLOURS[at], named(key)]);
+  const press = ([key, fill, name]) => element("button", {
     type: "button", "aria-pressed": String(shared.task === name), onclick: () => shared.filterTask(shared.task === name ? null : name),
-  }, swatch(`rgb(${of})`), key));
+  }, swatch(fill), key);
+  return [...shown.map(press), ...legend([[OTHER, "others"]]).children];
 }
