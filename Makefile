@@ -79,6 +79,8 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	@if command -v clang-format-19 >/dev/null; \
 	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
 	else echo "skipped: clang-format-19 is not installed"; fi
+	@if command -v node >/dev/null; then cat crates/placewise-report/page/*.js | node --check -; \
+	else echo "skipped: scripts of pages: node is not installed"; fi
 	@scripts/deny.sh
 	@if command -v systemd-analyze >/dev/null; \
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \

@@ -13,7 +13,6 @@ if [ -z "$chromium" ] || ! command -v npm >/dev/null; then
 	echo "skipped: reports in a browser need Chromium and npm (Debian: apt install chromium npm)"
 	exit 0
 fi
-for script in crates/placewise-report/page/*.js; do node --check "$script"; done
 [ -e "$directory/package.json" ] || echo '{ "private": true }' >"$directory/package.json"
 (cd "$directory" && npm install --silent --no-save puppeteer-core@24 axe-core@4)
 

@@ -60,7 +60,7 @@ function heatTable(caption, header, rows, shown) {
   const largest = Math.max(1, ...rows.flatMap((row) => row.values));
   const cell = (value) => ({
     text: value ? shown(value) : "", kind: "heat",
-    style: value ? `background:color-mix(in srgb, var(--hot) ${Math.round(8 + 45 * value / largest)}%, transparent)` : undefined,
+    style: value ? `background:color-mix(in srgb, var(--hot) ${Math.round(6 + 30 * value / largest)}%, transparent)` : undefined,
   });
   return table(caption, header, rows.map((row) => [row.name, ...row.values.map(cell)]));
 }

@@ -44,7 +44,7 @@ function machinePanel(trace, shared) {
 }
 
 function drawHeat(trace, shared, cells, { text, value, shown }, ramp) {
-  const [from, to] = shared.range();
+  const [from, to] = shared.view;
   const values = new Map([...cells.keys()].map((id) => [id, value(trace.sums([{ id }], from, to))]));
   const largest = text === "busy" ? 1 : Math.max(...values.values()) || 1;
   for (const [id, cell] of cells) {

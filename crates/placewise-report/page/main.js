@@ -6,11 +6,7 @@ class Shared {
     this.traces = traces;
     this.longest = Math.max(SHORTEST_VIEW, ...traces.map((trace) => trace.duration_ns));
     this.view = [0, this.longest];
-    Object.assign(this, { cpus: null, task: null, mark: null, listeners: [], palettes: new Map(), lastDraw: 0 });
-  }
-
-  range() {
-    return this.view;
+    Object.assign(this, { cpus: null, task: null, mark: null, listeners: [], palettes: new Map() });
   }
 
   onView(listener) {

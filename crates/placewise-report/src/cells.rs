@@ -23,6 +23,8 @@ const CANDIDATES: usize = 3;
 /// What a whole bin is in a byte, and one waiting task in two of them.
 const WHOLE: u128 = 255;
 const ONE_WAITING: u128 = 256;
+/// On the strip, which is of all CPUs.
+const ONE_BESIDE_IDLE: u128 = 32;
 
 /// One CPU in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,10 +143,11 @@ impl Cells {
         vec![finest, level(&coarse, shift, self.bins.div_ceil(COARSER), columns)]
     }
 
-    /// Tasks that waited beside an idle CPU in each bin of the finest level, on average: three rows.
+    /// Tasks that waited beside an idle CPU in each bin of the finest level, on average, 32 for one:
+    /// three rows.
     pub fn idle_strip(&self, columns: &mut Columns) -> Place {
         let bin = |at: usize| self.beside_idle.get(at).copied().unwrap_or_default();
-        let share = |ns: u64| in_units(ns, self.shift, ONE_WAITING) as u16;
+        let share = |ns: u64| in_units(ns, self.shift, ONE_BESIDE_IDLE) as u16;
         let row = |which: usize| (0..self.bins).map(move |at| share(bin(at)[which]));
         columns.u16s((0..3).flat_map(row))
     }
@@ -167,12 +170,14 @@ pub struct Level {
 }
 
 fn level(rows: &[Vec<Cell>], shift: u32, bins: usize, columns: &mut Columns) -> Level {
-    let all = || rows.iter().flat_map(|row| (0..bins).map(|at| row.get(at).copied().unwrap_or_default()));
+    let all =
+        || rows.iter().flat_map(|row| (0..bins).map(|at| row.get(at).copied().unwrap_or_default()));
     Level {
         width_ns: 1 << shift,
         bins,
         busy: columns.u8s(all().map(|cell| in_units(cell.busy_ns, shift, WHOLE) as u8)),
-        waiting: columns.u16s(all().map(|cell| in_units(cell.waited_ns, shift, ONE_WAITING) as u16)),
+        waiting: columns
+            .u16s(all().map(|cell| in_units(cell.waited_ns, shift, ONE_WAITING) as u16)),
         arrivals: columns.u16s(all().map(|cell| cell.arrivals.min(u16::MAX.into()) as u16)),
         thread: columns.u16s(all().map(|cell| cell.dominant().thread)),
         class: columns.u8s(all().map(|cell| cell.dominant().class)),

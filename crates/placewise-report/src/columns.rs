@@ -58,6 +58,9 @@ mod tests {
         assert_eq!(columns.u8s([1, 2, 3]), Place(0, 3));
         assert_eq!(columns.u16s([0x1234]), Place(8, 1));
         assert_eq!(columns.varints([5, 300]), Place(16, 2));
-        assert_eq!(columns.bytes, [1, 2, 3, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 5, 0xac, 2]);
+        assert_eq!(
+            columns.bytes,
+            [1, 2, 3, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 5, 0xac, 2]
+        );
     }
 }

@@ -62,7 +62,10 @@ impl MostExpensive {
             prev_cpu: placed.prev_cpu,
             predicted_cpu: placed.predicted,
             actual_cpu: placed.actual,
-            rules: rules.into_iter().map(|one| [one.rule.to_owned(), one.saw, one.answer]).collect(),
+            rules: rules
+                .into_iter()
+                .map(|one| [one.rule.to_owned(), one.saw, one.answer])
+                .collect(),
         }))
     }
 

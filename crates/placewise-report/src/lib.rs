@@ -29,6 +29,6 @@ mod threads;
 mod wakeups;
 
 pub use page::page;
-pub use recorder::Recorder;
+pub use recorder::{Part, Recorder};
 pub use recording::Recording;
 pub use result::{JsonResult, ResultError};

@@ -17,12 +17,13 @@ use crate::result::JsonResult;
 const PAGE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
 /// In the order in which they stand in the page: each knows those before it.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../page/data.js"),
     include_str!("../page/dom.js"),
     include_str!("../page/result.js"),
     include_str!("../page/charts.js"),
     include_str!("../page/machine.js"),
+    include_str!("../page/palette.js"),
     include_str!("../page/timeline.js"),
     include_str!("../page/decisions.js"),
     include_str!("../page/main.js"),
@@ -43,14 +44,18 @@ pub fn page(results: &[JsonResult], recordings: &[Recording], made_with: &str) -
         blocks += &embedded("columns", &recording.columns);
     }
     // The data comes last: what stands in it is not looked at again.
-    PAGE.replacen("/*STYLE*/", STYLE, 1)
-        .replacen("/*SCRIPT*/", &SCRIPTS.concat(), 1)
-        .replacen("<!--DATA-->", &blocks, 1)
+    PAGE.replacen("/*STYLE*/", STYLE, 1).replacen("/*SCRIPT*/", &SCRIPTS.concat(), 1).replacen(
+        "<!--DATA-->",
+        &blocks,
+        1,
+    )
 }
 
 fn embedded(class: &str, bytes: &[u8]) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(6));
     encoder.write_all(bytes).expect("memory takes all");
     let base64 = STANDARD.encode(encoder.finish().expect("memory takes all"));
-    format!("<script type=\"application/octet-stream;base64\" class=\"{class}\">{base64}</script>\n")
+    format!(
+        "<script type=\"application/octet-stream;base64\" class=\"{class}\">{base64}</script>\n"
+    )
 }

@@ -3,6 +3,11 @@
 //! A task waits on the CPU that it was sent to, or preempted on, from then until it runs; waits go
 //! to the cells when they end, or move with the task. Times are those of the audit's steps, from the
 //! first one on: where no CPU had an event for long, that time is left out.
+//!
+//! Of a part of a trace only that part is kept. What is before it and behind it has no length, so it
+//! tells no more than who runs and waits when the part begins.
+
+use std::ops::RangeInclusive;
 
 use placewise_audit::cost::places::{ByNearest, Nearest};
 use placewise_audit::{
@@ -52,11 +57,19 @@ struct Known {
     explained: Option<Box<Explained>>,
 }
 
+/// From when to when, as the trace has it.
+pub type Part = RangeInclusive<u64>;
+
 /// An [`Observer`] of one trace.
 pub struct Recorder {
     shape: Shape,
+    part: Part,
+    is_inside: bool,
     start: Option<u64>,
+    /// Of the timeline, as the trace has it.
+    start_ns: u64,
     now: u64,
+    silent_ns: u64,
     silences: Vec<(u64, u64)>,
     running: Vec<Option<Running>>,
     known: Vec<Known>,
@@ -70,12 +83,16 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &Machine, part: Part) -> Self {
         let cpus = machine.cpus.len();
         Recorder {
             shape: Shape::of(machine),
+            part,
+            is_inside: false,
             start: None,
+            start_ns: 0,
             now: 0,
+            silent_ns: 0,
             silences: Vec::new(),
             running: vec![None; cpus],
             known: Vec::new(),
@@ -100,7 +117,7 @@ impl Recorder {
         let mut columns = Columns::default();
         Recording {
             name: name.to_owned(),
-            start_ns: self.start.unwrap_or_default(),
+            start_ns: self.start_ns,
             duration_ns: self.now,
             shape: self.shape,
             silences: self.silences,
@@ -126,8 +143,14 @@ impl Recorder {
     }
 
     fn advance(&mut self, step: &Step) {
-        let start = *self.start.get_or_insert(step.time_ns);
-        let now = step.time_ns.saturating_sub(start).max(self.now);
+        self.is_inside = self.part.contains(&(step.time_ns + self.silent_ns));
+        let of_step = |time: u64| time.saturating_sub(self.silent_ns);
+        let time_ns = step.time_ns.clamp(of_step(*self.part.start()), of_step(*self.part.end()));
+        let start = *self.start.get_or_insert(time_ns);
+        let now = time_ns.saturating_sub(start).max(self.now);
+        if now == 0 {
+            self.start_ns = start + self.silent_ns;
+        }
         let ByNearest { same_llc, same_node, other_node } = self.beside_idle;
         if now > self.now && self.beside_idle.total() > 0 {
             self.cells.beside_idle(self.now, now, [same_llc, same_node, other_node]);
@@ -138,7 +161,10 @@ impl Recorder {
     fn follow(&mut self, stepped: &Stepped<'_>) {
         let (step, tasks) = (stepped.step, stepped.tasks);
         match step.action {
-            Action::Silence { ns } => self.silences.push((self.now, ns)),
+            Action::Silence { ns } => {
+                self.silences.push((self.now, ns));
+                self.silent_ns += ns;
+            }
             Action::Running { task } => {
                 self.end_run(step.cpu);
                 self.known(task).wait = None;
@@ -179,7 +205,7 @@ impl Recorder {
         let mut class = std::mem::take(&mut known.placed);
         if let Some(last_cpu) = last_cpu {
             class.distance = Distance::of(stepped.state, last_cpu, cpu) as u8 + 1;
-            if last_cpu != cpu {
+            if last_cpu != cpu && self.is_inside {
                 self.threads.moved(self.shape.llc(last_cpu), self.shape.llc(cpu));
             }
         }
@@ -191,7 +217,7 @@ impl Recorder {
     fn waited(&mut self, task: TaskNumber, tasks: &Tasks) -> u64 {
         let Some(wait) = self.end_wait(task) else { return 0 };
         let ns = self.now - wait.began;
-        if wait.is_wakeup {
+        if wait.is_wakeup && self.is_inside {
             let name = tasks.get(task).name as usize;
             if self.latencies.len() <= name {
                 self.latencies.resize(name + 1, Latencies::default());
@@ -234,7 +260,7 @@ impl Recorder {
     }
 
     fn woken(&mut self, waking_cpu: u32, cpu: u32, task: TaskNumber, tasks: &Tasks) {
-        if self.shape.llc(waking_cpu) != self.shape.llc(cpu) {
+        if self.is_inside && self.shape.llc(waking_cpu) != self.shape.llc(cpu) {
             let thread = self.threads.index(task, tasks);
             self.wakeups.push(self.now, waking_cpu, cpu, thread);
             self.cells.arrive(cpu, self.now);
@@ -260,7 +286,13 @@ impl Observer for Recorder {
         let same_llc = self.shape.llc(placed.predicted) == self.shape.llc(placed.actual);
         let verdict = match placed.predicted == placed.actual {
             true => 1,
-            false => if same_llc { 2 } else { 3 },
+            false => {
+                if same_llc {
+                    2
+                } else {
+                    3
+                }
+            }
         };
         let missed = match decided.missed {
             None => 0,
@@ -269,8 +301,8 @@ impl Observer for Recorder {
             Some(Nearest::OtherNode) => 3,
         };
         let explained = match missed {
-            0 => None,
-            _ => self.explained.explain(decided, self.now),
+            1.. if self.is_inside => self.explained.explain(decided, self.now),
+            _ => None,
         };
         let known = self.known(placed.task);
         known.placed = Class { distance: 0, verdict, missed };

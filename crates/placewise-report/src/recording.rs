@@ -35,6 +35,13 @@ pub struct Recording {
     pub(crate) columns: Vec<u8>,
 }
 
+impl Recording {
+    /// Does it hold nothing of the trace?
+    pub fn is_empty(&self) -> bool {
+        self.duration_ns == 0
+    }
+}
+
 /// Where each CPU of the machine is.
 #[derive(Clone, Serialize)]
 pub struct Shape {

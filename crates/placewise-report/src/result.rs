@@ -48,14 +48,18 @@ impl JsonResult {
     /// Reads what a command has printed.
     pub fn parse(name: &str, json: &[u8], text: Option<String>) -> Result<Self, ResultError> {
         let refuse = |problem: String| ResultError { name: name.to_owned(), problem };
-        let value: Value = serde_json::from_slice(json)
-            .map_err(|error| refuse(format!("{error}; expected a trace, or JSON of `--format json`")))?;
+        let value: Value = serde_json::from_slice(json).map_err(|error| {
+            refuse(format!("{error}; expected a trace, or JSON of `--format json`"))
+        })?;
         if value["schema"].as_u64() != Some(SCHEMA) {
-            return Err(refuse(format!("expected `\"schema\": {SCHEMA}`, as `--format json` prints it")));
+            return Err(refuse(format!(
+                "expected `\"schema\": {SCHEMA}`, as `--format json` prints it"
+            )));
         }
         let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
         let kind = KINDS.iter().find(|(_, keys)| has(keys)).map(|(kind, _)| *kind);
-        let kind = kind.ok_or_else(|| refuse("expected JSON of compare, audit or reproduce".into()))?;
+        let kind =
+            kind.ok_or_else(|| refuse("expected JSON of compare, audit or reproduce".into()))?;
         let (verdict, confidence) = match kind {
             Kind::Compare => of_comparison(&value),
             Kind::Reproduce => of_reproduction(&value),
@@ -119,7 +123,9 @@ fn changed(value: &Value, row: &Value) -> String {
 
 fn interval(row: &Value) -> String {
     match (row["change_low_pct"].as_f64(), row["change_high_pct"].as_f64()) {
-        (Some(low), Some(high)) => format!(", with 95 % certainty between {low:+.1} and {high:+.1} %"),
+        (Some(low), Some(high)) => {
+            format!(", with 95 % certainty between {low:+.1} and {high:+.1} %")
+        }
         _ => String::new(),
     }
 }
@@ -173,7 +179,8 @@ fn of_audit(value: &Value) -> (String, String) {
     };
     let trace = &value["trace"];
     let notes = [list(trace, "cautions"), list(trace, "problems")].concat();
-    let notes: String = notes.iter().filter_map(Value::as_str).map(|note| format!(" {note}.")).collect();
+    let notes: String =
+        notes.iter().filter_map(Value::as_str).map(|note| format!(" {note}.")).collect();
     let confidence = match value["agreement"]["exact_cpu_pct"].as_f64() {
         Some(pct) => format!(
             "The policy of {} names the CPU that the kernel chose in {pct:.1} % of {} wakeups.{notes}",
@@ -192,7 +199,8 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> Result<JsonResult, String> {
-        JsonResult::parse("a.json", value.to_string().as_bytes(), None).map_err(|error| error.to_string())
+        JsonResult::parse("a.json", value.to_string().as_bytes(), None)
+            .map_err(|error| error.to_string())
     }
 
     fn row(policy: &str, change: Option<f64>, significant: Option<bool>) -> Value {

@@ -49,8 +49,8 @@ impl Threads {
         if index != OTHERS {
             let thread = &mut self.threads[usize::from(index)];
             (thread.pid, thread.tgid, thread.name) = (pid, tgid.or(thread.tgid), name);
-            self.learn(name, tasks);
         }
+        self.learn(name, tasks);
         index
     }
 
@@ -110,10 +110,8 @@ impl Threads {
         order.retain(|&at| total(&self.threads[at]) > 0);
         order.sort_by_key(|&at| (std::cmp::Reverse(total(&self.threads[at])), at));
         order.truncate(LISTED);
-        let residency = |thread| Residency {
-            thread,
-            ns_by_llc: self.threads[thread].ns_by_llc.clone(),
-        };
+        let residency =
+            |thread| Residency { thread, ns_by_llc: self.threads[thread].ns_by_llc.clone() };
         order.into_iter().map(residency).collect()
     }
 

@@ -8,7 +8,7 @@ mod annotate;
 pub mod args;
 mod difference;
 mod element;
-mod explanation;
+pub mod explanation;
 mod figures;
 mod finding;
 mod origin;
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use placewise_audit::{AuditError, Decided, Observer, Options, Stepped};
-use placewise_report::{JsonResult, Recorder, Recording};
+use placewise_report::{JsonResult, Part, Recorder, Recording};
 use placewise_trace::TraceReader;
 
 use self::args::{AuditArgs, Format};
@@ -61,7 +61,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
 /// What is printed, once the page is written.
 fn with_page(args: &AuditArgs) -> anyhow::Result<String> {
     let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
-    let ForPage { printed, result, recordings } = for_page(args)?;
+    let ForPage { printed, result, recordings } = for_page(args, &(0..=u64::MAX))?;
     page.map_or(Ok(()), |page| page.write(&[result], &recordings))?;
     Ok(printed)
 }
@@ -73,15 +73,15 @@ pub struct ForPage {
     printed: String,
 }
 
-/// Audits the traces and records them for a page.
-pub fn for_page(args: &AuditArgs) -> anyhow::Result<ForPage> {
-    let (figures, recording) = recorded(args)?;
+/// Audits the traces, and records a part of each for a page.
+pub fn for_page(args: &AuditArgs, part: &Part) -> anyhow::Result<ForPage> {
+    let (figures, recording) = recorded(args, part)?;
     let mut recordings = vec![recording];
     let render: Box<dyn Fn(Format) -> anyhow::Result<String> + '_> = match &args.after {
         None => Box::new(move |format| report::render(&figures, args.top, format)),
         Some(after) => {
-            let (after, recording) =
-                recorded(&AuditArgs { trace: after.clone(), after: None, ..args.clone() })?;
+            let args = AuditArgs { trace: after.clone(), after: None, ..args.clone() };
+            let (after, recording) = recorded(&args, part)?;
             recordings.push(recording);
             let difference = Difference::new(figures, after, args.top);
             Box::new(move |format| report::difference(&difference, format))
@@ -92,12 +92,16 @@ pub fn for_page(args: &AuditArgs) -> anyhow::Result<ForPage> {
     Ok(ForPage { result, recordings, printed: render(args.format)? })
 }
 
-fn recorded(args: &AuditArgs) -> anyhow::Result<(Figures, Recording)> {
+fn recorded(args: &AuditArgs, part: &Part) -> anyhow::Result<(Figures, Recording)> {
     let mut watch = Watch::new(None);
-    watch.records = true;
+    watch.records = Some(part.clone());
     let figures = audited(args, &mut watch)?;
-    let recorder = watch.recorder.expect("it records");
-    Ok((figures, recorder.finish(&trace_name(&args.trace))))
+    let name = trace_name(&args.trace);
+    let recording = watch.recorder.expect("it records").finish(&name);
+    if recording.is_empty() {
+        return Err(InputError(format!("{name}: has no time in which anything happened")).into());
+    }
+    Ok((figures, recording))
 }
 
 fn open(args: &AuditArgs) -> Result<TraceReader, InputError> {
@@ -134,7 +138,7 @@ fn audited(args: &AuditArgs, watch: &mut Watch) -> anyhow::Result<Figures> {
         others: &others,
         task: args.task.as_deref(),
     };
-    watch.recorder = watch.records.then(|| Recorder::new(&machine));
+    watch.recorder = watch.records.clone().map(|part| Recorder::new(&machine, part));
     let audit = placewise_audit::audit(&mut reader, &options, watch);
     watch.progress.finish_and_clear();
     let audit = audit.map_err(|error| match error {
@@ -166,7 +170,8 @@ fn wanted(args: &AuditArgs) -> Option<Wanted> {
 /// Shows the progress, keeps the decisions that are to be explained, and records for a page.
 struct Watch {
     progress: ProgressBar,
-    records: bool,
+    /// What part of the trace.
+    records: Option<Part>,
     recorder: Option<Recorder>,
     explanations: Option<Explanations>,
 }
@@ -177,7 +182,7 @@ impl Watch {
         let progress = ProgressBar::new_spinner();
         Watch {
             progress: progress.with_style(style.expect("the template is well formed")),
-            records: false,
+            records: None,
             recorder: None,
             explanations: wanted.map(Explanations::new),
         }

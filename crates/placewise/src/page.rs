@@ -12,12 +12,14 @@ use placewise_report::JsonResult;
 
 use crate::audit;
 use crate::audit::args::{AUTO, AuditArgs};
+use crate::audit::explanation::parse_time;
 use crate::html_file::HtmlFile;
 use crate::input::InputError;
 
 const EXAMPLE: &str = "\
 Examples:
   placewise report trace.txt.zst -o report.html
+  placewise report trace.txt.zst --from 5.54 --to 5.55 -o report.html
   placewise report before.txt.zst after.txt.zst -o report.html
   placewise compare --workload hackbench --policy short-task --format json --trace out.txt >result.json
   placewise report result.json out.baseline.txt out.short-task.txt -o report.html
@@ -36,6 +38,14 @@ pub struct ReportArgs {
     /// The page: one file that needs nothing beside it
     #[arg(short, long, value_name = "FILE.html")]
     output: PathBuf,
+
+    /// Draw the traces from this time on, in seconds: of a long trace a part shows every run
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<u64>,
+
+    /// Draw the traces until this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    to: Option<u64>,
 
     /// Machine of the traces: preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
     /// [default: the header of each]
@@ -59,14 +69,18 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let problem = "is the third trace; give one, or one before and one after a change";
         return Err(InputError(format!("{}: {problem}", traces[2].display())).into());
     }
+    if args.from > args.to && args.to.is_some() {
+        let problem = "--to: is before --from; give the later time";
+        return Err(InputError(problem.to_owned()).into());
+    }
     let file = HtmlFile::create(&args.output)?;
     let mut traces = traces.into_iter();
     let mut recordings = Vec::new();
     if let Some(trace) = traces.next() {
         let (machine, kernel) = (args.machine.clone(), args.kernel.clone());
-        let of_traces =
-            AuditArgs { machine, kernel, ..AuditArgs::of_traces(trace, traces.next()) };
-        let audited = audit::for_page(&of_traces)?;
+        let of_traces = AuditArgs { machine, kernel, ..AuditArgs::of_traces(trace, traces.next()) };
+        let part = args.from.unwrap_or(0)..=args.to.unwrap_or(u64::MAX);
+        let audited = audit::for_page(&of_traces, &part)?;
         results.push(audited.result);
         recordings = audited.recordings;
     }

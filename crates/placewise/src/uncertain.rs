@@ -251,7 +251,10 @@ pub fn render(
 ) -> anyhow::Result<String> {
     let Some(rows) = rows else { return report::render(comparison, format) };
     if format == Format::Json {
-        return json::render(&WithUncertain { comparison: Posted::new(comparison), uncertain: rows });
+        return json::render(&WithUncertain {
+            comparison: Posted::new(comparison),
+            uncertain: rows,
+        });
     }
     let mut text = report::render(comparison, format)?;
     text += "\nAs the costs vary that are not measured, within the bounds of their sources:\n\n";

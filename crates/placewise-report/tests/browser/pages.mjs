@@ -20,7 +20,7 @@ const OF_TRACE = (at) => [`#machine-${at} .cpu`, `#tasks-${at} polyline`, `#resi
 const PAGES = {
   trace: ["#verdict-0 .sentence", "#result-0 table", "#timeline canvas.rows", "#decisions-0 details", "#latency path", ...OF_TRACE(0)],
   two: ["#verdict-0 .sentence", "#result-0 table", "#timeline canvas.rows", "#latency path", ...OF_TRACE(0), ...OF_TRACE(1)],
-  compare: ["#verdict-0 .sentence", "#result-0 td.case, #result-0 td", "#verdict-1", "#timeline canvas.rows"],
+  compare: ["#verdict-0 .sentence", "#result-0 td", "#verdict-1", "#timeline canvas.rows"],
   reproduce: ["#verdict-0 .sentence", "#result-0 table", "#scatter circle"],
   evil: ["#verdict-0 .sentence", "#timeline canvas.rows", "#residency-0 td.heat"],
 };

@@ -55,6 +55,26 @@ fn data(page: &str) -> Value {
     serde_json::from_slice(&blocks(page, "data")[0]).unwrap()
 }
 
+/// How long tasks ran in all, by the single runs of the first trace.
+fn ran_of(page: &str) -> u64 {
+    let (columns, data) = (blocks(page, "columns").remove(0), data(page));
+    let lengths = &data["traces"][0]["runs"]["lengths"];
+    let [at, count] = [0, 1].map(|part| lengths[part].as_u64().unwrap() as usize);
+    let mut bytes = columns[at..].iter();
+    let mut next = || {
+        let (mut value, mut shift) = (0, 0);
+        for byte in bytes.by_ref() {
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        value
+    };
+    (0..count).map(|_| next()).sum()
+}
+
 fn sum(values: &Value, of: impl Fn(&Value) -> u64) -> u64 {
     values.as_array().unwrap().iter().map(of).sum()
 }
@@ -65,10 +85,9 @@ fn the_recording_agrees_with_the_audit() {
     let data = data(&page);
     let (audit, trace) = (&data["results"][0]["value"], &data["traces"][0]);
     let ran = sum(&audit["turns"], |task| task["run_ns"].as_u64().unwrap());
-    let by_llc = |thread: &Value| sum(&thread["ns_by_llc"], |ns| ns.as_u64().unwrap());
-    // There are fewer threads than the page lists.
-    assert_eq!(sum(&trace["residency"], by_llc), ran);
-    let wakeups = sum(&trace["latencies"], |of| sum(&of["counts"], |count| count[1].as_u64().unwrap()));
+    assert_eq!(ran_of(&page), ran);
+    let wakeups =
+        sum(&trace["latencies"], |of| sum(&of["counts"], |count| count[1].as_u64().unwrap()));
     assert!(wakeups > 800, "{wakeups}");
     let runs = sum(&trace["runs"]["of_cpu"], |count| count.as_u64().unwrap());
     let switched_in = sum(&audit["turns"], |task| task["switched_in"].as_u64().unwrap());
@@ -105,12 +124,24 @@ fn the_same_input_gives_the_same_bytes_and_loads_nothing() {
     assert!(one.len() < 3_000_000, "{}", one.len());
 }
 
+/// What is drawn of a part is what the whole has there.
+#[test]
+fn a_part_is_drawn_alone() {
+    let part = data(&page(&[TRACE, "--from", "6.68", "--to", "6.69"]));
+    let trace = &part["traces"][0];
+    assert_eq!(trace["start_ns"], 6_680_000_000_u64);
+    assert_eq!(trace["duration_ns"], 10_000_000);
+    let ran = |options: &[&str]| ran_of(&page(&[&[TRACE], options].concat()));
+    assert_eq!(ran(&["--to", "6.68"]) + ran(&["--from", "6.68"]), ran(&[]));
+}
+
 #[test]
 fn two_traces_are_before_and_after() {
     let traces = ["traces/vm16-k612-pingpong.txt.zst", "traces/vm16-k618-forkloop.txt.zst"];
     let data = data(&page(&traces));
     assert_eq!(data["results"][0]["kind"], "difference");
-    let names: Vec<&Value> = data["traces"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    let names: Vec<&Value> =
+        data["traces"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, traces);
 }
 
@@ -119,8 +150,19 @@ fn a_comparison_has_its_text_to_post() {
     let directory = tempfile::tempdir().unwrap();
     let (json, html) = (directory.path().join("result.json"), directory.path().join("result.html"));
     let compare = [
-        "compare", "--machine", "uma-8", "--workload", "hackbench", "--case", "groups=1", "--runs", "2",
-        "--policy", "short-task", "--kernel", "v6.0",
+        "compare",
+        "--machine",
+        "uma-8",
+        "--workload",
+        "hackbench",
+        "--case",
+        "groups=1",
+        "--runs",
+        "2",
+        "--policy",
+        "short-task",
+        "--kernel",
+        "v6.0",
     ];
     let html_option = ["--format", "json", "--html", html.to_str().unwrap()];
     let output = placewise(&[&compare[..], &html_option[..]].concat());
@@ -161,5 +203,6 @@ fn what_cannot_be_shown_is_refused() {
     assert!(refused("{\"schema\": 1}").contains("expected JSON of compare, audit or reproduce"));
     assert!(refused("no trace\n").contains("broken.json"));
     assert!(refusal(&["nowhere.json"]).contains("nowhere.json: cannot read"));
+    assert!(refusal(&[TRACE, "--from", "100"]).contains("has no time"));
     assert!(refusal(&[TRACE, TRACE, TRACE]).contains("third trace"));
 }
