@@ -59,7 +59,13 @@ const percent = (share) => `${figure(100 * share)} %`;
 const signed = (value) => (value === null || value === undefined ? "" : `${value > 0 ? "+" : ""}${figure(value)}`);
 // As the trace has it, and as `--at` takes it.
 const traceTime = (ns) => `${Math.floor(ns / 1e9)}.${String(Math.floor((ns % 1e9) / 1e3)).padStart(6, "0")}`;
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+// The colours of the theme, asked for once: the browser works out all styles to tell one.
+const themeColours = new Map();
+function colour(name) {
+  if (!themeColours.has(name)) themeColours.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+  return themeColours.get(name);
+}
 
 async function copy(text, told) {
   try {

@@ -7,6 +7,8 @@ const HEATS = {
   arrivals: { text: "wakeups from other LLCs", value: (sums) => sums.arrivals, shown: String },
 };
 
+const STILL_MS = 100;
+
 function machinePanel(trace, shared) {
   const cells = new Map();
   const labels = [];
@@ -32,11 +34,15 @@ function machinePanel(trace, shared) {
   roving(machine, [...cells.values()]);
   const ramp = element("p", { class: "quiet" });
   let heat = "busy";
-  const draw = () => {
-    drawHeat(trace, shared, cells, HEATS[heat], ramp);
+  const draw = () => drawHeat(trace, shared, cells, HEATS[heat], ramp);
+  let later = 0;
+  draw();
+  shared.onView(() => {
     for (const [press, ids] of labels) press.setAttribute("aria-pressed", String(sameSet(shared.cpus, ids)));
-  };
-  shared.onView(draw);
+    // Hundreds of elements: once the timeline stands still.
+    clearTimeout(later);
+    later = setTimeout(draw, STILL_MS);
+  });
   const controls = element("div", { class: "controls" },
     select("Show", Object.entries(HEATS).map(([name, { text }]) => [name, text]), heat, (name) => { heat = name; draw(); }),
     button("All CPUs", () => shared.filterCpus(null)));

@@ -78,6 +78,7 @@ function themeButton(shared) {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const set = (theme) => {
     document.documentElement.dataset.theme = theme;
+    themeColours.clear();
     press.textContent = theme === "dark" ? "Light" : "Dark";
     shared.changed();
   };

@@ -70,11 +70,11 @@ impl MostExpensive {
     }
 
     /// Its task runs.
-    pub fn waited(&mut self, explained: Box<Explained>, ns: u64) {
+    pub fn waited(&mut self, explained: Explained, ns: u64) {
         let at = self.kept.partition_point(|&(other, _)| other >= ns);
         if at < KEPT {
             self.kept.truncate(KEPT - 1);
-            self.kept.insert(at, (ns, *explained));
+            self.kept.insert(at, (ns, explained));
         }
     }
 

@@ -225,7 +225,7 @@ impl Recorder {
             self.latencies[name].record(ns);
         }
         if let Some(explained) = self.known(task).explained.take() {
-            self.explained.waited(explained, ns);
+            self.explained.waited(*explained, ns);
         }
         ns
     }

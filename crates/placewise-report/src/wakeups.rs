@@ -31,22 +31,23 @@ impl Wakeups {
 
     /// In the order of time.
     pub fn push(&mut self, at: u64, from: u32, to: u32, thread: u16) {
+        let number = self.count;
         self.count += 1;
-        if (self.count - 1) % self.one_of != 0 {
-            return;
+        if number.is_multiple_of(self.one_of) && self.kept.len() == MOST {
+            self.thin_out();
         }
-        if self.kept.len() == MOST {
-            self.one_of *= 2;
-            let mut place = 0;
-            self.kept.retain(|_| {
-                place += 1;
-                place % 2 == 1
-            });
-            if (self.count - 1) % self.one_of != 0 {
-                return;
-            }
+        if number.is_multiple_of(self.one_of) {
+            self.kept.push(Wakeup { at, from, to, thread });
         }
-        self.kept.push(Wakeup { at, from, to, thread });
+    }
+
+    fn thin_out(&mut self) {
+        self.one_of *= 2;
+        let mut stays = false;
+        self.kept.retain(|_| {
+            stays = !stays;
+            stays
+        });
     }
 
     pub fn columns(&self, columns: &mut Columns) -> WakeupColumns {
