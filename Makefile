@@ -38,6 +38,16 @@ perfetto: compiler ## hold what --perfetto writes to Perfetto's own schema (pip 
 	$(CARGO) build --release --package placewise
 	scripts/check-perfetto.py $(PROGRAM) traces/*.zst
 
+.PHONY: test-browser
+test-browser: compiler ## open reports in headless Chromium: panels, keyboard, accessibility (chromium, npm)
+	$(CARGO) build --package placewise
+	scripts/test-browser.sh $(BUILT)/placewise $(TARGET)/browser
+
+.PHONY: pictures
+pictures: compiler ## the pictures of reports in docs/, by headless Chromium
+	$(CARGO) build --release --package placewise
+	scripts/pictures.sh $(PROGRAM)
+
 .PHONY: predictions
 predictions: compiler ## predict the recorded interventions and write docs/interventions.md
 	$(CARGO) build --release --package placewise-vm --bin interventions
@@ -74,6 +84,8 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	@if command -v clang-format-19 >/dev/null; \
 	then git ls-files '*.c' '*.h' | xargs --no-run-if-empty clang-format-19 --dry-run --Werror; \
 	else echo "skipped: clang-format-19 is not installed"; fi
+	@if command -v node >/dev/null; then cat crates/placewise-report/page/*.js | node --check -; \
+	else echo "skipped: scripts of pages: node is not installed"; fi
 	@scripts/deny.sh
 	@if command -v systemd-analyze >/dev/null; \
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \

@@ -14,6 +14,7 @@ use placewise_machine::{CpuSet, Machine, MachineError};
 use placewise_policy::{Policy, State};
 use placewise_trace::{Header, Losses, Record, TraceError, TraceReader};
 
+use crate::cost::places::{ByNearest, Nearest};
 use crate::cost::{Cost, CostReport};
 use crate::judge::inference::InferenceCounts;
 use crate::reconstruction::Reconstruction;
@@ -113,6 +114,8 @@ pub struct Decided<'a> {
     /// As the trace has it.
     pub time_ns: u64,
     pub placed: &'a Placed,
+    /// Where the nearest idle CPU was that it missed.
+    pub missed: Option<Nearest>,
     /// What the decision saw and overwrote.
     pub sight: &'a Sight,
     /// Under the kernel's policy, once the decision was taken.
@@ -120,11 +123,28 @@ pub struct Decided<'a> {
     pub tasks: &'a Tasks,
 }
 
-/// Looks on while a trace is audited.
+/// A step once it was taken.
+pub struct Stepped<'a> {
+    pub step: &'a Step,
+    /// Under the kernel's policy, after the step.
+    pub state: &'a State,
+    pub tasks: &'a Tasks,
+    cost: &'a Cost,
+}
+
+impl Stepped<'_> {
+    /// How many tasks wait beside an idle CPU that they may use, until the next step.
+    pub fn beside_idle(&self) -> ByNearest<u64> {
+        self.cost.beside_idle()
+    }
+}
+
+/// Looks on while a trace is audited. The decision of a step comes after the step.
 pub trait Observer {
     fn progress(&mut self, _events: u64) {}
     /// As it is read: what is decided there comes later.
     fn read(&mut self, _record: &Record<'_>) {}
+    fn stepped(&mut self, _step: &Stepped<'_>) {}
     fn decided(&mut self, _decision: &Decided<'_>) {}
 }
 
@@ -239,7 +259,9 @@ impl<'o> Pass<'o> {
         {
             self.from_recorded.record(&placed, self.kernel.state());
         }
-        self.cost.step(step, &verdict, self.kernel.state(), tasks);
+        let missed = self.cost.step(step, &verdict, self.kernel.state(), tasks);
+        let (state, cost) = (self.kernel.state(), &self.cost);
+        self.observer.stepped(&Stepped { step, state, tasks, cost });
         if let Action::Migrate { task, from, to, placement: false } = step.action
             && tasks.get(task).counts
         {
@@ -251,7 +273,7 @@ impl<'o> Pass<'o> {
         match verdict {
             Verdict::Placed(placed) => {
                 let sight = sight.unwrap_or_else(|| Sight::of(placed.task, self.kernel.state()));
-                self.placed(step, &placed, &answers, &sight, tasks);
+                self.placed(step, &placed, missed, &answers, &sight, tasks);
             }
             Verdict::NoPlacement(why) => *self.no_placement.entry(why).or_default() += 1,
             Verdict::Nothing => {}
@@ -262,6 +284,7 @@ impl<'o> Pass<'o> {
         &mut self,
         step: &Step,
         placed: &Placed,
+        missed: Option<Nearest>,
         answers: &[Verdict],
         sight: &Sight,
         tasks: &Tasks,
@@ -279,7 +302,7 @@ impl<'o> Pass<'o> {
             }
         }
         let (number, time_ns) = (self.decisions, step.time_ns + self.silent_ns);
-        self.observer.decided(&Decided { number, time_ns, placed, sight, state, tasks });
+        self.observer.decided(&Decided { number, time_ns, placed, missed, sight, state, tasks });
     }
 
     fn finish(mut self, events: u64, timeline: &Timeline, reader: &TraceReader) -> Audit {

@@ -31,7 +31,7 @@ mod steps;
 mod verdict;
 mod world;
 
-pub use audit::{Audit, AuditError, Decided, Observer, Options, audit};
+pub use audit::{Audit, AuditError, Decided, Observer, Options, Stepped, audit};
 pub use judge::inference::InferenceCounts;
 pub use meter::{Meter, Moment};
 pub use placewise_policy::Distance;

@@ -8,7 +8,7 @@ mod annotate;
 pub mod args;
 mod difference;
 mod element;
-mod explanation;
+pub mod explanation;
 mod figures;
 mod finding;
 mod origin;
@@ -24,22 +24,25 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use placewise_audit::{AuditError, Decided, Observer, Options};
+use placewise_audit::{AuditError, Decided, Observer, Options, Stepped};
 use placewise_machine::Machine;
+use placewise_report::{JsonResult, Part, Recorder, Recording};
 use placewise_trace::{Record, TraceReader};
 
-use self::args::AuditArgs;
+use self::args::{AuditArgs, Format};
 use self::difference::Difference;
 use self::explanation::{Explanations, Wanted};
 use self::figures::Figures;
 use self::origin::{bad_trace, kernel, machine, others, trace_name};
 use self::perfetto::PerfettoFile;
 use self::schedstat::{Counted, Schedstat};
+use crate::html_file::HtmlFile;
 use crate::input::InputError;
 use crate::output_file::{self, OutputFile};
 
 pub fn run(args: &AuditArgs) -> anyhow::Result<()> {
     let text = match &args.after {
+        _ if args.html.is_some() => with_page(args)?,
         Some(after) => {
             let before = figures(&AuditArgs { after: None, ..args.clone() })?;
             let after = figures(&AuditArgs { trace: after.clone(), after: None, ..args.clone() })?;
@@ -73,6 +76,52 @@ pub fn open_trace(trace: &Path, machine: Option<&str>) -> anyhow::Result<(TraceR
     let mut reader = open(&args)?;
     let machine = origin::machine(&args, &mut reader)?;
     Ok((reader, machine))
+}
+
+/// What is printed, once the page is written.
+fn with_page(args: &AuditArgs) -> anyhow::Result<String> {
+    let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
+    let ForPage { printed, result, recordings } = for_page(args, &(0..=u64::MAX))?;
+    page.map_or(Ok(()), |page| page.write(&[result], &recordings))?;
+    Ok(printed)
+}
+
+/// One trace or two for a page: their figures, what happened when, and what is printed of them.
+pub struct ForPage {
+    pub result: JsonResult,
+    pub recordings: Vec<Recording>,
+    printed: String,
+}
+
+/// Audits the traces, and records a part of each for a page.
+pub fn for_page(args: &AuditArgs, part: &Part) -> anyhow::Result<ForPage> {
+    let (figures, recording) = recorded(args, part)?;
+    let mut recordings = vec![recording];
+    let render: Box<dyn Fn(Format) -> anyhow::Result<String> + '_> = match &args.after {
+        None => Box::new(move |format| report::render(&figures, args.top, format)),
+        Some(after) => {
+            let args = AuditArgs { trace: after.clone(), after: None, ..args.clone() };
+            let (after, recording) = recorded(&args, part)?;
+            recordings.push(recording);
+            let difference = Difference::new(figures, after, args.top);
+            Box::new(move |format| report::difference(&difference, format))
+        }
+    };
+    let (json, text) = (render(Format::Json)?, render(Format::Table)?);
+    let result = JsonResult::parse("audit", json.as_bytes(), Some(text))?;
+    Ok(ForPage { result, recordings, printed: render(args.format)? })
+}
+
+fn recorded(args: &AuditArgs, part: &Part) -> anyhow::Result<(Figures, Recording)> {
+    let mut watch = Watch::new(None);
+    watch.records = Some(part.clone());
+    let figures = audited(args, &mut watch)?;
+    let name = trace_name(&args.trace);
+    let recording = watch.recorder.expect("it records").finish(&name);
+    if recording.is_empty() {
+        return Err(InputError(format!("{name}: has no time in which anything happened")).into());
+    }
+    Ok((figures, recording))
 }
 
 fn open(args: &AuditArgs) -> Result<TraceReader, InputError> {
@@ -121,6 +170,7 @@ fn audited_into(
         task: args.task.as_deref(),
     };
     watch.perfetto = file.map(|file| PerfettoFile::new(file, reader.header(), &machine));
+    watch.recorder = watch.records.clone().map(|part| Recorder::new(&machine, part));
     let audit = placewise_audit::audit(&mut reader, &options, watch);
     watch.progress.finish_and_clear();
     let audit = audit.map_err(|error| match error {
@@ -150,9 +200,12 @@ fn wanted(args: &AuditArgs) -> Option<Wanted> {
     args.explain.map(Wanted::Number).or(args.at.map(Wanted::Time))
 }
 
-/// Shows the progress, keeps the decisions that are to be explained, and writes for Perfetto.
+/// Shows the progress, keeps the decisions that are to be explained, records for a page, and writes for Perfetto.
 struct Watch {
     progress: ProgressBar,
+    /// What part of the trace.
+    records: Option<Part>,
+    recorder: Option<Recorder>,
     explanations: Option<Explanations>,
     perfetto: Option<PerfettoFile>,
 }
@@ -163,6 +216,8 @@ impl Watch {
         let progress = ProgressBar::new_spinner();
         Watch {
             progress: progress.with_style(style.expect("the template is well formed")),
+            records: None,
+            recorder: None,
             explanations: wanted.map(Explanations::new),
             perfetto: None,
         }
@@ -180,9 +235,18 @@ impl Observer for Watch {
         }
     }
 
+    fn stepped(&mut self, stepped: &Stepped<'_>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.stepped(stepped);
+        }
+    }
+
     fn decided(&mut self, decision: &Decided<'_>) {
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.decided(decision);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.decided(decision);
         }
         if let Some(explanations) = &mut self.explanations {
             explanations.look_at(decision);

@@ -22,11 +22,13 @@ use signal_hook::consts::SIGINT;
 
 use crate::comparison::{self, Comparison, Reference, Series};
 use crate::exit_status;
+use crate::html_file::HtmlFile;
 use crate::load_balance::{self, Runs};
-use crate::report;
 use crate::report::foreign::visible;
+use crate::report::{self, Format};
 use crate::subject::Subject;
 use crate::uncertain;
+use placewise_report::JsonResult;
 use placewise_sim::{Figure, Outcome};
 
 pub use args::CompareArgs;
@@ -39,15 +41,22 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let stop = stop_at_interrupt().context("cannot handle signals")?;
     let plan = Plan::new(args)?;
     let traces = Traces::create(&plan, args)?;
+    let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
     let simulation = Simulation::new(&plan, args, &traces);
     let outcomes = simulation.run(&stop, |so_far| end_early(&plan, args, &so_far))?;
     let uncertain = plan.uncertain(args)?;
     let comparison = comparison_of(&plan, args, &outcomes);
-    let text = uncertain::render(&comparison, args.format, uncertain.as_deref())?;
+    let render = |format| uncertain::render(&comparison, format, uncertain.as_deref());
+    let text = render(args.format)?;
     // Without one of them, the other is as good as ever.
     let traced = traces.finish();
+    let drawn = page.map_or(Ok(()), |page| {
+        let json = render(Format::Json)?;
+        page.write(&[JsonResult::parse("compare", json.as_bytes(), None)?], &[])
+    });
     let printed = io::stdout().write_all(text.as_bytes());
     traced?;
+    drawn?;
     Ok(printed?)
 }
 

@@ -15,6 +15,7 @@ mod cost_bound;
 mod effort;
 mod exit_status;
 mod hint;
+mod html_file;
 mod input;
 mod list;
 mod load_balance;
@@ -23,6 +24,7 @@ mod machine_readable;
 mod noise;
 mod output_file;
 mod own_policy;
+mod page;
 mod parallel;
 mod policy;
 mod record;
@@ -64,6 +66,7 @@ enum Verb {
     Policy(policy::PolicyArgs),
     Bench(bench::BenchArgs),
     Audit(audit::args::AuditArgs),
+    Report(page::ReportArgs),
     Record(record::RecordArgs),
     Top(top::TopArgs),
     Hint(hint::HintArgs),
@@ -111,6 +114,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Policy(args) => policy::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Report(args) => page::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Hint(args) => hint::run(&args),

@@ -35,12 +35,14 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::RangedU64ValueParser;
+use placewise_report::JsonResult;
 
 use self::page::Page;
 use self::predict::Runs;
 use self::reproduction::Reproduction;
 use self::score::Score;
 use crate::effort::Effort;
+use crate::html_file::HtmlFile;
 use crate::input::InputError;
 
 const EXAMPLE: &str = "\
@@ -104,6 +106,10 @@ pub struct ReproduceArgs {
     /// Write the page of accuracy there, too: ACCURACY.md with accuracy.svg and accuracy.csv
     #[arg(long, value_name = "DIRECTORY")]
     page: Option<PathBuf>,
+
+    /// Write a page to look at there, too: one HTML file that needs nothing beside it
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -131,6 +137,7 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     }
     let rows = asked::with_policies(rows, &args.policies)?;
     let page = args.page.as_deref().map(Page::create).transpose()?;
+    let html = args.html.as_deref().map(HtmlFile::create).transpose()?;
     let runs = Runs {
         runs: args.runs,
         effort: &args.effort,
@@ -150,8 +157,13 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     };
     // Without one of them, the other is as good as ever.
     let written = page.map_or(Ok(()), |page| page.write(&reproduction));
+    let drawn = html.map_or(Ok(()), |html| {
+        let (json, text) = (report::json(&reproduction)?, report::terminal(&reproduction));
+        html.write(&[JsonResult::parse("reproduce", json.as_bytes(), Some(text))?], &[])
+    });
     let printed = io::stdout().write_all(text.as_bytes());
     written?;
+    drawn?;
     Ok(printed?)
 }
 

@@ -23,7 +23,7 @@ use crate::input::InputError;
 use crate::machine_readable::nine_digits;
 use crate::parallel;
 use crate::report::foreign::visible;
-use crate::report::{self, Format, json};
+use crate::report::{self, Format, Posted, json};
 use crate::subject::{Axis, Subject, label};
 
 #[derive(clap::Args)]
@@ -251,7 +251,10 @@ pub fn render(
 ) -> anyhow::Result<String> {
     let Some(rows) = rows else { return report::render(comparison, format) };
     if format == Format::Json {
-        return json::render(&WithUncertain { comparison, uncertain: rows });
+        return json::render(&WithUncertain {
+            comparison: Posted::new(comparison),
+            uncertain: rows,
+        });
     }
     let mut text = report::render(comparison, format)?;
     text += "\nAs the costs vary that are not measured, within the bounds of their sources:\n\n";
@@ -266,7 +269,7 @@ pub fn render(
 #[derive(Serialize)]
 struct WithUncertain<'a> {
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: Posted<'a>,
     uncertain: &'a [Row],
 }
 

@@ -232,8 +232,9 @@ impl IdleBesideMeter {
         if ns == 0 || self.nr_waiting == 0 {
             return;
         }
-        if std::mem::take(&mut self.changed) {
-            self.sum_up();
+        if self.changed {
+            self.beside_idle = self.beside_idle();
+            self.changed = false;
         }
         self.sum.waited_ns += ns * self.nr_waiting;
         self.sum.beside_idle_ns.same_llc += ns * self.beside_idle.same_llc;
@@ -242,14 +243,19 @@ impl IdleBesideMeter {
         self.sum.elapsed_ns += if self.beside_idle.total() > 0 { ns } else { 0 };
     }
 
-    fn sum_up(&mut self) {
-        self.beside_idle = ByNearest::default();
+    /// How many tasks wait beside an idle CPU that they may use, from now on.
+    pub fn beside_idle(&self) -> ByNearest<u64> {
+        if !self.changed {
+            return self.beside_idle;
+        }
+        let mut sum = ByNearest::default();
         for audience in self.audiences.iter().filter(|audience| audience.nr_waiting > 0) {
             let beside_idle = audience.beside_idle();
-            self.beside_idle.same_llc += beside_idle.same_llc;
-            self.beside_idle.same_node += beside_idle.same_node;
-            self.beside_idle.other_node += beside_idle.other_node;
+            sum.same_llc += beside_idle.same_llc;
+            sum.same_node += beside_idle.same_node;
+            sum.other_node += beside_idle.other_node;
         }
+        sum
     }
 
     /// These CPUs are idle now.

@@ -38,7 +38,7 @@ use self::causes::{Cause, Evidence, IdleExit};
 use self::idle_beside::IdleBeside;
 use self::latency::{LatencyMeter, LatencyReport, Waited};
 use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
-use self::places::Places;
+use self::places::{ByNearest, Nearest, Places};
 use self::turns::{TurnMeter, TurnsOfName};
 use self::waiting::Waiting;
 use self::worst::{WorstDecision, WorstDecisions};
@@ -116,8 +116,15 @@ impl Cost {
         }
     }
 
-    /// Takes a step, and the verdict and the state that it led the reconstruction to.
-    pub fn step(&mut self, step: &Step, verdict: &Verdict, state: &State, tasks: &Tasks) {
+    /// Takes a step, and the verdict and the state that it led the reconstruction to. Where the
+    /// nearest idle CPU was that a placement missed.
+    pub fn step(
+        &mut self,
+        step: &Step,
+        verdict: &Verdict,
+        state: &State,
+        tasks: &Tasks,
+    ) -> Option<Nearest> {
         self.now = self.now.max(step.time_ns);
         self.start.get_or_insert(self.now);
         if let Action::Silence { ns } = step.action {
@@ -127,8 +134,9 @@ impl Cost {
         // A wakeup sees the CPUs that were idle before it, for its wakee is already on its way
         // after it. One that had to wait for a switch sees those after the switch.
         let after_switch = matches!(step.action, Action::Switch { .. });
+        let mut missed = None;
         if let (Verdict::Placed(placed), false) = (verdict, after_switch) {
-            self.placed(step.time_ns, placed, state, tasks);
+            missed = self.placed(step.time_ns, placed, state, tasks);
         }
         if let (Verdict::NoPlacement(NoPlacement::Bound), Action::Waking { task, prev_cpu, .. }) =
             (verdict, &step.action)
@@ -137,11 +145,17 @@ impl Cost {
         }
         self.waiting.step(self.now, step, state, &self.places, tasks);
         if let (Verdict::Placed(placed), true) = (verdict, after_switch) {
-            self.placed(step.time_ns, placed, state, tasks);
+            missed = self.placed(step.time_ns, placed, state, tasks);
         }
         let current = state.rq[step.cpu as usize].curr;
         self.turns.step(self.now, self.silent_ns, step, current, tasks);
         self.follow(step, tasks);
+        missed
+    }
+
+    /// How many tasks wait beside an idle CPU that they may use.
+    pub fn beside_idle(&self) -> ByNearest<u64> {
+        self.waiting.idle_beside().beside_idle()
     }
 
     fn begin_wakeup(&mut self, step: &Step, state: &State, tasks: &Tasks) {
@@ -158,7 +172,13 @@ impl Cost {
         }
     }
 
-    fn placed(&mut self, time_ns: u64, placed: &Placed, state: &State, tasks: &Tasks) {
+    fn placed(
+        &mut self,
+        time_ns: u64,
+        placed: &Placed,
+        state: &State,
+        tasks: &Tasks,
+    ) -> Option<Nearest> {
         let task = placed.task;
         let name = tasks.get(task).name;
         let distance = Distance::of(state, placed.prev_cpu, placed.actual);
@@ -177,6 +197,7 @@ impl Cost {
         if placed.kind == Kind::Wakeup {
             self.sent(task, placed.waking_cpu, placed.actual, tasks);
         }
+        missed
     }
 
     fn sent(&mut self, task: TaskNumber, waking_cpu: u32, cpu: u32, tasks: &Tasks) {

@@ -68,7 +68,7 @@ pub struct AuditArgs {
     pub perf_stats: Option<PathBuf>,
 
     /// Rows of each list that has no end
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", default_value_t = TOP, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub top: usize,
 
     /// Show the N-th decision step by step instead
@@ -91,6 +91,36 @@ pub struct AuditArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write a page to look at there, too: one HTML file that needs nothing beside it
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["explain", "at", "annotate"])]
+    pub html: Option<PathBuf>,
+}
+
+/// Rows of a list, unless asked otherwise.
+const TOP: usize = 3;
+
+impl AuditArgs {
+    /// As if nothing but the traces were given.
+    pub fn of_traces(trace: PathBuf, after: Option<PathBuf>) -> Self {
+        AuditArgs {
+            trace,
+            after,
+            machine: None,
+            kernel: AUTO.to_owned(),
+            knobs: Vec::new(),
+            policies: Vec::new(),
+            task: None,
+            schedstat: None,
+            perf_stats: None,
+            top: TOP,
+            explain: None,
+            at: None,
+            annotate: false,
+            format: Format::Table,
+            html: None,
+        }
+    }
 }
 
 impl AuditArgs {

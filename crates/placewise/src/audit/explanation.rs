@@ -63,7 +63,7 @@ impl From<Rule> for ExplainedRule {
 
 impl Explanation {
     fn of(decision: &Decided<'_>) -> Self {
-        let Decided { number, time_ns, placed, sight, state, tasks } = *decision;
+        let Decided { number, time_ns, placed, sight, state, tasks, .. } = *decision;
         Explanation {
             number,
             time_ns,

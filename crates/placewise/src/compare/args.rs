@@ -84,6 +84,10 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
+    /// Write a page to look at there, too: one HTML file that needs nothing beside it
+    #[arg(long, value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+
     /// Write the first run of the first case as ftrace text; of several policies each in a file of its
     /// own, such as out.baseline.txt for out.txt
     #[arg(long, value_name = "FILE")]

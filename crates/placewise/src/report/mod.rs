@@ -1,4 +1,4 @@
-//! How a comparison is printed: one file per format.
+//! How a comparison is printed: one file per format. The verb `report` is in `page.rs`.
 
 mod blocks;
 mod cases;
@@ -19,6 +19,7 @@ pub mod terminal;
 mod why;
 
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::comparison::Comparison;
 
@@ -49,12 +50,26 @@ pub enum TableOrJson {
     Json,
 }
 
+/// A comparison for programs, which may want to post it.
+#[derive(Serialize)]
+pub struct Posted<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    lkml: String,
+}
+
+impl<'a> Posted<'a> {
+    pub fn new(comparison: &'a Comparison) -> Self {
+        Posted { comparison, lkml: lkml::render(comparison) }
+    }
+}
+
 pub fn render(comparison: &Comparison, format: Format) -> anyhow::Result<String> {
     match format {
         Format::Table => Ok(table::render(comparison)),
         Format::Lkml => Ok(lkml::render(comparison)),
         Format::Markdown => Ok(markdown::render(comparison)),
         Format::Csv => csv::render(comparison),
-        Format::Json => json::render(comparison),
+        Format::Json => json::render(&Posted::new(comparison)),
     }
 }

@@ -17,6 +17,7 @@ mod own_policy;
 mod perfetto;
 mod published;
 mod record;
+mod report;
 mod reproduce;
 mod schemas;
 mod share;

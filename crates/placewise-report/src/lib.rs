@@ -1,0 +1,34 @@
+//! Reports to look at: results and traces as one HTML file that needs nothing beside it.
+//!
+//! ```text
+//!   audit ──steps, decisions──> recorder.rs ──> Recording ─┐
+//!   JSON of compare, audit, reproduce ──────> result.rs ───┴─> page.rs ──> HTML
+//! ```
+//!
+//! - [`Recorder`] looks on while a trace is audited and keeps what the page draws: `cells.rs` what
+//!   each CPU did in bins of time, `runs.rs` every single run while there are few enough,
+//!   `wakeups.rs` those across LLCs, `threads.rs` who ran on which LLC, `latency.rs` how long
+//!   wakeups took, `explained.rs` the placements that cost most, rule by rule.
+//! - `result.rs` tells results apart and says in one sentence what each shows.
+//! - `columns.rs` and `page.rs` put all that into the page, whose style and script are in `page/`.
+//!
+//! Memory is bounded, whatever the length of the trace. The same inputs give the same bytes.
+//!
+//! This crate neither judges a placement, which the audit does, nor measures anything.
+
+mod cells;
+mod columns;
+mod explained;
+mod latency;
+mod page;
+mod recorder;
+mod recording;
+mod result;
+mod runs;
+mod threads;
+mod wakeups;
+
+pub use page::page;
+pub use recorder::{Part, Recorder};
+pub use recording::Recording;
+pub use result::{JsonResult, ResultError};

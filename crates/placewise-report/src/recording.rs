@@ -1,0 +1,74 @@
+//! What a page shows of one trace, as the page reads it.
+
+use placewise_machine::{Cpu, Machine};
+use serde::Serialize;
+
+use crate::cells::Level;
+use crate::columns::Place;
+use crate::explained::Explained;
+use crate::latency::Distribution;
+use crate::runs::RunColumns;
+use crate::threads::{Listed, Residency};
+use crate::wakeups::WakeupColumns;
+
+/// Of one trace.
+#[derive(Serialize)]
+pub struct Recording {
+    pub(crate) name: String,
+    /// When the timeline begins, as the trace has it.
+    pub(crate) start_ns: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) shape: Shape,
+    /// Where on the timeline time was left out, and how much.
+    pub(crate) silences: Vec<(u64, u64)>,
+    pub(crate) threads: Vec<Listed>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) idle_strip: Place,
+    /// None if there are too many.
+    pub(crate) runs: Option<RunColumns>,
+    pub(crate) wakeups: WakeupColumns,
+    pub(crate) latencies: Vec<Distribution>,
+    pub(crate) residency: Vec<Residency>,
+    pub(crate) moves: Vec<Vec<u64>>,
+    pub(crate) explained: Vec<Explained>,
+    #[serde(skip)]
+    pub(crate) columns: Vec<u8>,
+}
+
+impl Recording {
+    /// Does it hold nothing of the trace?
+    pub fn is_empty(&self) -> bool {
+        self.duration_ns == 0
+    }
+}
+
+/// Where each CPU of the machine is.
+#[derive(Clone, Serialize)]
+pub struct Shape {
+    cpus: Vec<Where>,
+}
+
+/// Offline CPUs are in none of them.
+#[derive(Clone, Serialize)]
+struct Where {
+    online: bool,
+    core: u16,
+    llc: u16,
+    node: u16,
+    package: u16,
+}
+
+impl Shape {
+    pub fn of(machine: &Machine) -> Self {
+        let place = |&Cpu { online, core, llc, node, package, .. }: &Cpu| match online {
+            true => Where { online, core, llc, node, package },
+            // Nothing should run there, but a trace may say so.
+            false => Where { online, core: 0, llc: 0, node: 0, package: 0 },
+        };
+        Shape { cpus: machine.cpus.iter().map(place).collect() }
+    }
+
+    pub fn llc(&self, cpu: u32) -> u16 {
+        self.cpus[cpu as usize].llc
+    }
+}
