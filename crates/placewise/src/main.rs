@@ -14,6 +14,7 @@ mod comparison;
 mod cost_bound;
 mod effort;
 mod exit_status;
+mod finished;
 mod hint;
 mod input;
 mod list;
@@ -31,6 +32,7 @@ mod reproduce;
 mod share;
 mod standard_output;
 mod states;
+mod study;
 mod subject;
 mod supervised;
 mod uncertain;
@@ -57,6 +59,7 @@ struct Cli {
 enum Verb {
     Compare(compare::CompareArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Study(study::StudyArgs),
     Calibrate(calibrate::CalibrateArgs),
     Machine(machine::MachineArgs),
     List(list::ListArgs),
@@ -103,6 +106,7 @@ fn perform(cli: Cli) -> ExitCode {
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
+        Verb::Study(args) => study::run(&args),
         Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),

@@ -19,4 +19,5 @@ mod reproduce;
 mod schemas;
 mod share;
 mod standard_output;
+mod study;
 mod uncertain;
