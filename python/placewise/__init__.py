@@ -11,7 +11,7 @@ line that says so.
 """
 
 from ._study import study
-from ._table import Table
+from ._table import Row, Table
 from ._tune import Trial, Tuned, tune
 from ._verbs import Report, audit, compare, machine, reproduce
 from ._program import Error, InputError, version
@@ -20,6 +20,7 @@ __all__ = [
     "Error",
     "InputError",
     "Report",
+    "Row",
     "Table",
     "Trial",
     "Tuned",

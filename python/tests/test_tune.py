@@ -9,26 +9,26 @@ import pytest
 
 import placewise
 
-SHORT = "clients=16;warmup_ms=1;window_ms=10"
+SHORT = "workers=8;warmup_ms=5;window_ms=100"
 
 
 def tuned(results: Path, **what: Any) -> placewise.Tuned:
     how = {"machine": "zen3-2s-nps1", "case": SHORT, "trials": 8, "runs": 3, **what}
-    return placewise.tune("tbench", results=results, **how)
+    return placewise.tune("schbench", results=results, **how)
 
 
 def test_what_changes_nothing_beats_nothing(tmp_path: Path) -> None:
-    found = tuned(tmp_path, objectives=["throughput"], policies=["hint:none"])
+    found = tuned(tmp_path, objectives=["p99_wakeup_latency"], policies=["hint:none"])
     assert not found.beats_baseline
     assert str(found).endswith("beats the baseline by more than noise")
 
 
 def test_the_front_has_what_is_better(tmp_path: Path) -> None:
-    objectives = ["throughput", "-migrations_wakeup"]
-    what = {"objectives": objectives, "policies": ["short-task"], "hints": ["wake_hold"], "runs": 6}
+    objectives = ["p99_wakeup_latency", "-migrations_wakeup"]
+    what = {"objectives": objectives, "policies": ["short-task"], "hints": ["wake_affine"]}
     found = tuned(tmp_path, **what)
-    best = max(found.front, key=lambda trial: trial.gain("throughput"))
-    assert best.beats_baseline("throughput") and "short-task" in best.policy
+    best = max(found.front, key=lambda trial: trial.gain("p99_wakeup_latency"))
+    assert best.beats_baseline("p99_wakeup_latency") and "wake_affine" in best.policy
     assert found.beats_baseline and best.policy in str(found)
     rows = found.table()
     assert len(rows) == 2 * len(found.front)

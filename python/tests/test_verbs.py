@@ -83,7 +83,7 @@ def test_the_five_lines_of_the_readme_run(repository: Path) -> None:
     block = re.search(r"```python\n(.*?)```", text, re.S)
     assert block is not None
     lines = block.group(1)
-    assert len(lines.strip().splitlines()) == 5
+    assert len(lines.strip().splitlines()) == 5, lines
     done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True)
     assert done.returncode == 0 and "short-task" in done.stdout, done.stderr
 
