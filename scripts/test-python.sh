@@ -11,7 +11,7 @@ if [ -z "${WHEEL:-}" ]; then
 	"$python" -m pip install --quiet maturin
 	rm -rf "$target/wheels"
 	(PATH=$(realpath "$target/python/bin"):$PATH && out=$(realpath "$target")/wheels && cd python &&
-		maturin build --quiet --out "$out")
+		maturin build --quiet --profile release --out "$out")
 	WHEEL=$(echo "$target"/wheels/*.whl)
 fi
 echo "$(basename "$WHEEL"): $(stat -c %s "$WHEEL") bytes"

@@ -53,7 +53,7 @@ A plan:
 Exit status: 0 on success, also where a simulation has failed, which is a row; 2 when the input is at
 fault, 1 when something else went wrong.";
 
-/// Simulate the cells of a plan, on this machine or any number of them, and gather what came out
+/// Simulate all combinations that a plan asks for, here or on a cluster
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct StudyArgs {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::compare::CompareArgs;
-use crate::compare::plan::Plan;
+use crate::compare::plan::{DEFAULT_KERNEL, Plan};
 use crate::effort::{self, Effort};
 use crate::input::InputError;
 use crate::own_policy;
@@ -289,7 +289,7 @@ impl PlanFile {
         let kernel = |it: &&Spanned<String>| own_policy::parse(it.get_ref(), "baseline").is_err();
         let decides = |policy: &str| {
             let kernels = self.kernels.iter().map(|kernel| kernel.get_ref().as_str());
-            let mut kernels = kernels.chain(self.kernels.is_empty().then_some("v6.0"));
+            let mut kernels = kernels.chain(self.kernels.is_empty().then_some(DEFAULT_KERNEL));
             kernels.all(|kernel| own_policy::parse(kernel, policy).is_ok())
         };
         let knob = |it: &&Spanned<String>| {
