@@ -83,7 +83,7 @@ class Tuned:
         from matplotlib.figure import Figure
 
         across, up = self.objectives[:2]
-        rcParams["svg.hashsalt"] = "placewise"
+        rcParams.update({"svg.hashsalt": "placewise", "svg.fonttype": "none"})
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         axes.axhline(0, color="0.8")

@@ -65,7 +65,6 @@ def kernels(axes: Axes, rows: placewise.Table) -> None:
             of = chosen(rows, "kernel", machine=machine, workload=workload, metric=metric)
             points(axes, names, of, f"{machine}: {workload}", shift)
             shift += 0.066
-    axes.set_yscale("symlog", linthresh=10)
 
 
 def hints(axes: Axes, rows: placewise.Table) -> None:
@@ -79,13 +78,13 @@ def hints(axes: Axes, rows: placewise.Table) -> None:
 
 def draw(name: str, into: Callable[[Axes, placewise.Table], None]) -> None:
     rows = placewise.study(HERE / f"{name}.toml", changes=True)
-    rcParams["svg.hashsalt"] = name
+    rcParams.update({"svg.hashsalt": name, "svg.fonttype": "none"})
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color="0.7", zorder=0)
     into(axes, rows)
     axes.set_ylabel("change in %, more is better")
-    axes.legend(fontsize=6)
+    figure.legend(fontsize=6, loc="outside right upper")
     figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
 
 

@@ -336,11 +336,11 @@ mod tests {
 
     #[test]
     fn what_never_ends_is_ended() {
-        let heard = heard(2, Duration::from_millis(300), |item| {
-            while item == 2 {
+        let heard = heard(2, Duration::from_millis(300), |item| match item {
+            2 => loop {
                 std::thread::park();
-            }
-            Ok(())
+            },
+            _ => Ok(()),
         });
         assert_eq!(heard[2], "took longer than the limit of 300ms");
         assert_eq!([&heard[..2], &heard[3..]].concat(), ["done"; 4]);
