@@ -249,3 +249,20 @@ fn bad_plans_are_refused_in_one_line() {
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("--cell abc: is no cell"), "{stderr}");
 }
+
+#[test]
+fn plans_of_the_gallery_are_good() {
+    let gallery = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/gallery");
+    let plans = fs::read_dir(gallery).unwrap().map(|entry| entry.unwrap().path());
+    let plans: Vec<PathBuf> =
+        plans.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    assert_eq!(plans.len(), 3);
+    for plan in plans {
+        let lab = Lab::new("");
+        let mut command =
+            lab.command(&["study", plan.to_str().unwrap(), "--emit", "--results=new"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stdout.is_empty(), "{}", plan.display());
+    }
+}
