@@ -60,6 +60,10 @@ test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[
 	else echo "left out: scx_placewise, for want of that"; $(CARGO) build --package placewise; fi
 	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
+.PHONY: test-python
+test-python: compiler ## build the wheel of the Python package and test it in a new virtual environment; WHEEL=FILE for one that is there
+	@scripts/test-python.sh
+
 # Rows that a file has are not recorded again.
 .PHONY: interventions
 interventions: compiler ## turn knobs of real kernels in QEMU, record what loads do: BATCH=knobs ONLY='--kernel 6.18'

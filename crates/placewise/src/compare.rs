@@ -4,9 +4,9 @@
 //! What is compared is checked and laid out by [`plan`], simulated by [`simulation`], and printed by
 //! [`report`]; the report is the same for any number of jobs.
 
-mod args;
+pub mod args;
 mod command;
-mod plan;
+pub mod plan;
 mod progress;
 mod simulation;
 mod traces;

@@ -12,7 +12,7 @@ use crate::input::InputError;
 /// Fewer say nothing about a mean.
 pub const LEAST_TO_TELL: u32 = 3;
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Effort {
     /// Add runs until each change is known: its 95 % interval leaves out 0, or is within ±PCT
     #[arg(long, value_name = "PCT", value_parser = precision)]
@@ -23,7 +23,7 @@ pub struct Effort {
     budget: Option<u32>,
 }
 
-fn precision(text: &str) -> Result<f64, String> {
+pub fn precision(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(pct) if pct > 0.0 && pct <= 100.0 => Ok(pct),
         _ => Err("expected a number of percent above 0 and up to 100, such as 1".to_owned()),
@@ -31,9 +31,8 @@ fn precision(text: &str) -> Result<f64, String> {
 }
 
 impl Effort {
-    #[cfg(test)]
-    pub fn until(precision: f64, budget: u32) -> Self {
-        Self { precision: Some(precision), budget: Some(budget) }
+    pub fn new(precision: Option<f64>, budget: Option<u32>) -> Self {
+        Self { precision, budget }
     }
 
     pub fn budget(&self) -> u32 {

@@ -14,6 +14,7 @@ mod comparison;
 mod cost_bound;
 mod effort;
 mod exit_status;
+mod finished;
 mod hint;
 mod html_file;
 mod input;
@@ -33,6 +34,7 @@ mod reproduce;
 mod share;
 mod standard_output;
 mod states;
+mod study;
 mod subject;
 mod supervised;
 mod top;
@@ -60,6 +62,7 @@ struct Cli {
 enum Verb {
     Compare(compare::CompareArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Study(study::StudyArgs),
     Calibrate(calibrate::CalibrateArgs),
     Machine(machine::MachineArgs),
     List(list::ListArgs),
@@ -108,6 +111,7 @@ fn perform(cli: Cli) -> ExitCode {
     let done = match cli.verb {
         Verb::Compare(args) => compare::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
+        Verb::Study(args) => study::run(&args),
         Verb::Calibrate(args) => calibrate::run(&args),
         Verb::Machine(args) => machine::run(&args),
         Verb::List(args) => list::run(&args),

@@ -22,7 +22,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    const ALL: [Self; 4] = [Self::Machine, Self::Kernel, Self::Environment, Self::Policy];
+    pub const ALL: [Self; 4] = [Self::Machine, Self::Kernel, Self::Environment, Self::Policy];
 
     pub fn name(self) -> &'static str {
         match self {

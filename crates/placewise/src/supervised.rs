@@ -63,16 +63,16 @@ struct Slot {
 const _: () = assert!(size_of::<Slot>() == size_of::<WatchSlot>());
 
 /// Up to the first zero.
-struct Text([AtomicU8; 256]);
+pub struct Text([AtomicU8; 256]);
 
 impl Text {
-    fn write(&self, text: &str) {
+    pub fn write(&self, text: &str) {
         for (byte, of_text) in self.0[..255].iter().zip(text.bytes()) {
             byte.store(of_text, Ordering::Relaxed);
         }
     }
 
-    fn read(&self) -> String {
+    pub fn read(&self) -> String {
         let bytes = self.0.iter().map(|byte| byte.load(Ordering::Relaxed));
         let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -265,7 +265,7 @@ fn crashed(signal: c_int) -> InputError {
     }
 }
 
-fn name_of(signal: c_int) -> String {
+pub fn name_of(signal: c_int) -> String {
     let names = ["SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT"];
     let place = FATAL.iter().position(|fatal| *fatal == signal);
     place.map_or(format!("signal {signal}"), |place| names[place].to_owned())

@@ -26,7 +26,7 @@ use crate::report::foreign::visible;
 use crate::report::{self, Format, Posted, json};
 use crate::subject::{Axis, Subject, label};
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct Uncertain {
     /// Vary the costs that are not measured within their bounds, and say how often the sign of each
     /// change holds [default: 32 draws]

@@ -20,7 +20,7 @@ use crate::own_policy;
 use crate::subject::{DescribedMachine, Subject};
 use crate::uncertain;
 
-const DEFAULT_KERNEL: &str = "v6.0";
+pub const DEFAULT_KERNEL: &str = "v6.0";
 
 /// What `--policy` says of a kernel as it is, and `--environment` of the root cgroup.
 const BASELINE: &str = "baseline";

@@ -23,3 +23,9 @@ pub fn render(value: &(impl Serialize + ?Sized)) -> anyhow::Result<String> {
     let value = Versioned { schema: SCHEMA, value };
     Ok(in_json(&serde_json::to_string_pretty(&value)?) + "\n")
 }
+
+/// The same as a line of JSON Lines.
+pub fn line(value: &impl Serialize) -> anyhow::Result<String> {
+    let value = Versioned { schema: SCHEMA, value };
+    Ok(in_json(&serde_json::to_string(&value)?) + "\n")
+}

@@ -1,31 +1,28 @@
 //! Finished runs, kept in a file as they finish, so that a reproduction that was stopped goes on where
 //! it was and ends with the same bytes.
 //!
-//! A line is a run: what was simulated, for people, and a key made of all that its figures follow from:
-//! machine, policy, workload, seed, and this program itself. A run of another build is thus never
-//! taken for one of this. Lines are whole or the last; one that a kill has cut short does not count.
+//! A line is a run: what was simulated, for people, and the digest that it is known by. Lines are whole or the last; one that a kill has cut short does not count.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::Context;
-use placewise_sim::{Better, Figure, Scenario};
+use placewise_sim::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::measured::Figures;
+use crate::finished::{Digest, Told};
 use crate::input::InputError;
-use crate::machine_readable::direction_name;
 
 /// The figures of a run by key, and where more go.
 pub struct Kept {
     path: PathBuf,
     file: Mutex<File>,
     /// Of this program.
-    build: u64,
+    build: Digest,
     runs: BTreeMap<String, Figures>,
 }
 
@@ -39,10 +36,6 @@ struct Run {
     seed: u64,
     figures: Vec<Told>,
 }
-
-/// `null` for a value that is not finite.
-#[derive(Serialize, Deserialize)]
-struct Told(String, Option<f64>, String, Option<String>);
 
 impl Kept {
     /// Refuses a file that holds something else, of which nothing is lost then.
@@ -69,15 +62,12 @@ impl Kept {
             }
             file.set_len(whole as u64).with_context(|| cannot_write(path))?;
         }
-        Ok(Self { path: path.to_owned(), file: Mutex::new(file), build: build()?, runs })
+        Ok(Self { path: path.to_owned(), file: Mutex::new(file), build: Digest::of_build()?, runs })
     }
 
     pub fn key(&self, scenario: &Scenario) -> String {
-        let mut hasher = DefaultHasher::new();
         let Scenario { machine, policy, workload, seed } = scenario;
-        (self.build, seed).hash(&mut hasher);
-        format!("{machine:?}{policy:?}{workload:?}").hash(&mut hasher);
-        format!("{:016x}", hasher.finish())
+        Digest::of(&(self.build, machine, policy, workload, seed)).to_string()
     }
 
     pub fn figures(&self, key: &str) -> Option<Figures> {
@@ -97,45 +87,6 @@ impl Kept {
         let mut file = self.file.lock().expect("no run panics while it is kept");
         file.write_all(line.as_bytes()).with_context(|| cannot_write(&self.path))
     }
-}
-
-impl Told {
-    fn of(figure: &Figure) -> Self {
-        let better = figure.better.map(|better| direction_name(better).to_owned());
-        let value = Some(figure.value).filter(|value| value.is_finite());
-        Self(figure.metric.clone(), value, figure.unit.to_owned(), better)
-    }
-
-    fn figure(self) -> Figure {
-        let Self(metric, value, unit, better) = self;
-        let better = better.map(|name| match name == direction_name(Better::Lower) {
-            true => Better::Lower,
-            false => Better::Higher,
-        });
-        Figure { metric, value: value.unwrap_or(f64::NAN), unit: unit_named(unit), better }
-    }
-}
-
-/// Units are few, and live as long as the program.
-fn unit_named(unit: String) -> &'static str {
-    static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock().expect("nothing panics here");
-    if let Some(known) = known.iter().find(|known| **known == unit) {
-        return known;
-    }
-    known.push(unit.leak());
-    known[known.len() - 1]
-}
-
-/// What tells this build from others: the program's own bytes.
-fn build() -> anyhow::Result<u64> {
-    let bytes = fs::read("/proc/self/exe").or_else(|error| match error.kind() {
-        ErrorKind::NotFound => fs::read(std::env::current_exe()?),
-        _ => Err(error),
-    });
-    let mut hasher = DefaultHasher::new();
-    bytes.context("cannot read this program")?.hash(&mut hasher);
-    Ok(hasher.finish())
 }
 
 fn cannot_write(path: &Path) -> String {

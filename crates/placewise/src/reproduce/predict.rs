@@ -215,7 +215,7 @@ mod tests {
     fn runs_of(change_pct: Option<f64>, budget: u32) -> Vec<usize> {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let judged = Published { change_pct, ..of("short-task") };
-        let effort = Effort::until(1e-9, budget);
+        let effort = Effort::new(Some(1e-9), Some(budget));
         let runs =
             Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1), resume: None };
         let alone =

@@ -23,4 +23,5 @@ mod schemas;
 mod share;
 mod standard_output;
 mod top;
+mod study;
 mod uncertain;
