@@ -26,6 +26,7 @@ mod own_policy;
 mod parallel;
 mod policy;
 mod record;
+mod replay;
 mod report;
 mod reproduce;
 mod share;
@@ -64,6 +65,7 @@ enum Verb {
     Bench(bench::BenchArgs),
     Audit(audit::args::AuditArgs),
     Record(record::RecordArgs),
+    Replay(replay::ReplayArgs),
     Hint(hint::HintArgs),
     Share(share::ShareArgs),
 }
@@ -110,6 +112,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Record(args) => record::run(&args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Hint(args) => hint::run(&args),
         Verb::Share(args) => share::run(&args, Cli::command()),
     };
