@@ -39,10 +39,9 @@ impl<'a> Charges<'a> {
         self.figures().timer_ns
     }
 
-    /// The lines of a post made on `from`, read on `to`.
-    pub fn post(&self, from: u32, to: u32) -> Nanos {
-        let figures = self.figures();
-        u64::from(figures.channel_lines) * self.by_distance(&figures.cache_line_ns, from, to)
+    /// One cache line that was written on `from` and is read on `to`.
+    pub fn line(&self, from: u32, to: u32) -> Nanos {
+        self.by_distance(&self.figures().cache_line_ns, from, to)
     }
 
     /// The call that sleeps on a timer.

@@ -12,6 +12,7 @@ use placewise_workload::program::{Nanos, SchedPolicy, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
+use crate::programs::Begins;
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
 
 const VERSION: u32 = 1;
@@ -21,6 +22,7 @@ const KEY: &str = "\"placewise_replay\"";
 
 const LARGEST_MIB: u64 = 1024;
 const MOST_TASKS: usize = 16_384;
+const MOST_LINES: u32 = 1_000_000;
 /// A day: no recording in memory is longer.
 const LONGEST_NS: Nanos = 86_400_000_000_000;
 
@@ -76,6 +78,7 @@ struct TaskEntry {
     nice: i8,
     policy: PolicyEntry,
     cpus: Option<String>,
+    lines: u32,
     begins_on: u32,
     runs_at_once: bool,
     is_forked: bool,
@@ -95,7 +98,9 @@ enum PolicyEntry {
 impl Replay {
     /// On `machine`.
     pub fn workload(&self, name: &str, machine: &Machine) -> Workload {
-        self.recording.workload(name, machine, Home::of(machine) == self.home)
+        let is_home = Home::of(machine) == self.home;
+        let begins = if is_home { Begins::WhereTheyWere } else { Begins::Anywhere };
+        self.recording.workload(name, machine, begins)
     }
 
     /// Is this the beginning of such a file, and not of an rt-app file or a trace?
@@ -106,7 +111,8 @@ impl Replay {
     }
 
     pub fn read(path: &Path) -> Result<Self, ReplayError> {
-        let wrong = |problem: String| ReplayError::Unfit { file: path.display().to_string(), problem };
+        let wrong =
+            |problem: String| ReplayError::Unfit { file: path.display().to_string(), problem };
         let cannot = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let file = File::open(path).map_err(cannot)?;
         if file.metadata().map_err(cannot)?.len() > LARGEST_MIB << 20 {
@@ -161,7 +167,9 @@ fn check_tasks(tasks: &[TaskEntry]) -> Result<(), String> {
             let at = |problem: String| Err(format!("tasks[{index}]: {step:?}: {problem}"));
             let known = |other: TaskIndex| (other as usize) < tasks.len();
             match *step {
-                Step::Post(other, _) | Step::Await(other) if !known(other) => return at("there is no such task".into()),
+                Step::Post(other, _) | Step::Await(other) if !known(other) => {
+                    return at("there is no such task".into());
+                }
                 Step::Fork(child) if !known(child) || child <= index => {
                     return at("expected the number of a later task".into());
                 }
@@ -197,6 +205,7 @@ impl TaskEntry {
                 SchedPolicy::RoundRobin(priority) => PolicyEntry::RoundRobin(priority),
             },
             cpus: task.cpus.map(|cpus| cpus.to_string()),
+            lines: task.lines,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
@@ -217,6 +226,9 @@ impl TaskEntry {
         if is_rt && !(1..=99).contains(&policy.rt_priority()) {
             return wrong("policy: expected a priority from 1 to 99");
         }
+        if self.lines > MOST_LINES {
+            return wrong(&format!("lines: expected up to {MOST_LINES}"));
+        }
         if !(-20..=19).contains(&self.nice) {
             return wrong("nice: expected -20 to 19");
         }
@@ -227,6 +239,7 @@ impl TaskEntry {
             nice: self.nice,
             policy,
             cpus,
+            lines: self.lines,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
@@ -249,6 +262,7 @@ mod tests {
             nice: 0,
             policy: SchedPolicy::Fifo(3),
             cpus: Some(CpuSet::single(1)),
+            lines: 4,
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,
@@ -259,8 +273,13 @@ mod tests {
 
     fn replay() -> Replay {
         let child = RecordedTask { is_forked: true, ..task("b", vec![Step::Await(0)]) };
-        let steps =
-            vec![Step::Run(5), Step::Fork(1), Step::Post(1, Wake::Sync), Step::Until(9), Step::Sleep(3)];
+        let steps = vec![
+            Step::Run(5),
+            Step::Fork(1),
+            Step::Post(1, Wake::Sync),
+            Step::Until(9),
+            Step::Sleep(3),
+        ];
         Replay {
             recording: Recording { length_ns: 100, tasks: vec![task("a", steps), child] },
             home: Home { cpus: 2, cores: 2, llcs: 1, nodes: 1, packages: 1 },

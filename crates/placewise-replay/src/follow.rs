@@ -6,6 +6,9 @@
 //!
 //! A wakeup may come while its task has not been switched out yet. Then either it did not sleep, and
 //! the wakeup is none, or that sleep was over as it began: what follows tells.
+//!
+//! A wakee that preempts its waker, and sleeps before the waker goes on, may have answered it: nobody
+//! was asleep to be woken then. That answer is taken down as a wakeup that is only likely.
 
 use std::collections::HashMap;
 
@@ -40,7 +43,13 @@ pub enum Cause {
 pub enum Seen {
     Run(Nanos),
     Wakeup(u32),
-    Slept { from: Nanos, until: Nanos, cause: Cause },
+    /// `line_ns`: what a cache line takes from where it was woken to where it ran then.
+    Slept {
+        from: Nanos,
+        until: Nanos,
+        cause: Cause,
+        line_ns: Nanos,
+    },
     Fork(TaskIndex),
 }
 
@@ -53,6 +62,17 @@ pub struct Wakeup {
     pub cpu: u32,
     /// It ended a sleep.
     pub counts: bool,
+    pub seen: Evidence,
+}
+
+/// How a wakeup is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    Recorded,
+    /// Recorded, and its wakee preempted the waker.
+    Preempted,
+    /// The answer of a wakee that had preempted its waker.
+    Likely,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +107,10 @@ pub struct FollowedTask {
     woken_early: bool,
     /// Where the post was made that it has not read yet.
     post_from: Option<u32>,
+    /// The wakeup that it has made last, unless it has gone on since.
+    made_last: Option<u32>,
+    /// Whom it has preempted, by that one's wakeup.
+    answers: Option<TaskIndex>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -224,6 +248,8 @@ impl<'a> Follower<'a> {
             early: None,
             woken_early: false,
             post_from: None,
+            made_last: None,
+            answers: None,
         });
         self.by_number.insert(number, index);
         Some(index)
@@ -305,10 +331,13 @@ impl<'a> Follower<'a> {
             self.wake(index, Cause::Arrival);
         }
         let post_from = self.task(index).post_from.take();
-        let lines = post_from.map_or(0, |from| self.charges.post(from, cpu));
+        let line = post_from.map_or(0, |from| self.charges.line(from, cpu));
         let task = self.task(index);
-        task.charged += lines;
+        if let Some(Seen::Slept { line_ns, .. }) = task.seen.last_mut() {
+            *line_ns += line;
+        }
         task.woken_early = false;
+        task.made_last = None;
         task.state = State::Runs(cpu);
         self.cpus[cpu as usize] = OnCpu { task: Some(index), since: self.now };
     }
@@ -327,8 +356,8 @@ impl<'a> Follower<'a> {
             }
             self.leave(cpu);
             match prev_state {
-                PrevState::Runnable => self.task(index).state = State::Queued,
-                PrevState::Asleep | PrevState::Stopped => self.sleeps(index),
+                PrevState::Runnable => self.preempted(index, next),
+                PrevState::Asleep | PrevState::Stopped => self.sleeps(index, cpu),
                 PrevState::Dead => self.dies(index, tasks),
             }
         }
@@ -341,8 +370,41 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn sleeps(&mut self, index: TaskIndex) {
+    /// A task makes way for `next`, perhaps for whom it has just woken.
+    fn preempted(&mut self, index: TaskIndex, next: TaskNumber) {
+        self.task(index).state = State::Queued;
+        let Some(at) = self.task(index).made_last else { return };
+        let wakee = self.wakeups[at as usize].wakee;
+        if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
+            self.wakeups[at as usize].seen = Evidence::Preempted;
+            self.task(wakee).answers = Some(index);
+        }
+    }
+
+    /// A task sleeps that had preempted its waker, which has not gone on since.
+    fn answer(&mut self, index: TaskIndex, cpu: u32) {
+        let Some(waker) = self.task(index).answers.take() else { return };
+        if self.task(waker).state != State::Queued || self.task(waker).made_last.is_none() {
+            return;
+        }
+        let at = self.wakeups.len() as u32;
+        self.wakeups.push(Wakeup {
+            waker: index,
+            wakee: waker,
+            wake: Wake::Sync,
+            cpu,
+            counts: true,
+            seen: Evidence::Likely,
+        });
+        let (from, until) = (self.now, self.now);
+        self.see(index, Seen::Wakeup(at));
+        self.close(waker);
+        self.see(waker, Seen::Slept { from, until, cause: Cause::Wakeup(at), line_ns: 0 });
+    }
+
+    fn sleeps(&mut self, index: TaskIndex, cpu: u32) {
         self.close(index);
+        self.answer(index, cpu);
         let now = self.now;
         let task = self.task(index);
         task.state = State::Asleep;
@@ -375,7 +437,7 @@ impl<'a> Follower<'a> {
     fn wake(&mut self, index: TaskIndex, cause: Cause) {
         let until = self.now;
         let from = std::mem::replace(&mut self.task(index).slept_since, until);
-        self.see(index, Seen::Slept { from, until, cause });
+        self.see(index, Seen::Slept { from, until, cause, line_ns: 0 });
         let post_from = match cause {
             Cause::Wakeup(at) => {
                 self.wakeups[at as usize].counts = true;
@@ -445,9 +507,11 @@ impl<'a> Follower<'a> {
         let wake = if is_softirq { Wake::Softirq } else { hint.wake };
         self.close(waker);
         let at = self.wakeups.len() as u32;
-        self.wakeups.push(Wakeup { waker, wakee, wake, cpu: step.cpu, counts: false });
+        let (cpu, seen) = (step.cpu, Evidence::Recorded);
+        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, seen });
         self.see(waker, Seen::Wakeup(at));
         self.task(waker).charged += takes;
+        self.task(waker).made_last = Some(at);
         Cause::Wakeup(at)
     }
 

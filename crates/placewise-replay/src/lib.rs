@@ -36,6 +36,7 @@ mod validate;
 pub use error::ReplayError;
 pub use file::{Home, Replay};
 pub use measure::{Figures, Measured};
+pub use programs::Begins;
 pub use read::{Source, read};
 pub use recording::{RecordedTask, Recording, Step, TaskIndex};
 pub use validate::{Compared, Limits, Validation, validate};

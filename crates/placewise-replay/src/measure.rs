@@ -177,7 +177,10 @@ impl Meter {
         };
         if begins {
             self.begin = Some(step.time_ns);
-            self.turns.values_mut().filter_map(|turn| turn.runs_since.as_mut()).for_each(|it| *it = 0);
+            self.turns
+                .values_mut()
+                .filter_map(|turn| turn.runs_since.as_mut())
+                .for_each(|it| *it = 0);
         }
     }
 
@@ -243,7 +246,8 @@ impl Meter {
         let running: Vec<TaskNumber> = self.current.iter().copied().flatten().collect();
         for task in running {
             let now = self.now;
-            let ran = self.turn(task).runs_since.take().map_or(0, |since| now.saturating_sub(since));
+            let ran =
+                self.turn(task).runs_since.take().map_or(0, |since| now.saturating_sub(since));
             self.figures(task, tasks, |figures| figures.run_ns += ran);
         }
         let mut all = Figures::default();

@@ -39,11 +39,21 @@ const UNTIL_ALL_WAIT: Nanos = 1_000_000;
 const BEGIN: Object = Object::shared(0);
 const NEVER: Object = Object::shared(1);
 
+/// Which tasks begin on the CPU where they were first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Those that are forked, too: nothing is left to chance.
+    AsRecorded,
+    /// Those that were there: where others go is what the policy is asked.
+    WhereTheyWere,
+    /// None: on another machine the numbers mean other CPUs.
+    Anywhere,
+}
+
 struct Build<'a> {
     recording: &'a Recording,
     machine: &'a Machine,
-    /// The machine is the recorded one, or has its CPUs.
-    at_home: bool,
+    begins: Begins,
     names: Vec<String>,
     part_of: Vec<u32>,
     /// Of each task that keeps times.
@@ -53,14 +63,13 @@ struct Build<'a> {
 }
 
 impl Recording {
-    /// On `machine`, whose CPUs are those of the recording if it is `at_home` there.
-    pub fn workload(&self, name: &str, machine: &Machine, at_home: bool) -> Workload {
-        Build::new(self, machine, at_home).workload(name)
+    pub fn workload(&self, name: &str, machine: &Machine, begins: Begins) -> Workload {
+        Build::new(self, machine, begins).workload(name)
     }
 }
 
 impl<'a> Build<'a> {
-    fn new(recording: &'a Recording, machine: &'a Machine, at_home: bool) -> Self {
+    fn new(recording: &'a Recording, machine: &'a Machine, begins: Begins) -> Self {
         let mut names: Vec<String> = recording.names().into_iter().map(|(name, _)| name).collect();
         let has_others = names.len() > NAMES;
         names.truncate(NAMES);
@@ -75,7 +84,7 @@ impl<'a> Build<'a> {
         let keeping = recording.tasks.iter().zip(0..).filter(|(task, _)| keeps_times(task));
         let timers = keeping.map(|(_, index)| index).zip(0..).collect();
         let semaphores = semaphores(recording);
-        Build { recording, machine, at_home, names, part_of, timers, semaphores }
+        Build { recording, machine, begins, names, part_of, timers, semaphores }
     }
 
     fn workload(&self, name: &str) -> Workload {
@@ -88,7 +97,9 @@ impl<'a> Build<'a> {
         let parts = (0..self.nr_parts()).map(|part| self.part(part)).collect();
         Workload {
             channels: vec![ChannelKind::KernelQueue],
-            barriers: (0..self.nr_parts()).map(|part| self.tasks_of(part).count() as u32 + 1).collect(),
+            barriers: (0..self.nr_parts())
+                .map(|part| self.tasks_of(part).count() as u32 + 1)
+                .collect(),
             gates: 2,
             semaphores: self.semaphores.len() as u32,
             timers: self.timers.len() as u32,
@@ -156,7 +167,11 @@ impl<'a> Build<'a> {
             nice: task.nice,
             policy: task.policy,
             cpus: cpus.filter(|cpus| *cpus != online),
-            begins_on: (self.at_home && !task.is_forked).then_some(task.begins_on),
+            begins_on: match self.begins {
+                Begins::AsRecorded => Some(task.begins_on),
+                Begins::WhereTheyWere => (!task.is_forked).then_some(task.begins_on),
+                Begins::Anywhere => None,
+            },
             part: Some(part),
             ..Program::new(task.name.as_str(), ops)
         }
@@ -171,7 +186,10 @@ impl<'a> Build<'a> {
         match step {
             Step::Run(ns) => Op::Run { ns },
             Step::Post(to, wake) => Op::Post { semaphore: self.semaphore(task, to), wake },
-            Step::Await(from) => Op::Await { semaphore: self.semaphore(from, task) },
+            Step::Await(from) => Op::Await {
+                semaphore: self.semaphore(from, task),
+                lines: self.recording.tasks[task as usize].lines,
+            },
             Step::Sleep(ns) => Op::Sleep { ns, random_pct: 0 },
             Step::Fork(child) => fork(self.program_of(child)),
             Step::Until(time) => {

@@ -45,7 +45,7 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     timeline.end();
     drain(&mut timeline, &mut follower, &mut meter).map_err(|error| named(error, trace))?;
     let followed = follower.end(timeline.tasks());
-    let recording = recording(&followed, reader.header());
+    let recording = recording(&followed, reader.header(), machine);
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
     }
@@ -81,11 +81,15 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-fn recording(followed: &Followed, header: &Header) -> Recording {
+fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recording {
     let posts = sleeps::posts(followed);
+    let told = sleeps::lines(followed, &posts, machine);
+    let usual = machine.costs.channel_lines;
     let task = |task: &FollowedTask| {
         let line = header.tasks.get(&task.pid).filter(|_| !task.is_forked);
+        let lines = told.get(task.name.as_str()).copied().unwrap_or(usual);
         RecordedTask {
+            lines,
             name: task.name.clone(),
             nice: (task.prio - 120).clamp(-20, 19) as i8,
             policy: policy(task.prio, line.map(|line| line.policy)),
@@ -94,7 +98,7 @@ fn recording(followed: &Followed, header: &Header) -> Recording {
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
             exits: task.exits,
-            steps: sleeps::steps(task, &followed.wakeups, &posts),
+            steps: sleeps::steps(task, &followed.wakeups, &posts, lines),
         }
     };
     let tasks = followed.tasks.iter().map(task).collect();

@@ -23,6 +23,8 @@ pub struct RecordedTask {
     pub policy: SchedPolicy,
     /// CPUs it may run on, where the trace says so.
     pub cpus: Option<CpuSet>,
+    /// Cache lines that come with a post to it.
+    pub lines: u32,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

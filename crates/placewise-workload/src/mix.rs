@@ -426,8 +426,8 @@ impl Offsets {
             Op::Post { semaphore, wake } => {
                 Op::Post { semaphore: semaphore.behind(self.semaphores), wake }
             }
-            Op::Await { semaphore } => {
-                Op::Await { semaphore: semaphore.behind(self.semaphores) }
+            Op::Await { semaphore, lines } => {
+                Op::Await { semaphore: semaphore.behind(self.semaphores), lines }
             }
             Op::RaiseFlag { flag } => Op::RaiseFlag { flag: flag.behind(self.flags) },
             Op::LowerFlag { flag } => Op::LowerFlag { flag: flag.behind(self.flags) },

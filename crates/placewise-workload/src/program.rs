@@ -133,9 +133,9 @@ pub enum Op {
     /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
     /// of its own: what a recorded call took is in the computing before it.
     Post { semaphore: Object, wake: Wake },
-    /// Take one from a semaphore, asleep until there is one. The cache lines in which the post stands
-    /// come from where it was made.
-    Await { semaphore: Object },
+    /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
+    /// where it was posted.
+    Await { semaphore: Object, lines: u32 },
     /// Give the CPU away without sleeping.
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use placewise_machine::Machine;
-use placewise_policy::Policy;
 use placewise_replay::{Compared, Home, Recording, Replay, Source, Validation, read, validate};
 use placewise_trace::TraceReader;
 use serde::Serialize;
 
 use crate::audit::args::AUTO;
-use crate::audit::origin::{Origin, bad_trace, kernel_of, machine_of};
+use crate::audit::origin::{Kernel, Origin, bad_trace, kernel_of, machine_of};
 use crate::input::InputError;
 use crate::output_file::{self, OutputFile};
 use crate::report::{TableOrJson, json, number, terminal};
@@ -67,6 +66,7 @@ struct Report {
     machine: String,
     costs_of: String,
     kernel: String,
+    policy: String,
     length_ns: u64,
     tasks: usize,
     segments: u64,
@@ -117,16 +117,16 @@ struct Built {
     replay: Replay,
     validation: Validation,
     machine: Machine,
-    kernel: Policy,
+    kernel: Kernel,
 }
 
 fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
     let mut reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
     let machine = machine_of(origin, &mut reader)?;
-    let kernel = kernel_of(origin, reader.header())?.policy;
-    let source = Source { trace: origin.trace, machine: &machine, kernel: &kernel };
+    let kernel = kernel_of(origin, reader.header())?;
+    let source = Source { trace: origin.trace, machine: &machine, kernel: &kernel.policy };
     let (mut recording, recorded) = read(&source)?;
-    let validation = validate(&mut recording, &recorded, &machine, &kernel)?;
+    let validation = validate(&mut recording, &recorded, &machine, &kernel.policy)?;
     let replay = Replay {
         recording,
         home: Home::of(&machine),
@@ -145,7 +145,9 @@ pub fn is_replay(path: &Path) -> bool {
     let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
     let is_trace = || {
         let text = String::from_utf8_lossy(&head);
-        head.starts_with(b"#") || text.contains("sched_") || MAGICS.iter().any(|it| head.starts_with(it))
+        head.starts_with(b"#")
+            || text.contains("sched_")
+            || MAGICS.iter().any(|it| head.starts_with(it))
     };
     read.is_ok() && (Replay::is_in(path) || is_trace())
 }
@@ -156,8 +158,7 @@ pub fn workload(path: &Path) -> anyhow::Result<Replay> {
     let replay = if Replay::is_in(path) {
         Replay::read(path)?
     } else {
-        let origin =
-            Origin { trace: path, machine: None, kernel: AUTO, policies: &[], knobs: &[] };
+        let origin = Origin { trace: path, machine: None, kernel: AUTO, policies: &[], knobs: &[] };
         build(origin)?.replay
     };
     if !replay.is_trusted {
@@ -177,7 +178,7 @@ impl Report {
     fn new(
         trace: String,
         machine: &Machine,
-        kernel: &Policy,
+        kernel: &Kernel,
         recording: &Recording,
         validation: Validation,
     ) -> Self {
@@ -195,6 +196,7 @@ impl Report {
             machine: machine.name.clone(),
             costs_of: machine.costs_of.clone(),
             kernel: kernel.name.clone(),
+            policy: kernel.policy.name.clone(),
             length_ns: recording.length_ns,
             tasks: recording.tasks.len(),
             segments: recording.segments(),
@@ -213,11 +215,11 @@ const FIGURES_OF_NAMES: [&str; 5] =
     ["throughput", "run_time", "latency_p50", "latency_p99", "waited_behind"];
 
 fn text(report: &Report) -> String {
-    let Report { trace, machine, kernel, tasks, segments, .. } = report;
+    let Report { trace, machine, kernel, policy, tasks, segments, .. } = report;
     let seconds = number::figure(report.length_ns as f64 / 1e9);
     let head = format!(
         "{trace}: {tasks} tasks, {segments} stretches of computing in {seconds} s; replayed on \
-         {machine}, costs {}, {kernel}",
+         {machine}, costs {}, {kernel} {policy}",
         report.costs_of,
     );
     let of_all = report.figures.iter().filter(|row| row.task.is_none());

@@ -34,8 +34,7 @@ impl Lab {
         let Lab { machine, kernel: policy, workload } = self;
         let scenario = Scenario { machine, policy, workload, seed: 7 };
         let header = Header { topology: TraceTopology::of(machine), ..Header::default() };
-        let mut writer =
-            FtraceWriter::new(Vec::new(), machine.cpus.len()).with_header(&header);
+        let mut writer = FtraceWriter::new(Vec::new(), machine.cpus.len()).with_header(&header);
         simulate(&scenario, Some(&mut writer)).expect("the run ends well");
         fs::write(&path, writer.finish().expect("a Vec can be written to")).expect("it has room");
         path

@@ -49,11 +49,15 @@ impl Engine<'_> {
     }
 
     /// The lines of a post come to `cpu`, once there is one.
-    pub(super) fn await_cost(&mut self, cpu: CpuId, task: TaskId, semaphore: Object) -> Time {
-        match self.semaphore(task, semaphore).posted_on() {
-            Some(from) => self.costs.cache_lines(self.costs.figures.channel_lines, from, cpu),
-            None => 0,
-        }
+    pub(super) fn await_cost(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        semaphore: Object,
+        lines: u32,
+    ) -> Time {
+        let posted_on = self.semaphore(task, semaphore).posted_on();
+        posted_on.map_or(0, |from| self.costs.cache_lines(lines, from, cpu))
     }
 
     pub(super) fn post(

@@ -224,7 +224,7 @@ fn a_netperf_pair_is_near_the_published_rates() {
 /// A poster that posts three times before the waiter takes any, and then in each way.
 fn posts(wake: Wake) -> Workload {
     let semaphore = Object::shared(0);
-    let (post, take) = (Op::Post { semaphore, wake }, Op::Await { semaphore });
+    let (post, take) = (Op::Post { semaphore, wake }, Op::Await { semaphore, lines: 1 });
     let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
     let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
     let main = vec![post, post, fork(1), pause, post, Op::Join, Op::Exit];
@@ -252,7 +252,9 @@ fn a_semaphore_keeps_posts_and_wakes_in_the_way_of_the_post() {
 
 #[test]
 fn a_task_begins_where_its_program_says_if_it_may_run_there() {
-    for (begins_on, cpus, expected) in [(5, None, 5), (5, Some(CpuSet::single(2)), 2), (99, None, 1)] {
+    for (begins_on, cpus, expected) in
+        [(5, None, 5), (5, Some(CpuSet::single(2)), 2), (99, None, 1)]
+    {
         let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
         let main = Program::new("main", vec![fork, Op::Join, Op::Exit]);
         let child = Program {
@@ -262,9 +264,9 @@ fn a_task_begins_where_its_program_says_if_it_may_run_there() {
         };
         let setup = Setup::new("uma-8", "v6.0", "baseline", programs(vec![main, child], 10));
         let (_, text) = setup.traced();
-        let new = parse(&text).into_iter().find(|line| {
-            line.event == "sched_wakeup_new" && line.text("comm") == "child"
-        });
+        let new = parse(&text)
+            .into_iter()
+            .find(|line| line.event == "sched_wakeup_new" && line.text("comm") == "child");
         let cpu = new.expect("it is forked").number("target_cpu");
         assert_eq!(cpu, expected, "begins on {begins_on}");
     }

@@ -15,6 +15,7 @@ mod list;
 mod measure;
 mod own_policy;
 mod record;
+mod replay;
 mod reproduce;
 mod schemas;
 mod share;
