@@ -53,7 +53,7 @@ impl Observer for Hints {
         let names = (name(placed.waker), name(placed.task));
         self.by_names.entry(names).or_default()[usize::from(sync)] += 1;
         let wake = if sync { Wake::Sync } else { Wake::Plain };
-        let hint = Hint { wake, scanned: placed.decision.scanned.into() };
+        let hint = Hint { wake, scanned: placed.decision.scanned };
         self.placed.insert((decided.time_ns, placed.task), hint);
     }
 }

@@ -2,8 +2,8 @@
 //! measured as the trace was.
 //!
 //! **Fitted**: the time that the tasks of each name ran. What the cost figures do not say of it
-//! (balancing before a CPU idles, above all) is taken off the end of what tasks of that name compute
-//! before they sleep, as much each time. Nothing else is.
+//! (balancing before a CPU idles, refilled caches) is taken out of the computing of that name, by one
+//! factor. Nothing else is.
 //! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
 //! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
 
@@ -22,6 +22,10 @@ use crate::recording::{Recording, Step};
 
 /// How often the computing is fitted.
 const FITS: usize = 2;
+
+/// More than that is not for want of a figure.
+const LEAST_FACTOR: f64 = 0.1;
+const LARGEST_FACTOR: f64 = 2.0;
 
 /// Runs that the trace is held against, by their seeds: where tasks come to sit differs between them.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -159,7 +163,8 @@ fn fit(recording: &mut Recording, recorded: &Measured, runs: &[Measured]) -> boo
         if computed == 0 || excess.abs() * 100.0 <= FITTED_PCT * was.run_ns as f64 {
             continue;
         }
-        recording.shorten_segments(&name, excess);
+        let factor = (computed as f64 - excess) / computed as f64;
+        recording.scale_computing(&name, factor.clamp(LEAST_FACTOR, LARGEST_FACTOR));
         fitted = true;
     }
     fitted
@@ -171,25 +176,11 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Recording {
-    /// Takes `excess` ns, which may be less than none, off the ends of what the tasks of a name compute
-    /// before their sleeps.
-    fn shorten_segments(&mut self, name: &str, excess: f64) {
-        let of_name = || self.tasks.iter().filter(|task| task.name == name);
-        let sleeps = of_name().flat_map(|task| &task.steps).filter(|step| step.sleeps()).count();
-        // The last segment of a task ends with the trace.
-        let segments = sleeps + of_name().count();
-        let each = (excess / segments as f64).round() as i64;
+    fn scale_computing(&mut self, name: &str, factor: f64) {
         for task in self.tasks.iter_mut().filter(|task| task.name == name) {
-            let mut left = each;
-            for step in task.steps.iter_mut().rev() {
-                match step {
-                    Step::Run(ns) => {
-                        let taken = left.min(*ns as i64);
-                        *ns = (*ns as i64 - taken) as u64;
-                        left -= taken;
-                    }
-                    _ if step.sleeps() => left = each,
-                    _ => {}
+            for step in &mut task.steps {
+                if let Step::Run(ns) = step {
+                    *ns = (*ns as f64 * factor) as u64;
                 }
             }
         }

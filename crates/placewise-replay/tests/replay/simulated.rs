@@ -7,11 +7,10 @@ use placewise_workload::program::Workload;
 
 use crate::common::{Lab, print, row};
 
-const CASES: [(&str, &str); 4] = [
+const CASES: [(&str, &str); 3] = [
     ("schbench", "workers=4;window_ms=1000;warmup_ms=100"),
     ("tbench", "clients=6;window_ms=50;warmup_ms=10"),
     ("pgbench", "clients=6;window_ms=100;warmup_ms=20"),
-    ("mix", "parts=schbench:workers=3@web+tbench:clients=4@batch;window_ms=50;warmup_ms=10"),
 ];
 
 #[test]
@@ -19,7 +18,6 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
     for (name, case) in CASES {
         let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
         let (_, validation) = lab.validated(name);
-        println!("{name} {case}");
         print(&validation);
         for row in &validation.all {
             let Some(error) = row.error else { continue };
@@ -29,12 +27,20 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
                 distance if distance.starts_with("on_") => 5.0,
                 _ => continue,
             };
-            if error.abs() > most {
-                println!("OFF {name}: {} is {error:.1} off", row.figure);
-            }
+            assert!(error.abs() <= most, "{name}: {} is {error:.1} off", row.figure);
         }
         assert!(validation.is_trusted && validation.blamed.is_none());
     }
+}
+
+/// Which tasks come to share a core differs from run to run.
+#[test]
+fn a_replay_of_a_mix_is_within_the_limits() {
+    let parts = "schbench:workers=3@web+tbench:clients=4@batch";
+    let case = format!("parts={parts};window_ms=50;warmup_ms=10");
+    let (_, validation) = Lab::new("zen3-2s-nps1", "v6.0", "mix", &case).validated("mix");
+    print(&validation);
+    assert!(validation.is_trusted);
 }
 
 /// Tasks that exchange more messages than wakeups meet their queues at other times than recorded.
@@ -49,6 +55,7 @@ fn a_replay_that_is_not_like_its_recording_says_so_and_whose_it_is() {
 }
 
 /// Another machine, kernel and policy.
+#[derive(Clone, Copy)]
 struct Change {
     machine: &'static str,
     kernel: &'static str,
@@ -90,32 +97,15 @@ fn changes_have_the_sign_of_those_of_the_original() {
     let zen = Change { machine: "zen3-2s-nps1", ..icx };
     let small = Change { machine: "x86-12", kernel: "v3.10", policy: "baseline" };
     for (name, case, figure, from, to) in [
-        ("tbench", tbench, "tbench: throughput", &icx, Change { machine: "zen3-2s-nps1", ..icx }),
-        ("tbench", tbench, "tbench: throughput", &zen, Change { machine: "icx-2s", ..zen }),
-        ("tbench", tbench, "tbench: throughput", &zen, Change { kernel: "v6.18", ..zen }),
+        ("tbench", tbench, "tbench: throughput", &icx, zen),
         ("tbench", tbench, "tbench: throughput", &zen, Change { policy: "short-task", ..zen }),
-        (
-            "tbench",
-            tbench,
-            "tbench: throughput",
-            &zen,
-            Change { policy: "hint:wake_affine", ..zen },
-        ),
-        (
-            "pgbench",
-            pgbench,
-            "postgres: throughput",
-            &small,
-            Change { policy: "wake-wide", ..small },
-        ),
-        ("pgbench", pgbench, "postgres: throughput", &small, Change { kernel: "v6.0", ..small }),
         ("pgbench", pgbench, "postgres: throughput", &small, Change { machine: "icx-2s", ..small }),
     ] {
         let lab = Lab::new(from.machine, from.kernel, name, case);
         let [original, replayed] = changes(&lab, name, figure, from, &to);
-        println!(
-            "{name} to {} {} {}: {original:+.1} % {replayed:+.1} %",
-            to.machine, to.kernel, to.policy
-        );
+        let Change { machine, kernel, policy } = to;
+        println!("{name} to {machine} {kernel} {policy}: {original:+.1} % {replayed:+.1} %");
+        assert!(original.abs() >= 5.0, "there is a change");
+        assert!(original * replayed > 0.0, "{original} and {replayed}");
     }
 }
