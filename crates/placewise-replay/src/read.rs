@@ -25,6 +25,9 @@ pub struct Source<'a> {
 /// Later times, of some hundred years, are no clock's.
 const LATEST_NS: u64 = 1 << 62;
 
+/// A longer one takes too long to simulate.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
 /// What the tasks of a trace did, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     let Source { trace, machine, kernel } = *source;
@@ -45,6 +48,9 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     timeline.end();
     drain(&mut timeline, &mut follower, &mut meter).map_err(|error| named(error, trace))?;
     let followed = follower.end(timeline.tasks());
+    if followed.length_ns > LONGEST_NS {
+        return Err(unfit(trace, "it is longer than an hour; replay a shorter piece of it".into()));
+    }
     let recording = recording(&followed, reader.header(), machine);
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));

@@ -198,6 +198,18 @@ fn a_trace_in_which_nobody_sleeps_is_refused_in_one_line() {
     assert!(error.contains("no task of it sleeps") && !error.contains('\n'), "{error}");
 }
 
+#[test]
+fn a_trace_of_hours_is_refused_in_one_line() {
+    let sleep = |second: u32| {
+        format!(
+            "a-10 [000] d..2. {second}.000000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n"
+        )
+    };
+    let text: String = (0..500).map(|turn| sleep(turn * 9)).collect();
+    let error = try_read("hours", &text, &free("uma-8")).unwrap_err().to_string();
+    assert!(error.contains("longer than an hour") && !error.contains('\n'), "{error}");
+}
+
 /// A line of a trace, likely or not.
 fn line() -> impl Strategy<Value = String> {
     let comm = prop::sample::select(vec!["a", "b", "[replay]", "swapper/0", "x y"]);
