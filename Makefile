@@ -142,7 +142,8 @@ instructions: compiler ## instructions that three runs take, beside the recorded
 .PHONY: fuzz
 fuzz: compiler ## feed every importer and reader random input, a minute each
 	$(CARGO) test --release --package placewise --package placewise-machine \
-	    --package placewise-workload --package placewise-trace --package placewise-audit -- --ignored fuzz
+	    --package placewise-workload --package placewise-trace --package placewise-audit \
+	    --package placewise-replay -- --ignored fuzz
 
 .PHONY: compiler
 compiler:

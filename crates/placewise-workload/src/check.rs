@@ -130,6 +130,9 @@ impl Workload {
             Op::Enlist { list } | Op::WakeListed { list } => {
                 in_range(list, self.lists as usize, "list")
             }
+            Op::Post { semaphore, .. } | Op::Await { semaphore, .. } => {
+                in_range(semaphore, self.semaphores as usize, "semaphore")
+            }
             Op::Timer { timer, .. } => in_range(timer, self.timers as usize, "timer"),
             Op::Barrier { barrier, .. } | Op::Arrive { barrier } => {
                 in_range(barrier, self.barriers.len(), "barrier")

@@ -360,6 +360,7 @@ fn add(mix: &mut Workload, name: String, part: Workload, cgroup: Option<CgroupId
     mix.gates += part.gates;
     mix.flags += part.flags;
     mix.lists += part.lists;
+    mix.semaphores += part.semaphores;
     mix.timers += part.timers;
 }
 
@@ -373,6 +374,7 @@ struct Offsets {
     gates: u32,
     flags: u32,
     lists: u32,
+    semaphores: u32,
     timers: u32,
 }
 
@@ -387,6 +389,7 @@ impl Offsets {
             gates: mix.gates,
             flags: mix.flags,
             lists: mix.lists,
+            semaphores: mix.semaphores,
             timers: mix.timers,
         }
     }
@@ -420,6 +423,12 @@ impl Offsets {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
             Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
+            Op::Post { semaphore, wake } => {
+                Op::Post { semaphore: semaphore.behind(self.semaphores), wake }
+            }
+            Op::Await { semaphore, lines } => {
+                Op::Await { semaphore: semaphore.behind(self.semaphores), lines }
+            }
             Op::RaiseFlag { flag } => Op::RaiseFlag { flag: flag.behind(self.flags) },
             Op::LowerFlag { flag } => Op::LowerFlag { flag: flag.behind(self.flags) },
             Op::Fork { program, count, base, step } => {

@@ -130,6 +130,12 @@ pub enum Op {
     RaiseFlag { flag: Object },
     /// Lower a flag in memory, after waiting busily until it is up.
     LowerFlag { flag: Object },
+    /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
+    /// of its own: what a recorded call took is in the computing before it.
+    Post { semaphore: Object, wake: Wake },
+    /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
+    /// where it was posted.
+    Await { semaphore: Object, lines: u32 },
     /// Give the CPU away without sleeping.
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`
@@ -154,6 +160,18 @@ pub enum Op {
     EndSection { section: u8 },
     /// End the task. Every program ends with it.
     Exit,
+}
+
+/// In what way a task wakes another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// It goes on meanwhile: futexes, queues.
+    #[default]
+    Plain,
+    /// It is about to sleep (WF_SYNC): pipes, sockets.
+    Sync,
+    /// A sync wakeup in the softirq that its call ends in: loopback.
+    Softirq,
 }
 
 /// For [`Op::Repeat`]: no end.
@@ -209,6 +227,8 @@ pub struct Program {
     pub policy: SchedPolicy,
     /// CPUs it may run on; all if none is named.
     pub cpus: Option<CpuSet>,
+    /// The CPU that its tasks begin on; the policy chooses one if none is named.
+    pub begins_on: Option<u32>,
     /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
     pub process: bool,
     /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
@@ -366,6 +386,8 @@ pub struct Workload {
     /// it and one that lowers it.
     pub flags: u32,
     pub lists: u32,
+    /// All of them at 0 at first.
+    pub semaphores: u32,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
     /// In the order of their times.
@@ -388,6 +410,7 @@ impl Program {
             nice: 0,
             policy: SchedPolicy::Other,
             cpus: None,
+            begins_on: None,
             process: false,
             nodes: None,
             footprint_kib: 0,
@@ -499,6 +522,7 @@ impl Workload {
             gates: 0,
             flags: 0,
             lists: 0,
+            semaphores: 0,
             timers: 0,
             cgroups: Vec::new(),
             changes: Vec::new(),

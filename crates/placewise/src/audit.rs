@@ -11,7 +11,7 @@ mod element;
 pub mod explanation;
 mod figures;
 mod finding;
-mod origin;
+pub mod origin;
 mod percent;
 mod perf_stats;
 mod perfetto;

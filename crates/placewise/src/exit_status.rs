@@ -8,6 +8,7 @@ use placewise_hint::ClientError;
 use placewise_machine::MachineError;
 use placewise_policy::PolicyError;
 use placewise_policy::own::OwnError;
+use placewise_replay::ReplayError;
 use placewise_sim::SimError;
 use placewise_workload::WorkloadError;
 
@@ -32,6 +33,7 @@ fn is_bad_input(error: &(dyn std::error::Error + 'static)) -> bool {
         || error.is::<PolicyError>()
         || error.is::<OwnError>()
         || error.is::<WorkloadError>()
+        || error.is::<ReplayError>()
         || error.is::<SimError>()
         || matches!(error.downcast_ref(), Some(ClientError::Thread { .. }))
 }

@@ -29,6 +29,7 @@ mod page;
 mod parallel;
 mod policy;
 mod record;
+mod replay;
 mod report;
 mod reproduce;
 mod share;
@@ -72,6 +73,7 @@ enum Verb {
     Report(page::ReportArgs),
     Record(record::RecordArgs),
     Top(top::TopArgs),
+    Replay(replay::ReplayArgs),
     Hint(hint::HintArgs),
     Share(share::ShareArgs),
 }
@@ -121,6 +123,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Report(args) => page::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Replay(args) => replay::run(&args),
         Verb::Hint(args) => hint::run(&args),
         Verb::Share(args) => share::run(&args, Cli::command()),
     };

@@ -314,6 +314,7 @@ fn is_listed(engine: &Engine, task: TaskId) -> bool {
         || engine.objects.conditions.iter().any(|it| it.waiters.contains(&task))
         || engine.objects.barriers.iter().any(|it| it.waiters.contains(&task))
         || engine.objects.gates.iter().any(|it| it.waiters.contains(&task))
+        || engine.objects.semaphores.iter().any(|it| it.waiters.contains(&task))
 }
 
 /// A CPU runs what the policy says, unless it is between two tasks.

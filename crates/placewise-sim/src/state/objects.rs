@@ -5,7 +5,7 @@ use placewise_workload::program::Workload;
 
 use crate::state::channel::Channel;
 use crate::state::event_queue::Time;
-use crate::state::sync::{Barrier, Condition, CpuLock, Flag, Gate, Mutex};
+use crate::state::sync::{Barrier, Condition, CpuLock, Flag, Gate, Mutex, Semaphore};
 
 pub struct Objects {
     pub channels: Vec<Channel>,
@@ -13,6 +13,7 @@ pub struct Objects {
     pub conditions: Vec<Condition>,
     pub barriers: Vec<Barrier>,
     pub gates: Vec<Gate>,
+    pub semaphores: Vec<Semaphore>,
     pub flags: Vec<Flag>,
     pub cpu_locks: Table<CpuId, CpuLock>,
     /// Tasks that want to be woken.
@@ -29,6 +30,7 @@ impl Objects {
             conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
             barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
             gates: (0..workload.gates).map(|_| Gate::default()).collect(),
+            semaphores: (0..workload.semaphores).map(|_| Semaphore::default()).collect(),
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             cpu_locks: (0..nr_cpus).map(|_| CpuLock::default()).collect(),
             lists: vec![Vec::new(); workload.lists as usize],

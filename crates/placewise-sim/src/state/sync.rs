@@ -1,5 +1,5 @@
-//! What tasks of one process wait on: mutexes, conditions, barriers, gates, flags, locks of
-//! CPUs.
+//! What tasks of one process wait on: mutexes, conditions, barriers, gates, semaphores, flags, locks
+//! of CPUs.
 
 use std::collections::VecDeque;
 
@@ -91,6 +91,43 @@ impl Gate {
         effect.sync = true;
         effect.wake_all(&mut self.waiters);
         Then::Next
+    }
+}
+
+/// A count of posts that nobody has taken yet.
+#[derive(Default)]
+pub struct Semaphore {
+    posts: u32,
+    /// Where the last of them was made.
+    last_cpu: CpuId,
+    pub waiters: VecDeque<TaskId>,
+}
+
+impl Semaphore {
+    /// Where the last post was made, if there is one to take.
+    pub fn posted_on(&self) -> Option<CpuId> {
+        (self.posts > 0).then_some(self.last_cpu)
+    }
+
+    pub fn post(&mut self, cpu: CpuId, effect: &mut Effect) -> Then {
+        self.posts += 1;
+        self.last_cpu = cpu;
+        effect.wake_first(&mut self.waiters);
+        Then::Next
+    }
+
+    /// Whoever is woken tries again.
+    pub fn take(&mut self, task: TaskId) -> Then {
+        match self.posts.checked_sub(1) {
+            Some(left) => {
+                self.posts = left;
+                Then::Next
+            }
+            None => {
+                self.waiters.push_back(task);
+                Then::Block(Resume::Retry)
+            }
+        }
     }
 }
 

@@ -102,11 +102,8 @@ impl Engine<'_> {
 
     /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
     fn place_child(&mut self, cpu: CpuId, child: TaskId) {
-        let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
-        let scan =
-            u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        let target = self.begins_on(child).unwrap_or_else(|| self.select_for_child(cpu, child));
         self.scheduler.policy.place_new_task(child.into(), target.into());
-        self.cpus[cpu].debt += self.costs.draw(scan);
         self.lock_run_queue(target, cpu);
         self.measurement.migrations.fork += u64::from(target != cpu);
         self.enqueue(child, Enqueue::Fork);
@@ -120,6 +117,23 @@ impl Engine<'_> {
         if preempts || self.gives_way_to_all(target) {
             self.check_preempt(target, child, (cpu, EnqueuedBy { task: true, sync: false }));
         }
+    }
+
+    fn select_for_child(&mut self, cpu: CpuId, child: TaskId) -> CpuId {
+        let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
+        let scan =
+            u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        self.cpus[cpu].debt += self.costs.draw(scan);
+        target
+    }
+
+    /// The CPU that its program names, if it may run there.
+    fn begins_on(&self, child: TaskId) -> Option<CpuId> {
+        let program = self.tasks[child].program as usize;
+        let cpu = CpuId::from(self.workload.programs[program].begins_on?);
+        let may_run = |cpu| self.scheduler.policy.task[child].cpus_allowed.contains(cpu);
+        let exists = usize::from(cpu) < self.cpus.len();
+        (exists && self.is_online(cpu) && may_run(cpu)).then_some(cpu)
     }
 
     /// Nothing runs on `cpu`, or a SCHED_IDLE task does.

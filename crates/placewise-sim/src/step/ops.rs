@@ -151,7 +151,10 @@ impl Engine<'_> {
                 return self.flag_cost(cpu, task, flag);
             }
             Op::LockCpu => return self.cpu_lock_cost(task),
-            Op::UnlockCpu => 0,
+            Op::Await { semaphore, lines } => {
+                return self.await_cost(cpu, task, semaphore, lines);
+            }
+            Op::UnlockCpu | Op::Post { .. } => 0,
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
@@ -203,6 +206,8 @@ impl Engine<'_> {
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::LockCpu => self.lock_cpu(cpu, task),
             Op::UnlockCpu => self.unlock_cpu(cpu, task),
+            Op::Post { semaphore, wake } => self.post(cpu, task, semaphore, wake, effect),
+            Op::Await { semaphore, .. } => self.semaphore(task, semaphore).take(task),
             Op::Wait { sample } => self.futex_wait(task, sample),
             Op::Enlist { list } => self.enlist(task, list),
             Op::WakeListed { list } => self.wake_listed(task, list, effect),

@@ -6,15 +6,16 @@
 //! runs again.
 
 use placewise_policy::{CpuId, TaskId};
-use placewise_workload::program::{Object, Op};
+use placewise_workload::program::{Object, Op, Wake};
 
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
-use crate::state::sync::{Condition, Gate, Mutex};
+use crate::state::sync::{Condition, Gate, Mutex, Semaphore};
 use crate::state::task::{Resume, TaskState};
+use crate::state::waker::WakerContext;
 
 /// The task's `stage` while it waits busily.
 const SPINS: u32 = 1;
@@ -40,6 +41,39 @@ impl Engine<'_> {
     pub(super) fn gate(&mut self, task: TaskId, gate: Object) -> &mut Gate {
         let gate = self.object(task, gate);
         &mut self.objects.gates[gate]
+    }
+
+    pub(super) fn semaphore(&mut self, task: TaskId, semaphore: Object) -> &mut Semaphore {
+        let semaphore = self.object(task, semaphore);
+        &mut self.objects.semaphores[semaphore]
+    }
+
+    /// The lines of a post come to `cpu`, once there is one.
+    pub(super) fn await_cost(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        semaphore: Object,
+        lines: u32,
+    ) -> Time {
+        let posted_on = self.semaphore(task, semaphore).posted_on();
+        posted_on.map_or(0, |from| self.costs.cache_lines(lines, from, cpu))
+    }
+
+    pub(super) fn post(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        semaphore: Object,
+        wake: Wake,
+        effect: &mut Effect,
+    ) -> Then {
+        (effect.sync, effect.context) = match wake {
+            Wake::Plain => (false, WakerContext::Task),
+            Wake::Sync => (true, WakerContext::Task),
+            Wake::Softirq => (true, WakerContext::Softirq),
+        };
+        self.semaphore(task, semaphore).post(cpu, effect)
     }
 
     /// What an arrival at a barrier takes, or the busy wait there.

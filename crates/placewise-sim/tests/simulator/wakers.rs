@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Context, Event, Readings, Record, Sink};
 
-use placewise_workload::program::{Op, Program};
+use placewise_machine::CpuSet;
+use placewise_workload::program::{Object, Op, Program, Wake, Workload};
 
 use crate::common::{Setup, benchmark, counter, figure, programs};
 use crate::trace::parse;
@@ -217,5 +218,56 @@ fn a_netperf_pair_is_near_the_published_rates() {
     for (cpus, published) in [(1, 134_504.0), (2, 83_528.0)] {
         let rate = netperf_pair(cpus);
         assert!((rate / published - 1.0).abs() < 0.2, "{rate} on {cpus} CPUs");
+    }
+}
+
+/// A poster that posts three times before the waiter takes any, and then in each way.
+fn posts(wake: Wake) -> Workload {
+    let semaphore = Object::shared(0);
+    let (post, take) = (Op::Post { semaphore, wake }, Op::Await { semaphore, lines: 1 });
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
+    let main = vec![post, post, fork(1), pause, post, Op::Join, Op::Exit];
+    let waiter = vec![take, take, take, Op::Count, Op::Exit];
+    let all = vec![Program::new("poster", main), Program::new("waiter", waiter)];
+    Workload { semaphores: 1, ..programs(all, 10) }
+}
+
+#[test]
+fn a_semaphore_keeps_posts_and_wakes_in_the_way_of_the_post() {
+    for (wake, sync, interrupt) in
+        [(Wake::Plain, false, false), (Wake::Sync, true, false), (Wake::Softirq, true, true)]
+    {
+        let setup = Setup::new("uma-8", "v6.0", "baseline", posts(wake));
+        let Setup { machine, policy, workload, seed } = &setup;
+        let mut wakeups = Wakeups::default();
+        let scenario = Scenario { machine, policy, workload, seed: *seed };
+        simulate(&scenario, Some(&mut wakeups)).expect("the third post is waited for, and comes");
+        let to_waiter: Vec<&Wakeup> =
+            wakeups.seen.iter().filter(|it| it.wakee == "waiter").collect();
+        let [only] = to_waiter[..] else { panic!("{to_waiter:?}: the first two were kept") };
+        assert_eq!((only.sync, only.interrupt), (sync, interrupt), "{wake:?}");
+    }
+}
+
+#[test]
+fn a_task_begins_where_its_program_says_if_it_may_run_there() {
+    for (begins_on, cpus, expected) in
+        [(5, None, 5), (5, Some(CpuSet::single(2)), 2), (99, None, 1)]
+    {
+        let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+        let main = Program::new("main", vec![fork, Op::Join, Op::Exit]);
+        let child = Program {
+            begins_on: Some(begins_on),
+            cpus,
+            ..Program::new("child", vec![Op::Run { ns: 1_000 }, Op::Exit])
+        };
+        let setup = Setup::new("uma-8", "v6.0", "baseline", programs(vec![main, child], 10));
+        let (_, text) = setup.traced();
+        let new = parse(&text)
+            .into_iter()
+            .find(|line| line.event == "sched_wakeup_new" && line.text("comm") == "child");
+        let cpu = new.expect("it is forked").number("target_cpu");
+        assert_eq!(cpu, expected, "begins on {begins_on}");
     }
 }

@@ -21,10 +21,38 @@ pub fn trace_name(path: &Path) -> String {
     }
 }
 
+/// What a command line says of a trace.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    pub trace: &'a Path,
+    pub machine: Option<&'a str>,
+    /// Its name, or [`AUTO`].
+    pub kernel: &'a str,
+    /// Those of somebody's own among them are known.
+    pub policies: &'a [String],
+    pub knobs: &'a [String],
+}
+
+impl AuditArgs {
+    fn origin(&self) -> Origin<'_> {
+        Origin {
+            trace: &self.trace,
+            machine: self.machine.as_deref(),
+            kernel: &self.kernel,
+            policies: &self.policies,
+            knobs: &self.knobs,
+        }
+    }
+}
+
 pub fn machine(args: &AuditArgs, reader: &mut TraceReader) -> anyhow::Result<Machine> {
-    let trace = trace_name(&args.trace);
+    machine_of(args.origin(), reader)
+}
+
+pub fn machine_of(origin: Origin<'_>, reader: &mut TraceReader) -> anyhow::Result<Machine> {
+    let trace = trace_name(origin.trace);
     let topology = &reader.header().topology;
-    match &args.machine {
+    match origin.machine {
         Some(machine) => Ok(placewise_machine::load(machine)?),
         None if topology.cpus.is_empty() => {
             // It may be no trace at all.
@@ -45,26 +73,30 @@ pub struct Kernel {
 }
 
 pub fn kernel(args: &AuditArgs, header: &Header) -> anyhow::Result<Kernel> {
-    let (name, release) = match args.kernel.as_str() {
-        AUTO => kernel_of_header(args, header)?,
+    kernel_of(args.origin(), header)
+}
+
+pub fn kernel_of(origin: Origin<'_>, header: &Header) -> anyhow::Result<Kernel> {
+    let (name, release) = match origin.kernel {
+        AUTO => kernel_of_header(origin.trace, header)?,
         name => (name, None),
     };
     // Only simulated kernels have been changed by a policy.
     let spec = header.policy.as_deref().unwrap_or("baseline");
     // Somebody's own is known where the command line names it too: a trace is not trusted with code.
-    let policy = match args.policies.iter().find(|given| own::name(given) == spec) {
-        Some(given) => own_policy::parse(name, &with_knobs(given, &args.knobs))?,
-        None => Policy::parse(name, &with_knobs(spec, &args.knobs))?,
+    let policy = match origin.policies.iter().find(|given| own::name(given) == spec) {
+        Some(given) => own_policy::parse(name, &with_knobs(given, origin.knobs))?,
+        None => Policy::parse(name, &with_knobs(spec, origin.knobs))?,
     };
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 
 fn kernel_of_header<'a>(
-    args: &AuditArgs,
+    trace: &Path,
     header: &'a Header,
 ) -> Result<(&'a str, Option<String>), InputError> {
     let refuse = |why: String| {
-        let (trace, known) = (trace_name(&args.trace), kernel_names().join(", "));
+        let (trace, known) = (trace_name(trace), kernel_names().join(", "));
         InputError(format!("{trace}: {why}; name a kernel with --kernel: {known}"))
     };
     let release = header.kernel.as_deref();

@@ -35,7 +35,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "MACHINE")]
     pub costs_from: Option<String>,
 
-    /// Benchmark, or the path of an rt-app JSON file
+    /// Benchmark, or the path of an rt-app JSON file, of a trace, or of a file of `placewise replay`
     #[arg(long, value_name = "WORKLOAD")]
     pub workload: String,
 

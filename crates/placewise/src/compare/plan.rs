@@ -17,6 +17,7 @@ use placewise_workload::{self as workload, Case, Environment};
 use super::args::CompareArgs;
 use crate::input::InputError;
 use crate::own_policy;
+use crate::replay;
 use crate::subject::{DescribedMachine, Subject};
 use crate::uncertain;
 
@@ -46,10 +47,10 @@ pub struct Combination {
 }
 
 pub struct PlannedCase {
-    /// In the report; empty for an rt-app file.
+    /// In the report; empty for a file.
     pub name: String,
-    /// In each environment.
-    workloads: Vec<Workload>,
+    /// For each machine, if they are not alike on all, in each environment.
+    workloads: Vec<Vec<Workload>>,
 }
 
 /// One simulation to do.
@@ -68,7 +69,7 @@ impl Plan {
         let (kernels, release) = kernels(args)?;
         let combinations = combinations(args, &machines, &kernels)?;
         let environments = environments(&args.environments)?;
-        let mut cases = cases(&args.workload, &args.cases, machines[0].online().len())?;
+        let mut cases = cases(&args.workload, &args.cases, &machines)?;
         for case in &mut cases {
             case.put_into(&environments)?;
             if args.quick {
@@ -83,7 +84,7 @@ impl Plan {
         Scenario {
             machine: &self.machines[combination.machine],
             policy: &combination.policy,
-            workload: &self.cases[cell.case].workloads[combination.environment],
+            workload: self.cases[cell.case].workload(combination),
             seed: first_seed + u64::from(cell.run),
         }
     }
@@ -129,21 +130,28 @@ impl Plan {
 }
 
 impl PlannedCase {
+    fn workload(&self, combination: &Combination) -> &Workload {
+        let machine = combination.machine.min(self.workloads.len() - 1);
+        &self.workloads[machine][combination.environment]
+    }
+
     /// `None` changes nothing.
     fn put_into(&mut self, environments: &[Option<Environment>]) -> anyhow::Result<()> {
-        let plain = self.workloads.remove(0);
-        for environment in environments {
-            let mut workload = plain.clone();
-            if let Some(environment) = environment {
-                environment.apply(&mut workload)?;
+        for workloads in &mut self.workloads {
+            let plain = workloads.remove(0);
+            for environment in environments {
+                let mut workload = plain.clone();
+                if let Some(environment) = environment {
+                    environment.apply(&mut workload)?;
+                }
+                workloads.push(workload);
             }
-            self.workloads.push(workload);
         }
         Ok(())
     }
 
     fn shorten(&mut self) {
-        for workload in &mut self.workloads {
+        for workload in self.workloads.iter_mut().flatten() {
             workload.window.warm_up /= QUICK;
             workload.window.measure = (workload.window.measure / QUICK).max(1);
         }
@@ -250,16 +258,18 @@ fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
     environment_names(named).iter().map(read).collect()
 }
 
-/// The cases to run. An rt-app file is one case without a name.
-fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<PlannedCase>> {
-    let planned = |name: String, workload| PlannedCase { name, workloads: vec![workload] };
+/// The cases to run. A file is one case without a name.
+fn cases(name: &str, specs: &[String], machines: &[Machine]) -> anyhow::Result<Vec<PlannedCase>> {
+    let planned = |name: String, workload| PlannedCase { name, workloads: vec![vec![workload]] };
     if is_path(name) {
         if let Some(spec) = specs.first() {
-            let problem = format!("--case {spec}: an rt-app file has no cases; leave --case out");
+            let problem = format!("--case {spec}: a file has no cases; leave --case out");
             return Err(InputError(problem).into());
         }
-        return Ok(vec![planned(String::new(), workload::from_rt_app(Path::new(name))?)]);
+        let workloads = of_file(Path::new(name), machines)?;
+        return Ok(vec![PlannedCase { name: String::new(), workloads }]);
     }
+    let nr_cpus = machines[0].online().len();
     let cases: Vec<Case> = if specs.is_empty() {
         workload::default_cases(name, nr_cpus)?
     } else {
@@ -275,6 +285,15 @@ fn cases(name: &str, specs: &[String], nr_cpus: usize) -> anyhow::Result<Vec<Pla
         named.push(planned(case_name, workload::build(name, case)?));
     }
     Ok(named)
+}
+
+/// An rt-app file is alike on all machines; a trace begins as it was recorded where that can be.
+fn of_file(path: &Path, machines: &[Machine]) -> anyhow::Result<Vec<Vec<Workload>>> {
+    if !replay::is_replay(path) {
+        return Ok(vec![vec![workload::from_rt_app(path)?]]);
+    }
+    let (replay, name) = (replay::workload(path)?, path.display().to_string());
+    Ok(machines.iter().map(|machine| vec![replay.workload(&name, machine)]).collect())
 }
 
 /// A benchmark's name has neither a directory nor an extension.

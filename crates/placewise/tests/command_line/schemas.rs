@@ -221,6 +221,11 @@ fn audits() {
     assert_fits("audit", &["audit", &trace, "--schedstat", &before, &after]);
 }
 
+#[test]
+fn replays() {
+    assert_fits("replay", &["replay", "traces/vm32-k618-2llc-timers.txt.zst"]);
+}
+
 /// The shorter one.
 #[test]
 fn benches() {

@@ -1,0 +1,550 @@
+//! Follows a trace, CPU by CPU, and takes down what each task computed, whom it woke, and how each of
+//! its sleeps ended.
+//!
+//! Time on a CPU is computing at the speed that the CPU had then: half of a core whose sibling is busy
+//! is worth what the machine's figures say. What the machine charged is taken off.
+//!
+//! A wakeup may come while its task has not been switched out yet. Then either it did not sleep, and
+//! the wakeup is none, or that sleep was over as it began: what follows tells.
+//!
+//! A wakee that preempts its waker, and sleeps before the waker goes on, may have answered it: nobody
+//! was asleep to be woken then. That answer is taken down as a wakeup that is only likely.
+
+use std::collections::HashMap;
+
+use placewise_audit::{Action, PrevState, Step, TaskNumber, Tasks};
+use placewise_machine::Machine;
+use placewise_policy::FIRST_TASK;
+use placewise_workload::program::{Nanos, Wake};
+
+use crate::charges::Charges;
+use crate::error::ReplayError;
+use crate::hints::Hints;
+use crate::recording::TaskIndex;
+
+/// Of a thread alone on the fastest core.
+const FULL_SPEED: u64 = 100 * 1024;
+
+/// More tasks, and more steps of all of them, are not kept in memory.
+const MOST_TASKS: usize = 16_384;
+const MOST_STEPS: usize = 24_000_000;
+
+/// What ended a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A wakeup that another task made, as its place in [`Followed::wakeups`].
+    Wakeup(u32),
+    /// An interrupt, or something that the trace does not show.
+    Arrival,
+}
+
+/// A step of a task as the trace shows it.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen {
+    Run(Nanos),
+    Wakeup(u32),
+    /// `line_ns`: what a cache line takes from where it was woken to where it ran then.
+    Slept {
+        from: Nanos,
+        until: Nanos,
+        cause: Cause,
+        line_ns: Nanos,
+    },
+    Fork(TaskIndex),
+}
+
+/// A wakeup by a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Wakeup {
+    pub waker: TaskIndex,
+    pub wakee: TaskIndex,
+    pub wake: Wake,
+    pub cpu: u32,
+    /// It ended a sleep.
+    pub counts: bool,
+    pub seen: Evidence,
+}
+
+/// How a wakeup is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    Recorded,
+    /// Recorded, and its wakee preempted the waker.
+    Preempted,
+    /// The answer of a wakee that had preempted its waker.
+    Likely,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Asleep,
+    /// Woken, or preempted.
+    Queued,
+    Runs(u32),
+}
+
+#[derive(Debug)]
+pub struct FollowedTask {
+    pub number: TaskNumber,
+    pub pid: u32,
+    pub name: String,
+    pub prio: i32,
+    pub begins_on: u32,
+    pub runs_at_once: bool,
+    pub is_forked: bool,
+    pub exits: bool,
+    pub seen: Vec<Seen>,
+    state: State,
+    /// Computed since the last step, times the speed.
+    work: u64,
+    /// What is still to be taken off.
+    charged: Nanos,
+    slept_since: Nanos,
+    /// A wakeup that came before it was switched out.
+    early: Option<(Cause, Nanos)>,
+    /// Its last sleep was ended by such a wakeup.
+    woken_early: bool,
+    /// Where the post was made that it has not read yet.
+    post_from: Option<u32>,
+    /// The wakeup that it has made last, unless it has gone on since.
+    made_last: Option<u32>,
+    /// Whom it has preempted, by that one's wakeup.
+    answers: Option<TaskIndex>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct OnCpu {
+    task: Option<TaskIndex>,
+    since: Nanos,
+}
+
+pub struct Follower<'a> {
+    machine: &'a Machine,
+    charges: Charges<'a>,
+    hints: &'a Hints,
+    siblings: Vec<Vec<usize>>,
+    cpus: Vec<OnCpu>,
+    by_number: HashMap<TaskNumber, TaskIndex>,
+    tasks: Vec<FollowedTask>,
+    wakeups: Vec<Wakeup>,
+    steps: usize,
+    start: Option<Nanos>,
+    now: Nanos,
+    silent_ns: Nanos,
+}
+
+pub struct Followed {
+    pub length_ns: Nanos,
+    pub tasks: Vec<FollowedTask>,
+    pub wakeups: Vec<Wakeup>,
+}
+
+impl<'a> Follower<'a> {
+    pub fn new(machine: &'a Machine, hints: &'a Hints) -> Self {
+        let sibling = |at: usize| {
+            let core = machine.cpus[at].core;
+            let others = machine.cpus_where(|cpu| cpu.core == core);
+            others.iter().filter(|&other| other != at && machine.cpus[at].online).collect()
+        };
+        Follower {
+            machine,
+            charges: Charges::new(machine),
+            hints,
+            siblings: (0..machine.cpus.len()).map(sibling).collect(),
+            cpus: vec![OnCpu::default(); machine.cpus.len()],
+            by_number: HashMap::new(),
+            tasks: Vec::new(),
+            wakeups: Vec::new(),
+            steps: 0,
+            start: None,
+            now: 0,
+            silent_ns: 0,
+        }
+    }
+
+    pub fn step(&mut self, step: &Step, tasks: &Tasks) -> Result<(), ReplayError> {
+        let start = *self.start.get_or_insert(step.time_ns);
+        self.now = self.now.max(step.time_ns.saturating_sub(start));
+        let cpu = step.cpu;
+        match step.action {
+            Action::Running { task } => self.runs(cpu, task, tasks),
+            Action::Waking { task, prev_cpu, .. } => self.waking(step, task, prev_cpu, tasks),
+            Action::Wakeup { task, .. } => self.woken(task),
+            Action::Fork { parent, child } => self.fork(cpu, parent, child, tasks),
+            Action::WakeupNew { task, target_cpu } => self.begins(task, target_cpu, tasks),
+            Action::Switch { prev, prev_state, next } => {
+                self.switch(cpu, (prev, prev_state), next, tasks);
+            }
+            Action::Exit { task } => self.exits(task),
+            Action::Forgotten { task } => _ = self.by_number.remove(&task),
+            Action::Lost { .. } => self.leave(cpu),
+            Action::Silence { ns } => self.silent_ns += ns,
+            Action::Begin { .. }
+            | Action::Decided { .. }
+            | Action::Migrate { .. }
+            | Action::Exec { .. } => {}
+        }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ReplayError> {
+        let refuse = |problem: String| ReplayError::Unfit { file: "trace".into(), problem };
+        if self.tasks.len() > MOST_TASKS {
+            let problem = format!("more than {MOST_TASKS} tasks; replay a shorter piece of it");
+            return Err(refuse(problem));
+        }
+        if self.steps > MOST_STEPS {
+            let problem = format!("more than {MOST_STEPS} steps; replay a shorter piece of it");
+            return Err(refuse(problem));
+        }
+        Ok(())
+    }
+
+    /// The recording is over.
+    pub fn end(mut self, tasks: &Tasks) -> Followed {
+        for cpu in 0..self.cpus.len() {
+            self.leave(cpu as u32);
+        }
+        for at in 0..self.tasks.len() {
+            self.close(at as TaskIndex);
+        }
+        for task in &mut self.tasks {
+            if self.by_number.contains_key(&task.number) {
+                task.name = tasks.name_of(task.number).to_owned();
+            }
+        }
+        Followed { length_ns: self.now, tasks: self.tasks, wakeups: self.wakeups }
+    }
+
+    fn task(&mut self, index: TaskIndex) -> &mut FollowedTask {
+        &mut self.tasks[index as usize]
+    }
+
+    /// The task of this number, seen first on `cpu`; `None` for idle tasks.
+    fn index(&mut self, number: TaskNumber, cpu: u32, tasks: &Tasks) -> Option<TaskIndex> {
+        if number < FIRST_TASK {
+            return None;
+        }
+        if let Some(&known) = self.by_number.get(&number) {
+            return Some(known);
+        }
+        let index = self.tasks.len() as TaskIndex;
+        let task = tasks.get(number);
+        self.tasks.push(FollowedTask {
+            number,
+            pid: task.pid,
+            name: tasks.name_of(number).to_owned(),
+            prio: task.prio,
+            begins_on: cpu,
+            runs_at_once: false,
+            is_forked: false,
+            exits: false,
+            seen: Vec::new(),
+            state: State::Asleep,
+            work: 0,
+            charged: 0,
+            slept_since: 0,
+            early: None,
+            woken_early: false,
+            post_from: None,
+            made_last: None,
+            answers: None,
+        });
+        self.by_number.insert(number, index);
+        Some(index)
+    }
+
+    fn see(&mut self, index: TaskIndex, seen: Seen) {
+        self.steps += 1;
+        self.task(index).seen.push(seen);
+    }
+
+    /// How fast a thread of `cpu` computes beside its siblings.
+    fn speed(&self, cpu: usize) -> u64 {
+        let busy = self.siblings[cpu].iter().filter(|&&it| self.cpus[it].task.is_some()).count();
+        let costs = &self.machine.costs;
+        let percent = match busy {
+            0 => 100,
+            1 => costs.smt_throughput_pct,
+            more => costs.smt_throughput_pct * 2 / (more as u32 + 1),
+        };
+        let ticks = costs.tick_ns * u64::from(costs.hz);
+        let speed = u64::from(percent) * u64::from(self.machine.cpus[cpu].speed);
+        speed - (u128::from(speed) * u128::from(ticks) / 1_000_000_000).min(speed.into()) as u64
+    }
+
+    /// What runs on `cpu` and beside it has computed until now.
+    fn account(&mut self, cpu: u32) {
+        let mut cpus = self.siblings[cpu as usize].clone();
+        cpus.push(cpu as usize);
+        for at in cpus {
+            let OnCpu { task: Some(task), since } = self.cpus[at] else { continue };
+            let work = self.now.saturating_sub(since).saturating_mul(self.speed(at));
+            let task = self.task(task);
+            task.work = task.work.saturating_add(work);
+            self.cpus[at].since = self.now;
+        }
+    }
+
+    /// A step of the task that computes here ends.
+    fn close(&mut self, index: TaskIndex) {
+        if let State::Runs(cpu) = self.tasks[index as usize].state {
+            self.account(cpu);
+        }
+        let task = self.task(index);
+        let computed = std::mem::take(&mut task.work) / FULL_SPEED;
+        let ns = computed.saturating_sub(task.charged);
+        task.charged = task.charged.saturating_sub(computed);
+        if ns == 0 {
+            return;
+        }
+        match task.seen.last_mut() {
+            Some(Seen::Run(before)) => *before = before.saturating_add(ns),
+            _ => self.see(index, Seen::Run(ns)),
+        }
+    }
+
+    /// `number` turns out to run on `cpu`.
+    fn runs(&mut self, cpu: u32, number: TaskNumber, tasks: &Tasks) {
+        self.leave(cpu);
+        let known = self.by_number.contains_key(&number);
+        let Some(index) = self.index(number, cpu, tasks) else { return };
+        if !known {
+            self.task(index).runs_at_once = true;
+        }
+        self.enter(cpu, index);
+    }
+
+    /// Whoever runs on `cpu` is there no longer.
+    fn leave(&mut self, cpu: u32) {
+        self.account(cpu);
+        if let Some(index) = self.cpus[cpu as usize].task.take() {
+            self.task(index).state = State::Queued;
+        }
+    }
+
+    fn enter(&mut self, cpu: u32, index: TaskIndex) {
+        self.account(cpu);
+        if self.task(index).state == State::Asleep && !self.task(index).runs_at_once {
+            // Nobody was seen to wake it.
+            self.wake(index, Cause::Arrival);
+        }
+        let post_from = self.task(index).post_from.take();
+        let line = post_from.map_or(0, |from| self.charges.line(from, cpu));
+        let task = self.task(index);
+        if let Some(Seen::Slept { line_ns, .. }) = task.seen.last_mut() {
+            *line_ns += line;
+        }
+        task.woken_early = false;
+        task.made_last = None;
+        task.state = State::Runs(cpu);
+        self.cpus[cpu as usize] = OnCpu { task: Some(index), since: self.now };
+    }
+
+    fn switch(
+        &mut self,
+        cpu: u32,
+        (prev, prev_state): (TaskNumber, PrevState),
+        next: TaskNumber,
+        tasks: &Tasks,
+    ) {
+        let known = self.by_number.contains_key(&prev);
+        if let Some(index) = self.index(prev, cpu, tasks) {
+            if !known {
+                self.task(index).runs_at_once = true;
+            }
+            self.leave(cpu);
+            match prev_state {
+                PrevState::Runnable => self.preempted(index, next),
+                PrevState::Asleep | PrevState::Stopped => self.sleeps(index, cpu),
+                PrevState::Dead => self.dies(index, tasks),
+            }
+        }
+        let known = self.by_number.contains_key(&next);
+        if let Some(index) = self.index(next, cpu, tasks) {
+            self.task(index).runs_at_once |= !known;
+            let switch = self.charges.switch(prev < FIRST_TASK);
+            self.task(index).charged = switch;
+            self.enter(cpu, index);
+        }
+    }
+
+    /// A task makes way for `next`, perhaps for whom it has just woken.
+    fn preempted(&mut self, index: TaskIndex, next: TaskNumber) {
+        self.task(index).state = State::Queued;
+        let Some(at) = self.task(index).made_last else { return };
+        let wakee = self.wakeups[at as usize].wakee;
+        if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
+            self.wakeups[at as usize].seen = Evidence::Preempted;
+            self.task(wakee).answers = Some(index);
+        }
+    }
+
+    /// A task sleeps that had preempted its waker, which has not gone on since.
+    fn answer(&mut self, index: TaskIndex, cpu: u32) {
+        let Some(waker) = self.task(index).answers.take() else { return };
+        if self.task(waker).state != State::Queued || self.task(waker).made_last.is_none() {
+            return;
+        }
+        let at = self.wakeups.len() as u32;
+        self.wakeups.push(Wakeup {
+            waker: index,
+            wakee: waker,
+            wake: Wake::Sync,
+            cpu,
+            counts: true,
+            seen: Evidence::Likely,
+        });
+        let (from, until) = (self.now, self.now);
+        self.see(index, Seen::Wakeup(at));
+        self.close(waker);
+        self.see(waker, Seen::Slept { from, until, cause: Cause::Wakeup(at), line_ns: 0 });
+    }
+
+    fn sleeps(&mut self, index: TaskIndex, cpu: u32) {
+        self.close(index);
+        self.answer(index, cpu);
+        let now = self.now;
+        let task = self.task(index);
+        task.state = State::Asleep;
+        task.slept_since = now;
+        if let Some((cause, _)) = task.early.take() {
+            self.wake(index, cause);
+            self.task(index).woken_early = true;
+        }
+    }
+
+    fn dies(&mut self, index: TaskIndex, tasks: &Tasks) {
+        self.close(index);
+        let exit = self.charges.exit();
+        let task = self.task(index);
+        task.exits = true;
+        task.name = tasks.name_of(task.number).to_owned();
+        let number = task.number;
+        if let Some(Seen::Run(last)) = task.seen.last_mut() {
+            *last = last.saturating_sub(exit);
+        }
+        self.by_number.remove(&number);
+    }
+
+    fn exits(&mut self, number: TaskNumber) {
+        if let Some(&index) = self.by_number.get(&number) {
+            self.task(index).exits = true;
+        }
+    }
+
+    fn wake(&mut self, index: TaskIndex, cause: Cause) {
+        let until = self.now;
+        let from = std::mem::replace(&mut self.task(index).slept_since, until);
+        self.see(index, Seen::Slept { from, until, cause, line_ns: 0 });
+        let post_from = match cause {
+            Cause::Wakeup(at) => {
+                self.wakeups[at as usize].counts = true;
+                Some(self.wakeups[at as usize].cpu)
+            }
+            Cause::Arrival => None,
+        };
+        let timed = self.charges.timed_sleep();
+        let task = self.task(index);
+        task.post_from = post_from;
+        task.state = State::Queued;
+        if cause == Cause::Arrival {
+            // The call was before the sleep.
+            if let [.., Seen::Run(before), Seen::Slept { .. }] = &mut task.seen[..] {
+                *before = before.saturating_sub(timed);
+            }
+        }
+    }
+
+    fn waking(&mut self, step: &Step, number: TaskNumber, prev_cpu: u32, tasks: &Tasks) {
+        let Some(index) = self.index(number, prev_cpu, tasks) else { return };
+        let cause = self.cause(step, index, number, prev_cpu, tasks);
+        let task = &self.tasks[index as usize];
+        match task.state {
+            State::Asleep => self.wake(index, cause),
+            State::Runs(_) => self.task(index).early = Some((cause, self.now)),
+            State::Queued if task.woken_early => self.wake_again(index, cause),
+            State::Queued => {}
+        }
+    }
+
+    /// The wakeup before was no end of the sleep; this one is.
+    fn wake_again(&mut self, index: TaskIndex, by: Cause) {
+        let now = self.now;
+        let task = self.task(index);
+        task.woken_early = false;
+        let Some(Seen::Slept { until, cause, .. }) = task.seen.last_mut() else { return };
+        *until = now;
+        if let Cause::Wakeup(before) = std::mem::replace(cause, by) {
+            self.wakeups[before as usize].counts = false;
+        }
+        if let Cause::Wakeup(at) = by {
+            self.wakeups[at as usize].counts = true;
+            self.task(index).post_from = Some(self.wakeups[at as usize].cpu);
+        }
+    }
+
+    /// Who makes the wakeup of a step; a task takes it as a step of its own.
+    fn cause(
+        &mut self,
+        step: &Step,
+        wakee: TaskIndex,
+        number: TaskNumber,
+        prev_cpu: u32,
+        tasks: &Tasks,
+    ) -> Cause {
+        let Some(waker) = self.cpus[step.cpu as usize].task else { return Cause::Arrival };
+        let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
+        let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
+        let takes = self.charges.wakeup(prev_cpu, step.cpu, hint.scanned);
+        if waker == wakee || step.context.is_hard_interrupt() {
+            let interrupt = self.charges.interrupt();
+            self.task(waker).charged += takes + interrupt;
+            return Cause::Arrival;
+        }
+        let is_softirq = step.context.is_interrupt();
+        let wake = if is_softirq { Wake::Softirq } else { hint.wake };
+        self.close(waker);
+        let at = self.wakeups.len() as u32;
+        let (cpu, seen) = (step.cpu, Evidence::Recorded);
+        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, seen });
+        self.see(waker, Seen::Wakeup(at));
+        self.task(waker).charged += takes;
+        self.task(waker).made_last = Some(at);
+        Cause::Wakeup(at)
+    }
+
+    /// sched_wakeup of a task that has not slept: the wakeup that was to come is none.
+    fn woken(&mut self, number: TaskNumber) {
+        if let Some(&index) = self.by_number.get(&number) {
+            self.task(index).early = None;
+        }
+    }
+
+    fn fork(&mut self, cpu: u32, parent: TaskNumber, child: TaskNumber, tasks: &Tasks) {
+        self.by_number.remove(&child);
+        let Some(child) = self.index(child, cpu, tasks) else { return };
+        let Some(parent) = self.index(parent, cpu, tasks) else { return };
+        self.close(parent);
+        let fork = self.charges.fork();
+        let forker = self.task(parent);
+        if let Some(Seen::Run(before)) = forker.seen.last_mut() {
+            *before = before.saturating_sub(fork);
+        }
+        let task = self.task(child);
+        task.is_forked = true;
+        task.state = State::Queued;
+        self.see(parent, Seen::Fork(child));
+    }
+
+    fn begins(&mut self, number: TaskNumber, cpu: u32, tasks: &Tasks) {
+        let known = self.by_number.contains_key(&number);
+        let Some(index) = self.index(number, cpu, tasks) else { return };
+        let task = self.task(index);
+        task.begins_on = cpu;
+        task.state = State::Queued;
+        // Its fork is not in the trace.
+        task.runs_at_once |= !known;
+    }
+}

@@ -1,0 +1,42 @@
+//! A recorded trace as a workload: what each task computed, and what it waited for, without where it
+//! ran and how long it waited there.
+//!
+//! ```text
+//!   trace ─> read.rs ─┬─> hints.rs    what an audit believes of each wakeup
+//!                     └─> follow.rs   each task's computing, posts and sleeps ─> sleeps.rs
+//!   Recording (recording.rs) <─> file.rs
+//!      └─> programs.rs ─> a workload of the simulator
+//!   validate.rs: the replay on the recorded machine, measured (measure.rs) as the trace is
+//! ```
+//!
+//! **Kept**: each task's computing in its order, and who wakes whom after which of it. A wakee that has
+//! come to its sleep late finds the post there and does not sleep; one that has come early waits for
+//! it. So closed loops stay closed: what is faster is woken sooner. Arrivals that no task causes
+//! (timers, devices) keep their times, or, where a task sleeps for about the same time each time, that.
+//!
+//! **Taken out**: what the recorded machine charged for switches, wakeups and distances, by its cost
+//! figures, and what a busy SMT sibling took. `validate.rs` fits what is left of that.
+//!
+//! **Not known** from the scheduler's events: spinning, which is computing here; messages that wake
+//! nobody; who else could have ended a wait; locks; cgroups' weights and quotas; how much of a
+//! segment is spent waiting for memory.
+
+mod charges;
+mod error;
+mod file;
+mod follow;
+mod hints;
+mod measure;
+mod programs;
+mod read;
+mod recording;
+mod sleeps;
+mod validate;
+
+pub use error::ReplayError;
+pub use file::{Home, Replay};
+pub use measure::{Figures, Measured};
+pub use programs::Begins;
+pub use read::{Source, read};
+pub use recording::{RecordedTask, Recording, Step, TaskIndex};
+pub use validate::{Compared, Limits, Validation, validate};

@@ -1,0 +1,236 @@
+//! A recording as programs of the simulator.
+//!
+//! ```text
+//! task 0      forks a starter for each name, waits until all tasks wait at the gate, opens it, joins
+//! starter     forks the tasks of its name that were there, and exits with the last task of that name
+//! task        its steps; then it has exited, or sleeps until the end
+//! ```
+//!
+//! A semaphore stands for each waker of each task, so that a sleep ends with the very wakeup that ended
+//! it. Limit: whoever would be first now does not end it in that one's place. Names beyond the first
+//! [`NAMES`] share a part.
+
+use std::collections::HashMap;
+
+use placewise_machine::Machine;
+use placewise_workload::program::{
+    ChannelKind, Metric, Nanos, Object, Op, Part, Program, Window, Workload,
+};
+
+use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+
+/// What task 0 and the starters are called: no task of a kernel is.
+pub const STARTER: &str = "[replay]";
+
+/// Names of tasks that have figures of their own.
+const NAMES: usize = 12;
+const OTHERS: &str = "(others)";
+
+/// Fewer waits have no 99th percentile.
+const WAITS_OF_P99: usize = 100;
+
+/// A replay that takes longer than the recording, by this factor, is over.
+const LONGEST: u64 = 4;
+
+/// Until the last task that was forked has come to the gate.
+const UNTIL_ALL_WAIT: Nanos = 1_000_000;
+
+/// Opened once all tasks are there; never opened.
+const BEGIN: Object = Object::shared(0);
+const NEVER: Object = Object::shared(1);
+
+/// Which tasks begin on the CPU where they were first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// Those that are forked, too: nothing is left to chance.
+    AsRecorded,
+    /// Those that were there: where others go is what the policy is asked.
+    WhereTheyWere,
+    /// None: on another machine the numbers mean other CPUs.
+    Anywhere,
+}
+
+struct Build<'a> {
+    recording: &'a Recording,
+    machine: &'a Machine,
+    begins: Begins,
+    names: Vec<String>,
+    part_of: Vec<u32>,
+    /// Of each task that keeps times.
+    timers: HashMap<TaskIndex, u32>,
+    /// Of each waker and wakee.
+    semaphores: HashMap<(TaskIndex, TaskIndex), u32>,
+}
+
+impl Recording {
+    pub fn workload(&self, name: &str, machine: &Machine, begins: Begins) -> Workload {
+        Build::new(self, machine, begins).workload(name)
+    }
+}
+
+impl<'a> Build<'a> {
+    fn new(recording: &'a Recording, machine: &'a Machine, begins: Begins) -> Self {
+        let mut names: Vec<String> = recording.names().into_iter().map(|(name, _)| name).collect();
+        let has_others = names.len() > NAMES;
+        names.truncate(NAMES);
+        let number: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+        let others = names.len() as u32;
+        let part = |task: &RecordedTask| number.get(task.name.as_str()).copied().unwrap_or(others);
+        let part_of = recording.tasks.iter().map(part).collect();
+        drop(number);
+        names.extend(has_others.then(|| OTHERS.to_owned()));
+        let keeps_times =
+            |task: &RecordedTask| task.steps.iter().any(|step| matches!(step, Step::Until(_)));
+        let keeping = recording.tasks.iter().zip(0..).filter(|(task, _)| keeps_times(task));
+        let timers = keeping.map(|(_, index)| index).zip(0..).collect();
+        let semaphores = semaphores(recording);
+        Build { recording, machine, begins, names, part_of, timers, semaphores }
+    }
+
+    fn workload(&self, name: &str) -> Workload {
+        let window =
+            Window { measure: self.recording.length_ns.max(1) * LONGEST, ..Window::default() };
+        let mut programs = vec![self.main()];
+        programs.extend((0..self.nr_parts()).map(|part| self.starter(part)));
+        let tasks = self.recording.tasks.iter().zip(0..);
+        programs.extend(tasks.map(|(task, index)| self.task(task, index)));
+        let parts = (0..self.nr_parts()).map(|part| self.part(part)).collect();
+        Workload {
+            channels: vec![ChannelKind::KernelQueue],
+            barriers: (0..self.nr_parts())
+                .map(|part| self.tasks_of(part).count() as u32 + 1)
+                .collect(),
+            gates: 2,
+            semaphores: self.semaphores.len() as u32,
+            timers: self.timers.len() as u32,
+            metrics: vec![Metric::Time { units: 0 }],
+            parts,
+            ..Workload::new(name, programs, window)
+        }
+    }
+
+    fn nr_parts(&self) -> u32 {
+        self.names.len() as u32
+    }
+
+    fn tasks_of(&self, part: u32) -> impl Iterator<Item = (&RecordedTask, TaskIndex)> {
+        let tasks = self.recording.tasks.iter().zip(0..);
+        tasks.filter(move |(_, index)| self.part_of[*index as usize] == part)
+    }
+
+    fn program_of(&self, task: TaskIndex) -> u32 {
+        1 + self.nr_parts() + task
+    }
+
+    fn main(&self) -> Program {
+        let started = Object::shared(0);
+        let mut ops: Vec<Op> = (1..=self.nr_parts()).map(fork).collect();
+        ops.extend((0..self.nr_parts()).map(|_| Op::Receive { channel: started, bytes: 1 }));
+        ops.push(Op::Sleep { ns: UNTIL_ALL_WAIT, random_pct: 0 });
+        let timers = 0..self.timers.len() as u32;
+        ops.extend(timers.map(|timer| Op::StartTimer { timer: Object::shared(timer) }));
+        ops.extend([Op::Start, Op::GateOpen { gate: BEGIN }, Op::Join, Op::Exit]);
+        Program::new(STARTER, ops)
+    }
+
+    fn starter(&self, part: u32) -> Program {
+        let there = self.tasks_of(part).filter(|(task, _)| !task.is_forked);
+        let mut ops: Vec<Op> = there.map(|(_, task)| fork(self.program_of(task))).collect();
+        let barrier = Object::shared(part);
+        ops.extend([
+            Op::Start,
+            Op::Send { channel: Object::shared(0), bytes: 1 },
+            Op::Barrier { barrier, spin_ns: 0 },
+            Op::Exit,
+        ]);
+        Program { part: Some(part), ..Program::new(STARTER, ops) }
+    }
+
+    fn task(&self, task: &RecordedTask, index: TaskIndex) -> Program {
+        let part = self.part_of[index as usize];
+        let mut ops = Vec::with_capacity(task.steps.len() * 2 + 4);
+        let waits_for_post = matches!(task.steps.first(), Some(Step::Await(_)));
+        if !task.is_forked && (task.runs_at_once || !waits_for_post) {
+            ops.push(Op::GateWait { gate: BEGIN });
+        }
+        let mut passed = 0;
+        for step in &task.steps {
+            ops.extend(step.sleeps().then_some(Op::Count));
+            ops.push(self.op(*step, index, &mut passed));
+        }
+        ops.push(Op::Arrive { barrier: Object::shared(part) });
+        ops.extend((!task.exits).then_some(Op::GateWait { gate: NEVER }));
+        ops.push(Op::Exit);
+        let online = self.machine.online();
+        let cpus = task.cpus.map(|cpus| cpus & online).filter(|cpus| !cpus.is_empty());
+        Program {
+            nice: task.nice,
+            policy: task.policy,
+            cpus: cpus.filter(|cpus| *cpus != online),
+            begins_on: match self.begins {
+                Begins::AsRecorded => Some(task.begins_on),
+                Begins::WhereTheyWere => (!task.is_forked).then_some(task.begins_on),
+                Begins::Anywhere => None,
+            },
+            part: Some(part),
+            ..Program::new(task.name.as_str(), ops)
+        }
+    }
+
+    fn semaphore(&self, from: TaskIndex, to: TaskIndex) -> Object {
+        Object::shared(self.semaphores[&(from, to)])
+    }
+
+    /// `passed`: the time of the trace until which the task's timer has run.
+    fn op(&self, step: Step, task: TaskIndex, passed: &mut Nanos) -> Op {
+        match step {
+            Step::Run(ns) => Op::Run { ns },
+            Step::Post(to, wake) => Op::Post { semaphore: self.semaphore(task, to), wake },
+            Step::Await(from) => Op::Await {
+                semaphore: self.semaphore(from, task),
+                lines: self.recording.tasks[task as usize].lines,
+            },
+            Step::Sleep(ns) => Op::Sleep { ns, random_pct: 0 },
+            Step::Fork(child) => fork(self.program_of(child)),
+            Step::Until(time) => {
+                let period = time.saturating_sub(*passed).max(1);
+                *passed += period;
+                let timer = Object::shared(self.timers[&task]);
+                Op::Timer { timer, period, absolute: true }
+            }
+        }
+    }
+
+    fn part(&self, part: u32) -> Part {
+        let steps = || self.tasks_of(part).flat_map(|(task, _)| &task.steps);
+        let posts = steps().filter(|step| matches!(step, Step::Await(_))).count();
+        let timers = steps().filter(|step| step.sleeps()).count() - posts;
+        let mut metrics = vec![Metric::Throughput { unit: "segments/s", scale: 1.0 }];
+        for quantile in [0.5, 0.99] {
+            let woken = (posts >= WAITS_OF_P99).then_some(Metric::WokenLatency { quantile });
+            let timed = (timers >= WAITS_OF_P99).then_some(Metric::WakeupLatency { quantile });
+            metrics.extend(woken.into_iter().chain(timed));
+        }
+        Part { name: self.names[part as usize].clone(), metrics, within: None }
+    }
+}
+
+fn semaphores(recording: &Recording) -> HashMap<(TaskIndex, TaskIndex), u32> {
+    let mut semaphores = HashMap::new();
+    for (task, index) in recording.tasks.iter().zip(0..) {
+        for step in &task.steps {
+            let pair = match *step {
+                Step::Post(to, _) => (index, to),
+                Step::Await(from) => (from, index),
+                _ => continue,
+            };
+            let next = semaphores.len() as u32;
+            semaphores.entry(pair).or_insert(next);
+        }
+    }
+    semaphores
+}
+
+fn fork(program: u32) -> Op {
+    Op::Fork { program, count: 1, base: 0, step: 0 }
+}

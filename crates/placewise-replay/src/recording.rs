@@ -1,0 +1,95 @@
+//! What a trace is replayed from: each task with its steps, whatever CPU it took them on.
+
+use placewise_machine::CpuSet;
+use placewise_workload::program::{Nanos, SchedPolicy, Wake};
+use serde::{Deserialize, Serialize};
+
+/// A task of the recording, as its place in [`Recording::tasks`].
+pub type TaskIndex = u32;
+
+/// A trace without its placements.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// From the first event to the last.
+    pub length_ns: Nanos,
+    pub tasks: Vec<RecordedTask>,
+}
+
+/// A task, and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedTask {
+    pub name: String,
+    pub nice: i8,
+    pub policy: SchedPolicy,
+    /// CPUs it may run on, where the trace says so.
+    pub cpus: Option<CpuSet>,
+    /// Cache lines that come with a post to it.
+    pub lines: u32,
+    /// Where it was when it was first seen.
+    pub begins_on: u32,
+    /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.
+    pub runs_at_once: bool,
+    /// A step of another task forks it.
+    pub is_forked: bool,
+    /// It exited before the end of the trace.
+    pub exits: bool,
+    pub steps: Vec<Step>,
+}
+
+/// One step of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Compute, for so long at full speed.
+    Run(Nanos),
+    /// Wake another task, or keep it from sleeping when it comes to that.
+    Post(TaskIndex, #[serde(with = "Way")] Wake),
+    /// Sleep until that task has posted, once more than was awaited of it.
+    Await(TaskIndex),
+    /// Sleep until this time of the trace.
+    Until(Nanos),
+    /// Sleep for so long.
+    Sleep(Nanos),
+    Fork(TaskIndex),
+}
+
+/// [`Wake`] as files have it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Wake", rename_all = "snake_case")]
+enum Way {
+    Plain,
+    Sync,
+    Softirq,
+}
+
+impl Step {
+    /// A stretch of computing ends here.
+    pub fn sleeps(self) -> bool {
+        matches!(self, Step::Await(_) | Step::Until(_) | Step::Sleep(_))
+    }
+}
+
+impl Recording {
+    /// Stretches of computing that end in a sleep.
+    pub fn segments(&self) -> u64 {
+        let of = |task: &RecordedTask| task.steps.iter().filter(|step| step.sleeps()).count();
+        self.tasks.iter().map(|task| of(task) as u64).sum()
+    }
+
+    /// The names of tasks, in the order of their computing, most first, with that.
+    pub fn names(&self) -> Vec<(String, Nanos)> {
+        let mut by_name = std::collections::BTreeMap::<&str, Nanos>::new();
+        for task in &self.tasks {
+            let runs = task.steps.iter().map(|step| match step {
+                Step::Run(ns) => *ns,
+                _ => 0,
+            });
+            let all = by_name.entry(&task.name).or_default();
+            *all = runs.fold(*all, Nanos::saturating_add);
+        }
+        let mut names: Vec<(String, Nanos)> =
+            by_name.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
+        names.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        names
+    }
+}

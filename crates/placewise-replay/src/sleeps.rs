@@ -1,0 +1,220 @@
+//! What each sleep waited for: a post of another task, a time of day, or a while.
+//!
+//! A wakeup in a softirq is the current task's where the two wake each other: what it has sent over
+//! loopback arrives. Else the packet came from outside, whoever happened to run there.
+//!
+//! An answer that is only likely is one where tasks of these names mostly answer: where wakees that did
+//! not preempt their wakers have woken these in turn, at least every other time.
+//!
+//! How many cache lines come with a post shows in how much longer tasks of a name compute after posts from
+//! further away, outside their core: how much siblings that talk to each other slow each other down is
+//! not known so well. Where that is not beyond noise it is what a channel takes.
+//!
+//! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
+//! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
+//! it did: a replay keeps the while. What varies less over the task's sleeps, relative to its mean, is
+//! taken for what the task does: the time from one wakeup to the next, or that of each sleep. Limit: a
+//! task that does now this and now that is taken for one of the two.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use placewise_machine::Machine;
+use placewise_workload::program::{Nanos, Wake};
+
+use crate::follow::{Cause, Evidence, Followed, FollowedTask, Seen, Wakeup};
+use crate::recording::{Step, TaskIndex};
+
+/// Fewer posts over a distance do not tell what it takes.
+const FEWEST_OF_DISTANCE: f64 = 30.0;
+const MOST_LINES: f64 = 1_000.0;
+
+/// Fewer sleeps do not tell what they are: their times are kept.
+const FEWEST: usize = 4;
+
+/// The wakeups that are posts of their wakers.
+pub fn posts(followed: &Followed) -> Vec<bool> {
+    let recorded = || {
+        let is_recorded = |it: &&Wakeup| it.counts && it.seen != Evidence::Likely;
+        followed.wakeups.iter().filter(is_recorded)
+    };
+    let pairs: HashSet<(TaskIndex, TaskIndex)> =
+        recorded().map(|it| (it.waker, it.wakee)).collect();
+    let name = |task: TaskIndex| followed.tasks[task as usize].name.as_str();
+    let mut calls: HashMap<(&str, &str), u32> = HashMap::new();
+    for wakeup in recorded().filter(|it| it.seen == Evidence::Recorded) {
+        *calls.entry((name(wakeup.waker), name(wakeup.wakee))).or_default() += 1;
+    }
+    let called = |from, to| calls.get(&(name(from), name(to))).copied().unwrap_or_default();
+    let is_post = |wakeup: &Wakeup| {
+        let Wakeup { waker, wakee, .. } = *wakeup;
+        let is_mutual = || pairs.contains(&(wakee, waker));
+        let answers = called(waker, wakee);
+        wakeup.counts
+            && match wakeup.seen {
+                Evidence::Likely => answers > 0 && 2 * answers >= called(wakee, waker),
+                _ => wakeup.wake != Wake::Softirq || is_mutual(),
+            }
+    };
+    followed.wakeups.iter().map(is_post).collect()
+}
+
+/// The steps of a task.
+pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32) -> Vec<Step> {
+    let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
+    let keeps_while = sleeps_for_a_while(task, is_post);
+    // What is still to be taken off for the lines of the last post.
+    let mut charged = 0;
+    let step = |seen: &Seen| match *seen {
+        Seen::Run(ns) => {
+            let left = ns.saturating_sub(charged);
+            charged -= ns - left;
+            Some(Step::Run(left)).filter(|_| left > 0)
+        }
+        Seen::Wakeup(at) => {
+            let Wakeup { wakee, wake, .. } = wakeups[at as usize];
+            posts[at as usize].then_some(Step::Post(wakee, wake))
+        }
+        Seen::Slept { cause: Cause::Wakeup(at), line_ns, .. } if posts[at as usize] => {
+            charged = u64::from(lines) * line_ns;
+            Some(Step::Await(wakeups[at as usize].waker))
+        }
+        // A likely answer that was none.
+        Seen::Slept { cause: Cause::Wakeup(at), .. }
+            if wakeups[at as usize].seen == Evidence::Likely =>
+        {
+            None
+        }
+        Seen::Slept { from, until, .. } if keeps_while => Some(Step::Sleep(until - from)),
+        Seen::Slept { until, .. } => Some(Step::Until(until)),
+        Seen::Fork(child) => Some(Step::Fork(child)),
+    };
+    let mut steps: Vec<Step> = Vec::with_capacity(task.seen.len());
+    for step in task.seen.iter().filter_map(step) {
+        match (steps.last_mut(), step) {
+            (Some(Step::Run(before)), Step::Run(ns)) => *before += ns,
+            _ => steps.push(step),
+        }
+    }
+    steps
+}
+
+fn sleeps_for_a_while(task: &FollowedTask, is_post: impl Fn(Cause) -> bool) -> bool {
+    let arrivals: Vec<(Nanos, Nanos)> = task
+        .seen
+        .iter()
+        .filter_map(|seen| match *seen {
+            // A likely answer took no time.
+            Seen::Slept { from, until, cause, .. } if !is_post(cause) && from < until => {
+                Some((from, until))
+            }
+            _ => None,
+        })
+        .collect();
+    if arrivals.len() < FEWEST {
+        return false;
+    }
+    // When the first one began is not known.
+    let sleeps: Vec<Nanos> = arrivals[1..].iter().map(|(from, until)| until - from).collect();
+    let between: Vec<Nanos> = arrivals.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    variation(&sleeps) < variation(&between)
+}
+
+/// What tasks computed after posts over one distance.
+#[derive(Clone, Copy, Default)]
+struct Computed {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+/// Cache lines that come with posts to tasks of each name, where the trace tells.
+pub fn lines<'a>(
+    followed: &'a Followed,
+    posts: &[bool],
+    machine: &Machine,
+) -> HashMap<&'a str, u32> {
+    let mut by_name: HashMap<&str, BTreeMap<Nanos, Computed>> = HashMap::new();
+    for task in &followed.tasks {
+        let by_line = by_name.entry(&task.name).or_default();
+        let mut after: Option<Nanos> = None;
+        let mut ns = 0.0;
+        for seen in &task.seen {
+            match *seen {
+                Seen::Run(computed) => ns += computed as f64,
+                Seen::Slept { cause, line_ns, .. } => {
+                    if let Some(line_ns) = after {
+                        let computed = by_line.entry(line_ns).or_default();
+                        computed.count += 1.0;
+                        computed.sum += ns;
+                        computed.squares += ns * ns;
+                    }
+                    let is_post = matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
+                    after = is_post.then_some(line_ns);
+                    ns = 0.0;
+                }
+                _ => {}
+            }
+        }
+    }
+    let within_core = machine.costs.cache_line_ns.smt;
+    let told = |(name, mut by_line): (_, BTreeMap<Nanos, Computed>)| {
+        by_line.retain(|&line, _| line > within_core);
+        Some((name, slope(&by_line)?))
+    };
+    by_name.into_iter().filter_map(told).collect()
+}
+
+/// By how many lines computing grows with what a line takes: the least squares, if that is two standard
+/// errors from nothing.
+fn slope(by_line: &BTreeMap<Nanos, Computed>) -> Option<u32> {
+    let often = || by_line.iter().filter(|(_, of)| of.count >= FEWEST_OF_DISTANCE);
+    let count: f64 = often().map(|(_, of)| of.count).sum();
+    let mean_line = often().map(|(line, of)| *line as f64 * of.count).sum::<f64>() / count;
+    let mean = often().map(|(_, of)| of.sum).sum::<f64>() / count;
+    let (mut spread, mut common, mut within) = (0.0, 0.0, 0.0);
+    for (line, of) in often() {
+        let beyond = *line as f64 - mean_line;
+        spread += of.count * beyond * beyond;
+        common += beyond * (of.sum - of.count * mean);
+        within += of.squares - of.sum * of.sum / of.count;
+    }
+    if often().count() < 2 || spread <= 0.0 {
+        return None;
+    }
+    let (slope, error) = (common / spread, (within / count / spread).sqrt());
+    (slope > 2.0 * error).then_some(slope.min(MOST_LINES).round() as u32)
+}
+
+/// The standard deviation over the mean.
+fn variation(values: &[Nanos]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+    if mean > 0.0 { (squares / count).sqrt() / mean } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_by_how_computing_grows_with_distance() {
+        let of = |ns: f64, noise: f64| {
+            let squares = 100.0 * (ns * ns + noise * noise);
+            Computed { count: 100.0, sum: 100.0 * ns, squares }
+        };
+        let by_line = |noise| BTreeMap::from([(20, of(1_100.0, noise)), (120, of(1_600.0, noise))]);
+        assert_eq!(slope(&by_line(100.0)), Some(5));
+        assert_eq!(slope(&by_line(5_000.0)), None, "that may be noise");
+        let shorter = BTreeMap::from([(20, of(1_600.0, 100.0)), (120, of(1_100.0, 100.0))]);
+        assert_eq!(slope(&shorter), None, "no line makes it shorter");
+        assert_eq!(slope(&BTreeMap::from([(20, of(1_100.0, 1.0))])), None, "one distance");
+    }
+
+    #[test]
+    fn what_varies_less_is_smaller() {
+        assert_eq!(variation(&[5, 5, 5]), 0.0);
+        assert!(variation(&[10, 10, 11]) < variation(&[1, 10, 20]));
+        assert_eq!(variation(&[0, 0]), 0.0);
+    }
+}

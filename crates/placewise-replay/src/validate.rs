@@ -1,0 +1,308 @@
+//! Whether a replay is to be trusted: it is run on the recorded machine under the recorded kernel, and
+//! measured as the trace was.
+//!
+//! **Fitted**: the time that the tasks of each name ran. What the cost figures do not say of it
+//! (balancing before a CPU idles, refilled caches) is taken out of the computing of that name, by one
+//! factor. Nothing else is.
+//! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
+//! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
+
+use placewise_audit::Timeline;
+use placewise_machine::Machine;
+use placewise_policy::Policy;
+use placewise_sim::{Scenario, simulate};
+use placewise_trace::{Record, Sink};
+use serde::Serialize;
+
+use crate::error::ReplayError;
+use crate::measure::{Figures, Measured, Meter};
+use crate::programs::{Begins, STARTER};
+use crate::read::timeline;
+use crate::recording::{Recording, Step};
+
+/// How often the computing is fitted.
+const FITS: usize = 2;
+
+/// More than that is not for want of a figure.
+const LEAST_FACTOR: f64 = 0.1;
+const LARGEST_FACTOR: f64 = 2.0;
+
+/// Runs that the trace is held against, by their seeds: where tasks come to sit differs between them.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// Less than this is no reason to fit again.
+const FITTED_PCT: f64 = 1.0;
+
+/// The pid of the first simulated task.
+const FIRST_PID: u32 = 1000;
+
+/// Fewer wakeups have no 99th percentile.
+const WAKEUPS_OF_P99: u64 = 100;
+
+/// Errors above these are too large to trust what a replay says of a change.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Limits {
+    pub throughput_pct: f64,
+    pub p50_pct: f64,
+    pub p99_pct: f64,
+    pub distance_points: f64,
+}
+
+impl Limits {
+    pub const STATED: Limits =
+        Limits { throughput_pct: 20.0, p50_pct: 20.0, p99_pct: 40.0, distance_points: 10.0 };
+}
+
+/// A figure of the trace and of its replay.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    pub figure: &'static str,
+    pub unit: &'static str,
+    pub recorded: f64,
+    pub replayed: f64,
+    /// In percent of what was recorded, for shares in points; `None` where nothing was recorded.
+    pub error: Option<f64>,
+    /// The largest error with which the replay is trusted.
+    pub limit: Option<f64>,
+}
+
+impl Compared {
+    pub fn is_off(&self) -> bool {
+        // A trace tells microseconds.
+        let is_told = self.unit != "us" || (self.replayed - self.recorded).abs() > 1.01;
+        let is_beyond =
+            matches!((self.error, self.limit), (Some(error), Some(limit)) if error.abs() > limit);
+        is_told && is_beyond
+    }
+}
+
+/// A replay beside its recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validation {
+    pub limits: Limits,
+    pub all: Vec<Compared>,
+    /// Of the tasks of each name, those that ran most first.
+    pub by_name: Vec<(String, Vec<Compared>)>,
+    /// What is wrong says why no change is to be believed.
+    pub is_trusted: bool,
+    /// Whose errors weigh most.
+    pub blamed: Option<String>,
+}
+
+/// Fits the recording's computing, and compares its replay with what was recorded.
+pub fn validate(
+    recording: &mut Recording,
+    recorded: &Measured,
+    machine: &Machine,
+    kernel: &Policy,
+) -> Result<Validation, ReplayError> {
+    let mut runs = replays(recording, machine, kernel)?;
+    for _ in 0..FITS {
+        if !fit(recording, recorded, &runs) {
+            break;
+        }
+        runs = replays(recording, machine, kernel)?;
+    }
+    Ok(compare(recording, recorded, &runs))
+}
+
+fn replays(
+    recording: &Recording,
+    machine: &Machine,
+    kernel: &Policy,
+) -> Result<Vec<Measured>, ReplayError> {
+    SEEDS.iter().map(|&seed| replay(recording, machine, kernel, seed)).collect()
+}
+
+/// One run of the recording, measured.
+fn replay(
+    recording: &Recording,
+    machine: &Machine,
+    policy: &Policy,
+    seed: u64,
+) -> Result<Measured, ReplayError> {
+    let workload = recording.workload("replay", machine, Begins::AsRecorded);
+    let scenario = Scenario { machine, policy, workload: &workload, seed };
+    let mut run =
+        Run { timeline: timeline(machine), meter: Meter::new(machine, policy, Some(FIRST_PID))? };
+    simulate(&scenario, Some(&mut run))?;
+    run.timeline.end();
+    run.drain();
+    Ok(run.meter.end(run.timeline.tasks()))
+}
+
+struct Run {
+    timeline: Timeline,
+    meter: Meter,
+}
+
+impl Run {
+    fn drain(&mut self) {
+        while let Some(step) = self.timeline.pop() {
+            self.meter.step(&step, self.timeline.tasks());
+        }
+    }
+}
+
+impl Sink for Run {
+    /// As finely as a trace tells the time.
+    fn record(&mut self, record: &Record<'_>) {
+        let time_ns = record.time_ns / 1_000 * 1_000;
+        self.timeline.push(&Record { time_ns, ..record.clone() });
+        self.drain();
+    }
+}
+
+/// Brings the time that the tasks of each name ran nearer to what was recorded; false where it is near.
+fn fit(recording: &mut Recording, recorded: &Measured, runs: &[Measured]) -> bool {
+    let mut fitted = false;
+    for (name, computed) in recording.names() {
+        let Some(was) = recorded.by_name.get(&name) else { continue };
+        let ran = runs.iter().filter_map(|run| run.by_name.get(&name));
+        let excess = mean(ran.map(|is| is.run_ns as f64)) - was.run_ns as f64;
+        if computed == 0 || excess.abs() * 100.0 <= FITTED_PCT * was.run_ns as f64 {
+            continue;
+        }
+        let factor = (computed as f64 - excess) / computed as f64;
+        recording.scale_computing(&name, factor.clamp(LEAST_FACTOR, LARGEST_FACTOR));
+        fitted = true;
+    }
+    fitted
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) = values.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+impl Recording {
+    fn scale_computing(&mut self, name: &str, factor: f64) {
+        for task in self.tasks.iter_mut().filter(|task| task.name == name) {
+            for step in &mut task.steps {
+                if let Step::Run(ns) = step {
+                    *ns = (*ns as f64 * factor) as u64;
+                }
+            }
+        }
+    }
+}
+
+/// Each figure is the median of the runs.
+fn compare(recording: &Recording, recorded: &Measured, runs: &[Measured]) -> Validation {
+    let all = medians(runs.iter().map(|run| rows_of_all(recorded, run)).collect());
+    let nothing = Figures::default();
+    let of_name = |name: &str| {
+        let was = recorded.by_name.get(name)?;
+        let rows =
+            runs.iter().map(|run| rows_of_name(was, run.by_name.get(name).unwrap_or(&nothing)));
+        Some(medians(rows.collect()))
+    };
+    let names = recording.names().into_iter().filter(|(name, _)| name != STARTER);
+    let by_name = names.filter_map(|(name, _)| of_name(&name).map(|rows| (name, rows))).collect();
+    let is_trusted = !all.iter().any(Compared::is_off);
+    let blamed = (!is_trusted).then(|| blamed(recorded, &runs[0])).flatten();
+    Validation { limits: Limits::STATED, all, by_name, is_trusted, blamed }
+}
+
+/// The runs have the same rows.
+fn medians(runs: Vec<Vec<Compared>>) -> Vec<Compared> {
+    let median = |row: usize| {
+        let mut of_runs: Vec<&Compared> = runs.iter().map(|rows| &rows[row]).collect();
+        of_runs.sort_by(|a, b| a.replayed.total_cmp(&b.replayed));
+        of_runs[of_runs.len() / 2].clone()
+    };
+    (0..runs[0].len()).map(median).collect()
+}
+
+fn rows_of_all(recorded: &Measured, replayed: &Measured) -> Vec<Compared> {
+    let mut rows = vec![throughput(recorded, replayed)];
+    rows.extend(compared(&recorded.all, &replayed.all));
+    rows.extend(distances(&recorded.all, &replayed.all));
+    rows
+}
+
+fn rows_of_name(was: &Figures, is: &Figures) -> Vec<Compared> {
+    let throughput = Compared::throughput([was, is].map(|it| rate(was, it)));
+    std::iter::once(throughput).chain(compared(was, is)).collect()
+}
+
+/// The name whose waiting and segments are furthest from what was recorded.
+fn blamed(recorded: &Measured, replayed: &Measured) -> Option<String> {
+    let nothing = Figures::default();
+    let weight = |(name, was): &(&String, &Figures)| {
+        let is = replayed.by_name.get(*name).unwrap_or(&nothing);
+        let waits = |it: &Figures| it.latencies() as f64 * it.latency_ns(0.5).unwrap_or(0) as f64;
+        let late = (is.until_ns as f64 - was.until_ns as f64).abs() * was.segments as f64;
+        (waits(is) - waits(was)).abs() + late
+    };
+    let worst = recorded.by_name.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)));
+    worst.map(|(name, _)| name.clone())
+}
+
+/// Recorded stretches of computing per second, in as long as it took `figures` to come to their last.
+fn rate(recorded: &Figures, figures: &Figures) -> f64 {
+    if figures.until_ns == 0 {
+        0.0
+    } else {
+        recorded.segments as f64 * 1e9 / figures.until_ns as f64
+    }
+}
+
+/// Of all names, each until its own end: one that sleeps now and then would hide the others'. Those
+/// that were soon done have no rate to speak of.
+fn throughput(recorded: &Measured, replayed: &Measured) -> Compared {
+    let nothing = Figures::default();
+    let goes_on = |was: &Figures| was.until_ns >= recorded.all.until_ns / 10;
+    let going = recorded.by_name.iter().filter(|(_, was)| goes_on(was));
+    let rates = going.map(|(name, was)| {
+        let is = replayed.by_name.get(name).unwrap_or(&nothing);
+        [was, is].map(|it| rate(was, it))
+    });
+    Compared::throughput(rates.fold([0.0; 2], |all, more| [all[0] + more[0], all[1] + more[1]]))
+}
+
+fn compared(was: &Figures, is: &Figures) -> Vec<Compared> {
+    let limits = Limits::STATED;
+    let mut rows = vec![
+        relative("run_time", "ms", [was, is].map(|it| it.run_ns as f64 / 1e6)),
+        relative("wakeups", "", [was, is].map(|it| it.wakeups as f64)),
+    ];
+    let quantiles = [("latency_p50", 0.5, limits.p50_pct), ("latency_p99", 0.99, limits.p99_pct)];
+    for (figure, quantile, limit) in quantiles {
+        let latency = |it: &Figures| it.latency_ns(quantile).unwrap_or(0) as f64 / 1e3;
+        let row = relative(figure, "us", [was, is].map(latency));
+        let counts = quantile < 0.9 || was.latencies() >= WAKEUPS_OF_P99;
+        rows.push(if counts { row.within(limit) } else { row });
+    }
+    rows.push(relative("waited_behind", "ms", [was, is].map(|it| it.behind_ns as f64 / 1e6)));
+    rows.push(relative("migrations", "", [was, is].map(|it| it.migrations as f64)));
+    rows
+}
+
+fn distances(was: &Figures, is: &Figures) -> impl Iterator<Item = Compared> {
+    let names = ["on_same_cpu", "on_smt", "on_llc", "on_other_llc", "on_other_node"];
+    let shares = was.distances_pct().into_iter().zip(is.distances_pct());
+    names.into_iter().zip(shares).map(|(figure, (recorded, replayed))| Compared {
+        figure,
+        unit: "%",
+        recorded,
+        replayed,
+        error: Some(replayed - recorded),
+        limit: Some(Limits::STATED.distance_points),
+    })
+}
+
+fn relative(figure: &'static str, unit: &'static str, [recorded, replayed]: [f64; 2]) -> Compared {
+    let error = (recorded > 0.0).then(|| (replayed - recorded) * 100.0 / recorded);
+    Compared { figure, unit, recorded, replayed, error, limit: None }
+}
+
+impl Compared {
+    fn throughput(rates: [f64; 2]) -> Self {
+        relative("throughput", "segments/s", rates).within(Limits::STATED.throughput_pct)
+    }
+
+    fn within(self, limit: f64) -> Self {
+        Compared { limit: Some(limit), ..self }
+    }
+}

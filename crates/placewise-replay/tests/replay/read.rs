@@ -1,0 +1,263 @@
+//! What is read of traces of a few lines: one mechanism each.
+
+use std::fs;
+
+use placewise_machine::{Machine, load};
+use placewise_policy::Policy;
+use placewise_replay::{RecordedTask, Recording, ReplayError, Source, Step, read};
+use placewise_workload::program::Wake;
+use proptest::prelude::*;
+
+/// Charges nothing, so that times are those of the trace.
+fn free(machine: &str) -> Machine {
+    let mut machine = load(machine).expect("the machine is known");
+    let costs = &mut machine.costs;
+    for figure in [
+        &mut costs.context_switch_ns,
+        &mut costs.idle_switch_ns,
+        &mut costs.rq_lock_hold_ns,
+        &mut costs.wakeup_ns,
+        &mut costs.scan_cpu_ns,
+        &mut costs.timer_ns,
+        &mut costs.syscall_ns,
+        &mut costs.thread_create_ns,
+        &mut costs.exit_ns,
+        &mut costs.tick_ns,
+    ] {
+        *figure = 0;
+    }
+    (costs.wakeup_lines, costs.channel_lines, costs.smt_throughput_pct) = (0, 0, 50);
+    machine
+}
+
+fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Recording, ReplayError> {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{name}"));
+    fs::write(&path, text).expect("it has room");
+    let kernel = Policy::parse("v6.12", "baseline").expect("the kernel is known");
+    Ok(read(&Source { trace: &path, machine, kernel: &kernel })?.0)
+}
+
+fn read_on(name: &str, machine: &str, lines: &[&str]) -> Recording {
+    try_read(name, &(lines.join("\n") + "\n"), &free(machine)).expect("it can be read")
+}
+
+fn task<'a>(recording: &'a Recording, name: &str) -> (u32, &'a RecordedTask) {
+    let at = recording.tasks.iter().position(|task| task.name == name);
+    let at = at.unwrap_or_else(|| panic!("no {name}"));
+    (at as u32, &recording.tasks[at])
+}
+
+const US: u64 = 1_000;
+
+/// Runs on CPU 0 from 1.000100 on, wakes b onto CPU 1 after 10 us, sleeps after 5 more.
+const A_WAKES_B: [&str; 5] = [
+    "<idle>-0 [000] d..2. 1.000100: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120",
+    "a-10 [000] d..2. 1.000110: sched_waking: comm=b pid=11 prio=120 target_cpu=001",
+    "a-10 [000] d..2. 1.000110: sched_wakeup: comm=b pid=11 prio=120 target_cpu=001",
+    "<idle>-0 [001] d..2. 1.000112: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120",
+    "a-10 [000] d..2. 1.000115: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120",
+];
+
+const B_SLEEPS: &str = "b-11 [001] d..2. 1.000132: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
+
+#[test]
+fn a_sleep_ends_with_the_post_of_who_ended_it() {
+    let recording = read_on("post", "uma-8", &[&A_WAKES_B[..], &[B_SLEEPS]].concat());
+    let (a, waker) = task(&recording, "a");
+    let (b, wakee) = task(&recording, "b");
+    let posts = [Step::Run(10 * US), Step::Post(b, Wake::Plain), Step::Run(5 * US)];
+    assert_eq!(waker.steps, posts);
+    assert_eq!(wakee.steps, [Step::Await(a), Step::Run(20 * US)]);
+    assert!(!wakee.runs_at_once && wakee.begins_on == 1);
+}
+
+/// CPUs 0 and 6 are the threads of a core: beside a, b computes half as fast, and a beside b.
+#[test]
+fn a_busy_sibling_takes_its_share_of_the_computing() {
+    let machine = load("x86-12").expect("the machine is known");
+    let sibling = (1..12).find(|&cpu| machine.cpus[cpu].core == machine.cpus[0].core).unwrap();
+    let on_sibling = |line: &str| {
+        let (from, to) = (format!("[{sibling:03}]"), format!("swapper/{sibling}"));
+        line.replace("[001]", &from)
+            .replace("swapper/1", &to)
+            .replace("target_cpu=001", &format!("target_cpu={sibling:03}"))
+    };
+    let lines: Vec<String> =
+        A_WAKES_B.iter().chain([&B_SLEEPS]).map(|line| on_sibling(line)).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("smt", "x86-12", &lines);
+    let (a, waker) = task(&recording, "a");
+    let (b, wakee) = task(&recording, "b");
+    // 2 us alone and 3 beside b; 3 beside a and 17 alone.
+    let posts = [Step::Run(10 * US), Step::Post(b, Wake::Plain), Step::Run(3_500)];
+    assert_eq!(waker.steps, posts);
+    assert_eq!(wakee.steps, [Step::Await(a), Step::Run(18_500)]);
+}
+
+/// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
+/// woken once more, it did not.
+#[test]
+fn a_wakeup_before_the_sleep_ends_it_unless_another_does() {
+    let start = [
+        "<idle>-0 [001] d..2. 1.000100: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120",
+        "<idle>-0 [000] d..2. 1.000100: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120",
+        "a-10 [000] d..2. 1.000110: sched_waking: comm=b pid=11 prio=120 target_cpu=001",
+        "b-11 [001] d..2. 1.000111: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120",
+    ];
+    let again = "a-10 [000] d..2. 1.000120: sched_waking: comm=b pid=11 prio=120 target_cpu=001";
+    let end = [
+        "a-10 [000] d..2. 1.000121: sched_wakeup: comm=b pid=11 prio=120 target_cpu=001",
+        "<idle>-0 [001] d..2. 1.000122: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120",
+        "b-11 [001] d..2. 1.000132: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120",
+    ];
+    let once = read_on("early", "uma-8", &[&start[..], &end].concat());
+    let twice = read_on("again", "uma-8", &[&start[..], &[again], &end].concat());
+    for (recording, at) in [(once, 10 * US), (twice, 20 * US)] {
+        let (a, waker) = task(&recording, "a");
+        let (b, wakee) = task(&recording, "b");
+        assert_eq!(waker.steps[..2], [Step::Run(at), Step::Post(b, Wake::Plain)]);
+        assert_eq!(wakee.steps, [Step::Run(11 * US), Step::Await(a), Step::Run(10 * US)]);
+    }
+}
+
+/// What interrupts wake at intervals that do not depend on the computing keeps the times; what sleeps
+/// for a while, the while.
+#[test]
+fn arrivals_keep_their_times_and_sleeps_their_length() {
+    let lines = |wakes: &[(u64, u64)]| -> Vec<String> {
+        let turn = |&(wake, sleep): &(u64, u64)| {
+            [
+                format!(
+                    "<idle>-0 [001] dNh2. 1.{wake:06}: sched_waking: comm=t pid=11 prio=120 target_cpu=001"
+                ),
+                format!(
+                    "<idle>-0 [001] dNh2. 1.{wake:06}: sched_wakeup: comm=t pid=11 prio=120 target_cpu=001"
+                ),
+                format!(
+                    "<idle>-0 [001] d..2. 1.{wake:06}: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=t next_pid=11 next_prio=120"
+                ),
+                format!(
+                    "t-11 [001] d..2. 1.{sleep:06}: sched_switch: prev_comm=t prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120"
+                ),
+            ]
+        };
+        wakes.iter().flat_map(turn).collect()
+    };
+    let steps = |name: &str, wakes: &[(u64, u64)]| {
+        let lines = lines(wakes);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        task(&read_on(name, "uma-8", &lines), "t").1.steps.clone()
+    };
+    let sleeps_of = |steps: &[Step]| -> Vec<Step> {
+        steps.iter().copied().filter(|step| step.sleeps()).collect()
+    };
+    let periodic = [(100, 110), (200, 250), (300, 305), (400, 480), (500, 510)];
+    let times = [0, 100, 200, 300, 400].map(|us| Step::Until(us * US));
+    assert_eq!(sleeps_of(&steps("periodic", &periodic)), times);
+    let pauses = [(100, 110), (160, 210), (260, 265), (315, 395), (445, 455)];
+    let whiles = [50; 4].map(|us| Step::Sleep(us * US));
+    assert_eq!(sleeps_of(&steps("pauses", &pauses))[1..], whiles);
+}
+
+/// On one CPU b preempts a at each of its wakeups and finds it awake when it answers; elsewhere it
+/// has woken it.
+#[test]
+fn an_answer_to_a_preempted_waker_is_waited_for_if_such_tasks_answer() {
+    let mut lines: Vec<String> = A_WAKES_B.iter().map(|line| (*line).to_owned()).collect();
+    let wake = |at: u64, cpu: u32, from: &str, to: &str| {
+        ["sched_waking", "sched_wakeup"].map(|event| {
+            let pid = if to == "a" { 10 } else { 11 };
+            let by = if from == "a" { 10 } else { 11 };
+            format!("{from}-{by} [{cpu:03}] d..2. 1.{at:06}: {event}: comm={to} pid={pid} prio=120 target_cpu=000")
+        })
+    };
+    lines.extend(wake(120, 1, "b", "a"));
+    lines.push("<idle>-0 [000] d..2. 1.000121: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120".into());
+    lines.push(B_SLEEPS.replace("1.000132", "1.000122"));
+    lines.extend(wake(130, 0, "a", "b"));
+    lines.push("a-10 [000] d..2. 1.000130: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120".into());
+    lines.push("b-11 [000] d..2. 1.000150: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120".into());
+    lines.push("a-10 [000] d..2. 1.000160: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120".into());
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("answer", "uma-8", &lines);
+    let (a, caller) = task(&recording, "a");
+    let (b, answerer) = task(&recording, "b");
+    let waits = |task: &RecordedTask| {
+        task.steps.iter().filter(|step| matches!(step, Step::Await(_))).count()
+    };
+    assert_eq!((waits(caller), waits(answerer)), (2, 2), "{caller:?} {answerer:?}");
+    let posted = caller.steps.iter().rposition(|step| matches!(step, Step::Post(..))).unwrap();
+    assert_eq!(caller.steps[posted + 1..], [Step::Await(b), Step::Run(10 * US)]);
+    assert_eq!(answerer.steps.last(), Some(&Step::Post(a, Wake::Sync)));
+}
+
+#[test]
+fn a_trace_in_which_nobody_sleeps_is_refused_in_one_line() {
+    let error =
+        try_read("nobody", &format!("{}\n", A_WAKES_B[0]), &free("uma-8")).unwrap_err().to_string();
+    assert!(error.contains("no task of it sleeps") && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn a_trace_of_hours_is_refused_in_one_line() {
+    let sleep = |second: u32| {
+        format!(
+            "a-10 [000] d..2. {second}.000000: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n"
+        )
+    };
+    let text: String = (0..500).map(|turn| sleep(turn * 9)).collect();
+    let error = try_read("hours", &text, &free("uma-8")).unwrap_err().to_string();
+    assert!(error.contains("longer than an hour") && !error.contains('\n'), "{error}");
+}
+
+/// A line of a trace, likely or not.
+fn line() -> impl Strategy<Value = String> {
+    let comm = prop::sample::select(vec!["a", "b", "[replay]", "swapper/0", "x y"]);
+    let time = prop_oneof![0..1_000_000u64, Just(u64::MAX / 2_000)];
+    let pid = 0..6u32;
+    let state = prop::sample::select(vec!["S", "R", "R+", "X", "D", "I"]);
+    let flags = prop::sample::select(vec!["d..2.", "d.h2.", "d.s4."]);
+    (comm.clone(), pid.clone(), 0..9u32, time, comm, pid, 0..9u32, state, flags, 0..6u32).prop_map(
+        |(comm, pid, cpu, time, other, to, target, state, flags, event)| {
+            let head = format!("{comm}-{pid} [{cpu:03}] {flags} {}.{:06}: ", time / 1_000_000, time % 1_000_000);
+            head + &match event {
+                0 | 1 => format!("sched_switch: prev_comm={comm} prev_pid={pid} prev_prio=120 prev_state={state} ==> next_comm={other} next_pid={to} next_prio=120"),
+                2 => format!("sched_waking: comm={other} pid={to} prio=120 target_cpu={target:03}"),
+                3 => format!("sched_wakeup: comm={other} pid={to} prio=-1 target_cpu={target:03}"),
+                4 => format!("sched_process_fork: comm={comm} pid={pid} child_comm={other} child_pid={to}"),
+                _ => format!("sched_wakeup_new: comm={other} pid={to} prio=139 target_cpu={target:03}"),
+            }
+        },
+    )
+}
+
+fn check_any(lines: &[String]) {
+    let machine = load("uma-8").expect("the machine is known");
+    match try_read("any", &(lines.join("\n") + "\n"), &machine) {
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+        Ok(recording) => {
+            let workload =
+                recording.workload("any", &machine, placewise_replay::Begins::AsRecorded);
+            assert_eq!(workload.check(), Ok(()));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_trace_says_gives_a_sound_workload_or_one_line(lines in prop::collection::vec(line(), 1..60)) {
+        check_any(&lines);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "make fuzz"]
+    fn fuzz_traces(lines in prop::collection::vec(line(), 1..200)) {
+        check_any(&lines);
+    }
+}
