@@ -284,7 +284,7 @@ fn cells(row: &Row) -> Vec<String> {
     let name = if unit.is_empty() { words } else { format!("{words}, {unit}") };
     let of_error = if *unit == "%" { " points" } else { " %" };
     let error = error.map_or_else(String::new, |it| number::change(it) + of_error);
-    let limit = limit.map_or_else(String::new, |it| number::figure(it));
+    let limit = limit.map_or_else(String::new, number::figure);
     let off = if row.is_off { "off" } else { "" };
     let values = [recorded, replayed].map(|value| number::figure(*value));
     let [recorded, replayed] = values;

@@ -206,7 +206,7 @@ fn netperf_pair(cpus: usize) -> f64 {
     let workload = benchmark("netperf", "warmup_ms=20,window_ms=50");
     let mut setup = Setup::new("spr-112", "v6.0", "baseline", workload);
     for program in &mut setup.workload.programs {
-        program.cpus = Some(placewise_machine::CpuSet::first_n(cpus));
+        program.cpus = Some(CpuSet::first_n(cpus));
     }
     figure(&setup.run(), "throughput")
 }
