@@ -6,14 +6,14 @@ a `Table`, which pandas, polars and Arrow read; what is wrong with an argument i
 line that says so.
 
     >>> import placewise
-    >>> placewise.machine("zen3-2s-nps1")["cpus"]
+    >>> len(placewise.machine("zen3-2s-nps1")["cpus"])
     256
 """
 
 from ._study import study
 from ._table import Row, Table
 from ._tune import Trial, Tuned, tune
-from ._verbs import Report, audit, compare, machine, reproduce
+from ._verbs import Report, audit, compare, machine, replay, reproduce
 from ._program import Error, InputError, version
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "audit",
     "compare",
     "machine",
+    "replay",
     "reproduce",
     "study",
     "tune",

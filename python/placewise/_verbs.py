@@ -1,4 +1,4 @@
-"""The verbs that answer at once: `machine`, `compare`, `audit` and `reproduce`."""
+"""The verbs that answer at once: `machine`, `compare`, `audit`, `replay` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,26 @@ def audit(
     args: list[StrPath] = ["audit", trace, *([after] if after is not None else [])]
     args += options("machine", machine) + options("kernel", kernel)
     args += options("policy", policies) + options("task", tasks)
+    return Report(run_json(args))
+
+
+def replay(
+    trace: StrPath,
+    *,
+    machine: Optional[str] = None,
+    kernel: Optional[str] = None,
+    knobs: Optional[Several] = None,
+    output: Optional[StrPath] = None,
+) -> Report:
+    """Makes a workload of a trace, and holds its replay to the trace.
+
+    ``table("figures")`` has what was ``recorded`` and ``replayed``, in the row's ``unit``; ``is_trusted``
+    is false where one of them is off by more than its limit, and ``blamed`` names whose. The workload goes to
+    the file ``output``; a path of either is a ``workload`` of `compare`.
+    """
+    args: list[StrPath] = ["replay", trace]
+    args += options("machine", machine) + options("kernel", kernel) + options("set", knobs)
+    args += [] if output is None else ["--output", output]
     return Report(run_json(args))
 
 

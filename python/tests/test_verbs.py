@@ -56,6 +56,15 @@ def test_an_audit_has_its_lists_as_tables(repository: Path) -> None:
     assert "cause" in audit.table("causes").columns
 
 
+def test_a_replay_is_a_workload(repository: Path, tmp_path: Path) -> None:
+    workload = tmp_path / "workload.json"
+    replay = placewise.replay(repository / TRACE, output=workload)
+    figures = {row["figure"] for row in replay.table("figures") if row["task"] is None}
+    assert replay["tasks"] > 0 and len(figures) > 1
+    assert replay["is_trusted"] == (replay["blamed"] is None)
+    assert len(placewise.compare(workload, machines="x86-12", runs=1)) > 0
+
+
 def test_a_study_of_published_figures_is_predicted(tmp_path: Path) -> None:
     header = "series,machine,kernel,workload,case,metric,policy,value,unit,better,spread_pct,change_pct"
     row = "s,uma-8,v6.0,schedpipe,window_ms=2,throughput,baseline,100000,ops/s,higher,0.5,"

@@ -67,12 +67,12 @@ pub fn write_perfetto(trace: &Path, file: OutputFile) -> anyhow::Result<()> {
     let mut watch = Watch::new(None);
     // A file may have the name of standard input.
     let trace = Path::new(".").join(trace);
-    audited_into(&AuditArgs::of(&trace), &mut watch, Some(file)).map(drop)
+    audited_into(&AuditArgs::of(trace, None), &mut watch, Some(file)).map(drop)
 }
 
 /// A trace, and the machine that its header or `machine` names.
 pub fn open_trace(trace: &Path, machine: Option<&str>) -> anyhow::Result<(TraceReader, Machine)> {
-    let args = AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace) };
+    let args = AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace.into(), None) };
     let mut reader = open(&args)?;
     let machine = origin::machine(&args, &mut reader)?;
     Ok((reader, machine))

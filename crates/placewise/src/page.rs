@@ -78,7 +78,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let mut recordings = Vec::new();
     if let Some(trace) = traces.next() {
         let (machine, kernel) = (args.machine.clone(), args.kernel.clone());
-        let of_traces = AuditArgs { machine, kernel, ..AuditArgs::of_traces(trace, traces.next()) };
+        let of_traces = AuditArgs { machine, kernel, ..AuditArgs::of(trace, traces.next()) };
         let part = args.from.unwrap_or(0)..=args.to.unwrap_or(u64::MAX);
         let audited = audit::for_page(&of_traces, &part)?;
         results.push(audited.result);

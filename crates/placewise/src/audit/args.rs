@@ -1,10 +1,9 @@
 //! The arguments of `placewise audit`.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Command, FromArgMatches, ValueEnum};
+use clap::ValueEnum;
 
 use super::explanation::parse_time;
 
@@ -101,8 +100,8 @@ pub struct AuditArgs {
 const TOP: usize = 3;
 
 impl AuditArgs {
-    /// As if nothing but the traces were given.
-    pub fn of_traces(trace: PathBuf, after: Option<PathBuf>) -> Self {
+    /// As if nothing but traces were given.
+    pub fn of(trace: PathBuf, after: Option<PathBuf>) -> Self {
         AuditArgs {
             trace,
             after,
@@ -117,19 +116,10 @@ impl AuditArgs {
             explain: None,
             at: None,
             annotate: false,
+            perfetto: None,
             format: Format::Table,
             html: None,
         }
-    }
-}
-
-impl AuditArgs {
-    /// Of a trace, all else as it is by default.
-    pub fn of(trace: &Path) -> Self {
-        let trace = trace.as_os_str().to_owned();
-        let command = Self::augment_args(Command::new("audit").no_binary_name(true));
-        let matches = command.get_matches_from([OsString::from("--"), trace]);
-        Self::from_arg_matches(&matches).expect("a trace is all that it takes")
     }
 }
 

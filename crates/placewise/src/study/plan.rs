@@ -275,6 +275,8 @@ impl PlanFile {
             format: Format::Json,
             trace: None,
             trace_decisions: false,
+            perfetto: None,
+            html: None,
             stats: None,
         }
     }
