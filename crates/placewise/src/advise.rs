@@ -90,7 +90,10 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     let goal = Goal::new(args.aim, args.task.as_deref(), recording, recorded, validation)?;
     let groups = named_groups(recording, reader.header(), &goal);
     let candidates = match goal.is_believed() {
-        true => Situation { recording, machine, kernel, groups: &groups }.candidates(),
+        true => {
+            let (groups, left_out) = (&groups, &goal.unlike);
+            Situation { recording, machine, kernel, groups, left_out }.candidates()
+        }
         false => Vec::new(),
     };
     let lab = Lab { recording, machine, kernel: &kernel.policy, goal: &goal, jobs: args.jobs };

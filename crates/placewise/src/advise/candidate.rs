@@ -78,6 +78,8 @@ pub struct Situation<'a> {
     pub kernel: &'a Kernel,
     /// Each with its name.
     pub groups: &'a [(String, Group)],
+    /// Names of tasks that are not to be set free.
+    pub left_out: &'a [String],
 }
 
 impl Situation<'_> {
@@ -95,27 +97,27 @@ impl Situation<'_> {
         all
     }
 
-    /// Each name of tasks that may not run everywhere, as if it might.
+    /// All tasks that may not run everywhere, and those of each name, as if they might.
     fn freed(&self) -> Vec<Candidate> {
         let online = self.machine.online();
         let is_bound = |task: &RecordedTask| {
-            task.cpus.is_some_and(|cpus| cpus & online != online) && !task.is_immovable()
+            let is_narrow = task.cpus.is_some_and(|cpus| cpus & online != online);
+            is_narrow && !task.is_immovable() && !self.left_out.contains(&task.name)
         };
-        let mut by_name = BTreeMap::<&str, Vec<u32>>::new();
-        for (task, index) in self.recording.tasks.iter().zip(0..) {
-            if is_bound(task) {
-                by_name.entry(&task.name).or_default().push(index);
-            }
-        }
-        let names = self.recording.names();
-        let names = names.iter().filter_map(|(name, _)| by_name.get_key_value(name.as_str()));
-        let freed = |(name, tasks): (&&str, &Vec<u32>)| {
-            self.bound(
-                format!("let {name} run on all CPUs"),
-                tasks.iter().map(|task| (*task, None)),
-            )
+        let tasks = self.recording.tasks.iter().zip(0..);
+        let bound: Vec<(&RecordedTask, u32)> = tasks.filter(|(task, _)| is_bound(task)).collect();
+        let freed = |whose: &str, is_meant: &dyn Fn(&str) -> bool| {
+            let meant = bound.iter().filter(|(task, _)| is_meant(&task.name));
+            let binds = meant.map(|(_, index)| (*index, None));
+            self.bound(format!("let {whose} run on all CPUs"), binds)
         };
-        names.take(MOST_OF_A_KIND).map(freed).collect()
+        let names = self.recording.names().into_iter().map(|(name, _)| name);
+        let names = names.filter(|name| bound.iter().any(|(task, _)| task.name == *name));
+        let names: Vec<String> = names.take(MOST_OF_A_KIND).collect();
+        let mut all = Vec::new();
+        all.extend((names.len() > 1).then(|| freed("all bound tasks", &|_| true)));
+        all.extend(names.iter().map(|name| freed(name, &|of| of == name)));
+        all
     }
 
     /// Each group on the unit of the machine where most of its tasks began.
@@ -294,7 +296,7 @@ mod tests {
         let policy = Policy::parse(kernel, "baseline").unwrap();
         let kernel = Kernel { name: kernel.to_owned(), release: None, policy };
         let (recording, machine, kernel) = (&recording, &machine, &kernel);
-        look(&Situation { recording, machine, kernel, groups: &[] }.candidates());
+        look(&Situation { recording, machine, kernel, groups: &[], left_out: &[] }.candidates());
     }
 
     fn commands<'a>(all: &'a [Candidate], what: &str) -> Option<(&'a [String], &'a [String])> {
