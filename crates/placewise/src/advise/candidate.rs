@@ -94,6 +94,8 @@ impl Situation<'_> {
         }
         all.extend(self.knobs());
         all.extend(self.patches());
+        // Of a group that has exited there is nobody to bind.
+        all.retain(|one| !one.commands.is_empty());
         all
     }
 
@@ -259,8 +261,8 @@ impl Situation<'_> {
             if !loaded.iter().any(decides) {
                 loaded.push(Candidate {
                     what: format!("load scx_placewise with {name}"),
-                    commands: vec![format!("scx_placewise --policy {name}")],
-                    undo: vec!["end it with Ctrl-C".into()],
+                    commands: vec![format!("scx_placewise --policy {name} &")],
+                    undo: vec!["kill -INT $(pidof scx_placewise)".into()],
                     policy: Some(policy),
                     binds: Vec::new(),
                 });

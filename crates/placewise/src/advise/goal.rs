@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::ValueEnum;
 use placewise_replay::{Compared, Figures, Measured, Recording, Validation};
 use placewise_sim::Better;
+use placewise_workload::program::Nanos;
 use serde::Serialize;
 
 use crate::input::InputError;
@@ -56,8 +57,26 @@ pub struct Goal {
     pub names: Vec<String>,
     /// Names whose replay is not like the trace in this.
     pub unlike: Vec<String>,
+    /// It was asked for, or these computed more than the rest.
+    is_most: bool,
     /// Recorded stretches of computing of each name that went on.
     segments: BTreeMap<String, u64>,
+}
+
+/// Of each name that went on.
+fn segments(recorded: &Measured) -> BTreeMap<String, u64> {
+    let goes_on = |it: &Figures| it.until_ns >= recorded.all.until_ns / 10;
+    let going = recorded.by_name.iter().filter(|(_, it)| goes_on(it));
+    going.map(|(name, it)| (name.clone(), it.segments)).collect()
+}
+
+/// What the tasks of each name computed, without the kernel's own that nobody may move.
+fn users(recording: &Recording) -> BTreeMap<String, Nanos> {
+    let mut users = BTreeMap::<String, Nanos>::new();
+    for task in recording.tasks.iter().filter(|task| !task.is_immovable()) {
+        *users.entry(task.name.clone()).or_default() += task.computing();
+    }
+    users
 }
 
 impl Goal {
@@ -69,24 +88,19 @@ impl Goal {
         recorded: &Measured,
         validation: &Validation,
     ) -> Result<Self, InputError> {
-        let goes_on = |name: &String| {
-            let is_long = |it: &Figures| it.until_ns >= recorded.all.until_ns / 10;
-            recorded.by_name.get(name).is_some_and(is_long)
-        };
-        let segments: BTreeMap<String, u64> = recorded
-            .by_name
-            .iter()
-            .filter(|(name, _)| goes_on(name))
-            .map(|(name, it)| (name.clone(), it.segments))
-            .collect();
+        let segments = segments(recorded);
         let is_off = |rows: &[Compared]| rows.iter().any(|row| aim.is_told_by(row) && row.is_off());
         let off = validation.by_name.iter().filter(|(_, rows)| is_off(rows)).map(|(name, _)| name);
         let unlike: BTreeSet<&String> = off.chain(&validation.blamed).collect();
         let unlike: Vec<String> = unlike.into_iter().cloned().collect();
+        let users = users(recording);
         let names = recording.names().into_iter().map(|(name, _)| name);
         let names: Vec<String> = names.filter(|name| segments.contains_key(name)).collect();
         let names = match task {
-            None => names.into_iter().filter(|name| !unlike.contains(name)).collect(),
+            None => {
+                let is_meant = |name: &String| users.contains_key(name) && !unlike.contains(name);
+                names.into_iter().filter(is_meant).collect()
+            }
             Some(task) if names.iter().any(|name| name == task) => vec![task.to_owned()],
             Some(task) => {
                 let known = names.join(", ");
@@ -95,12 +109,15 @@ impl Goal {
                 return Err(InputError(problem));
             }
         };
-        Ok(Goal { aim, names, unlike, segments })
+        let all: Nanos = users.values().sum();
+        let of_names: Nanos = names.iter().filter_map(|name| users.get(name)).sum();
+        let is_most = task.is_some() || of_names * 2 > all;
+        Ok(Goal { aim, names, unlike, is_most, segments })
     }
 
     /// May anything be said of it?
     pub fn is_believed(&self) -> bool {
-        !self.names.is_empty() && !self.names.iter().any(|name| self.unlike.contains(name))
+        self.is_most && !self.names.iter().any(|name| self.unlike.contains(name))
     }
 
     /// Of a run; NaN where it has none.

@@ -10,6 +10,9 @@ use crate::machine_readable::nine_digits;
 use crate::replay::Built;
 use crate::report::{foreign::visible, number, terminal};
 
+/// Names of tasks that the text has.
+const NAMES_SHOWN: usize = 6;
+
 /// Everything that is said.
 #[derive(Serialize)]
 pub struct Report {
@@ -122,7 +125,7 @@ impl Report {
         if let Some(doubt) = self.doubt() {
             text += &("\n".to_owned() + &wrapped(&doubt));
         }
-        let names = self.tasks.join(", ");
+        let names = self.names();
         let tried = format!("For {} of {names}: {} candidates.", self.goal.name(), self.candidates);
         if !self.tasks.is_empty() {
             text += &("\n".to_owned() + &wrapped(&tried));
@@ -132,6 +135,16 @@ impl Report {
         }
         let lines = self.advice.iter().zip(1..).map(|(line, number)| line.text(number, self.goal));
         text + "\n" + &lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Of whom the figure is.
+    fn names(&self) -> String {
+        let shown = self.tasks.len().min(NAMES_SHOWN);
+        let names = self.tasks[..shown].join(", ");
+        match self.tasks.len() - shown {
+            0 => names,
+            more => format!("{names} and {more} more"),
+        }
     }
 
     fn doubt(&self) -> Option<String> {
