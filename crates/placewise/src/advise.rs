@@ -34,7 +34,7 @@ Examples:
 Nothing is changed: the commands are printed. They name threads as the trace does.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
 
-/// Say what to do about a recorded load: affinities, knobs, policies, with what they would change
+/// Say what to do about a recorded load, and what it would change
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct AdviseArgs {

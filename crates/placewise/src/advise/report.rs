@@ -127,7 +127,7 @@ impl Report {
         }
         let names = self.names();
         let tried = format!("For {} of {names}: {} candidates.", self.goal.name(), self.candidates);
-        if !self.tasks.is_empty() {
+        if self.candidates > 0 {
             text += &("\n".to_owned() + &wrapped(&tried));
         }
         if self.advice.is_empty() {
