@@ -126,7 +126,11 @@ impl Report {
             text += &("\n".to_owned() + &wrapped(&doubt));
         }
         let names = self.names();
-        let tried = format!("For {} of {names}: {} candidates.", self.goal.name(), self.candidates);
+        let tried = format!(
+            "For {} of {names}: {} candidates. Positive is better.",
+            self.goal.name(),
+            self.candidates
+        );
         if self.candidates > 0 {
             text += &("\n".to_owned() + &wrapped(&tried));
         }
