@@ -75,6 +75,8 @@ struct ReplayFile {
 #[serde(deny_unknown_fields)]
 struct TaskEntry {
     name: String,
+    #[serde(default)]
+    pid: u32,
     nice: i8,
     policy: PolicyEntry,
     cpus: Option<String>,
@@ -197,6 +199,7 @@ impl TaskEntry {
     fn of(task: &RecordedTask) -> Self {
         TaskEntry {
             name: task.name.clone(),
+            pid: task.pid,
             nice: task.nice,
             policy: match task.policy {
                 SchedPolicy::Other => PolicyEntry::Other,
@@ -236,6 +239,7 @@ impl TaskEntry {
         let Ok(cpus) = cpus else { return wrong("cpus: expected a list such as 0-3,8") };
         Ok(RecordedTask {
             name: self.name,
+            pid: self.pid,
             nice: self.nice,
             policy,
             cpus,
@@ -259,6 +263,7 @@ mod tests {
     fn task(name: &str, steps: Vec<Step>) -> RecordedTask {
         RecordedTask {
             name: name.into(),
+            pid: 7,
             nice: 0,
             policy: SchedPolicy::Fifo(3),
             cpus: Some(CpuSet::single(1)),

@@ -5,6 +5,7 @@
 //!   trace ─> read.rs ─┬─> hints.rs    what an audit believes of each wakeup
 //!                     └─> follow.rs   each task's computing, posts and sleeps ─> sleeps.rs
 //!   Recording (recording.rs) <─> file.rs
+//!      ├─> groups.rs     which tasks belong together
 //!      └─> programs.rs ─> a workload of the simulator
 //!   validate.rs: the replay on the recorded machine, measured (measure.rs) as the trace is
 //! ```
@@ -25,6 +26,7 @@ mod charges;
 mod error;
 mod file;
 mod follow;
+mod groups;
 mod hints;
 mod measure;
 mod programs;
@@ -35,8 +37,9 @@ mod validate;
 
 pub use error::ReplayError;
 pub use file::{Home, Replay};
+pub use groups::Group;
 pub use measure::{Figures, Measured};
 pub use programs::Begins;
 pub use read::{Source, read};
 pub use recording::{RecordedTask, Recording, Step, TaskIndex};
-pub use validate::{Compared, Limits, Validation, validate};
+pub use validate::{Compared, Limits, Validation, rerun, validate};

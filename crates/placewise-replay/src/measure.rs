@@ -94,6 +94,16 @@ pub struct Measured {
     pub by_name: BTreeMap<String, Figures>,
 }
 
+impl Measured {
+    /// Of the tasks of all names that are `wanted`.
+    pub fn of(&self, wanted: impl Fn(&str) -> bool) -> Figures {
+        let mut all = Figures::default();
+        let of_names = self.by_name.iter().filter(|(name, _)| wanted(name));
+        of_names.for_each(|(_, figures)| all.add(figures));
+        all
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Turn {
     woken: Option<Nanos>,
@@ -250,8 +260,8 @@ impl Meter {
                 self.turn(task).runs_since.take().map_or(0, |since| now.saturating_sub(since));
             self.figures(task, tasks, |figures| figures.run_ns += ran);
         }
-        let mut all = Figures::default();
-        self.by_name.values().for_each(|figures| all.add(figures));
-        Measured { all, by_name: self.by_name }
+        let mut measured = Measured { all: Figures::default(), by_name: self.by_name };
+        measured.all = measured.of(|_| true);
+        measured
     }
 }

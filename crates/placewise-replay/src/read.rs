@@ -97,6 +97,7 @@ fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recordi
         RecordedTask {
             lines,
             name: task.name.clone(),
+            pid: task.pid,
             nice: (task.prio - 120).clamp(-20, 19) as i8,
             policy: policy(task.prio, line.map(|line| line.policy)),
             cpus: line.map(|line| line.cpus),

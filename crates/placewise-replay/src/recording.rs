@@ -19,6 +19,8 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTask {
     pub name: String,
+    /// Its number in the trace; 0 where that is not known.
+    pub pid: u32,
     pub nice: i8,
     pub policy: SchedPolicy,
     /// CPUs it may run on, where the trace says so.

@@ -111,17 +111,18 @@ fn replays(
     machine: &Machine,
     kernel: &Policy,
 ) -> Result<Vec<Measured>, ReplayError> {
-    SEEDS.iter().map(|&seed| replay(recording, machine, kernel, seed)).collect()
+    let run = |&seed| rerun(recording, machine, kernel, (Begins::AsRecorded, seed));
+    SEEDS.iter().map(run).collect()
 }
 
 /// One run of the recording, measured.
-fn replay(
+pub fn rerun(
     recording: &Recording,
     machine: &Machine,
     policy: &Policy,
-    seed: u64,
+    (begins, seed): (Begins, u64),
 ) -> Result<Measured, ReplayError> {
-    let workload = recording.workload("replay", machine, Begins::AsRecorded);
+    let workload = recording.workload("replay", machine, begins);
     let scenario = Scenario { machine, policy, workload: &workload, seed };
     let mut run =
         Run { timeline: timeline(machine), meter: Meter::new(machine, policy, Some(FIRST_PID))? };

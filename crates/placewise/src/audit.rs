@@ -72,7 +72,8 @@ pub fn write_perfetto(trace: &Path, file: OutputFile) -> anyhow::Result<()> {
 
 /// A trace, and the machine that its header or `machine` names.
 pub fn open_trace(trace: &Path, machine: Option<&str>) -> anyhow::Result<(TraceReader, Machine)> {
-    let args = AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace.into(), None) };
+    let args =
+        AuditArgs { machine: machine.map(str::to_owned), ..AuditArgs::of(trace.into(), None) };
     let mut reader = open(&args)?;
     let machine = origin::machine(&args, &mut reader)?;
     Ok((reader, machine))

@@ -4,6 +4,7 @@
 //! into one line and an exit status: 2 where the input is at fault, 1 where Placewise or the
 //! system is, and that of the command where `record` ran one that failed.
 
+mod advise;
 mod audit;
 mod bench;
 mod calibrate;
@@ -74,6 +75,7 @@ enum Verb {
     Record(record::RecordArgs),
     Top(top::TopArgs),
     Replay(replay::ReplayArgs),
+    Advise(advise::AdviseArgs),
     Hint(hint::HintArgs),
     Share(share::ShareArgs),
 }
@@ -124,6 +126,7 @@ fn perform(cli: Cli) -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Replay(args) => replay::run(&args),
+        Verb::Advise(args) => advise::run(&args),
         Verb::Hint(args) => hint::run(&args),
         Verb::Share(args) => share::run(&args, Cli::command()),
     };

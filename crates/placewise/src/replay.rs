@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use placewise_machine::Machine;
-use placewise_replay::{Compared, Home, Recording, Replay, Source, Validation, read, validate};
+use placewise_replay::{
+    Compared, Home, Measured, Recording, Replay, Source, Validation, read, validate,
+};
 use placewise_trace::TraceReader;
 use serde::Serialize;
 
@@ -85,10 +87,6 @@ struct Row {
 }
 
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    if args.trace == Path::new("-") {
-        let problem = "-: a trace is read twice to be replayed; name a file";
-        return Err(InputError(problem.into()).into());
-    }
     let file = args.output.as_deref();
     let file = file.map(|path| OutputFile::create(path, output_file::FOR_ALL)).transpose()?;
     let origin = Origin {
@@ -98,7 +96,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
         policies: &[],
         knobs: &args.knobs,
     };
-    let Built { replay, validation, machine, kernel } = build(origin)?;
+    let Built { replay, validation, machine, kernel, .. } = build(origin)?;
     if let Some(mut file) = file {
         replay.write(&mut file).context("cannot write the workload")?;
         file.finish()?;
@@ -113,14 +111,21 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
 }
 
 /// A replay with what it was held against.
-struct Built {
-    replay: Replay,
-    validation: Validation,
-    machine: Machine,
-    kernel: Kernel,
+pub struct Built {
+    pub replay: Replay,
+    /// What it was held against.
+    pub recorded: Measured,
+    pub validation: Validation,
+    pub machine: Machine,
+    pub kernel: Kernel,
 }
 
-fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
+/// Refuses what cannot be read twice.
+pub fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
+    if origin.trace == Path::new("-") {
+        let problem = "-: a trace is read twice to be replayed; name a file";
+        return Err(InputError(problem.into()).into());
+    }
     let mut reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
     let machine = machine_of(origin, &mut reader)?;
     let kernel = kernel_of(origin, reader.header())?;
@@ -133,7 +138,7 @@ fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
         is_trusted: validation.is_trusted,
         blamed: validation.blamed.clone(),
     };
-    Ok(Built { replay, validation, machine, kernel })
+    Ok(Built { replay, recorded, validation, machine, kernel })
 }
 
 /// How traces begin that are compressed, and those of trace-cmd.

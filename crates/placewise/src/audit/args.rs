@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::builder::RangedU64ValueParser;
 use clap::ValueEnum;
+use clap::builder::RangedU64ValueParser;
 
 use super::explanation::parse_time;
 

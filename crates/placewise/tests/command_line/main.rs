@@ -1,5 +1,6 @@
 //! The program as its users start it: what it prints, what it writes, and what it refuses.
 
+mod advise;
 mod advisories;
 mod audit;
 mod audit_beside;

@@ -226,6 +226,18 @@ fn replays() {
     assert_fits("replay", &["replay", "traces/vm32-k618-2llc-timers.txt.zst"]);
 }
 
+/// With advice in it.
+#[test]
+fn advice() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = format!("{}", directory.path().join("trace.txt").display());
+    let case = "--case=threads=2;window_ms=20;warmup_ms=5";
+    let traced = ["compare", "--machine=icx-2s", "--kernel=v6.12", "--workload=netperf", case];
+    let off = ["--set=WA_IDLE=0", "--set=WA_WEIGHT=0", "--runs=1", "--trace", &trace];
+    placewise(&[&traced[..], &off].concat());
+    assert_fits("advise", &["advise", &trace, "--machine=icx-2s"]);
+}
+
 /// The shorter one.
 #[test]
 fn benches() {

@@ -1,0 +1,146 @@
+//! `placewise advise`: what could be done about a recorded load, by how much it would help, and the
+//! commands that do it and that undo it; or that nothing helps.
+//!
+//! What is likely comes from [`candidate`], is replayed by [`search`], and judged by one figure
+//! ([`goal`]). Of tasks whose replay is not like the trace nothing is said. Nothing is done here.
+
+mod candidate;
+mod goal;
+mod report;
+mod search;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::builder::RangedU64ValueParser;
+use placewise_replay::{Group, Recording};
+use placewise_trace::{Header, TraceReader};
+
+use crate::audit::args::AUTO;
+use crate::audit::origin::{Origin, bad_trace};
+use crate::replay::{self, Built};
+use crate::report::{TableOrJson, json};
+use candidate::Situation;
+use goal::{Aim, Goal};
+use report::Report;
+use search::Lab;
+
+const EXAMPLE: &str = "\
+Examples:
+  placewise record --duration 2 && placewise advise placewise-trace.txt.zst
+  placewise advise service.txt --for p99 --task postgres --budget 400
+
+Nothing is changed: the commands are printed. They name threads as the trace does.
+Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
+
+/// Say what to do about a recorded load, and what it would change
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub struct AdviseArgs {
+    /// Text of ftrace, `perf script` or `trace-cmd report`, plain or compressed with gzip or zstd
+    trace: PathBuf,
+
+    /// Machine of the trace: preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
+    /// [default: the header of the trace]
+    #[arg(long, value_name = "MACHINE")]
+    machine: Option<String>,
+
+    /// Kernel of the trace; `auto` takes the release in its header
+    #[arg(long, value_name = "KERNEL", default_value = AUTO)]
+    kernel: String,
+
+    /// A knob of the kernel that was set when the trace was made (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    knobs: Vec<String>,
+
+    /// What shall be better
+    #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = Aim::Throughput)]
+    aim: Aim,
+
+    /// Of the tasks of this name [default: of all]
+    #[arg(long, value_name = "NAME")]
+    task: Option<String>,
+
+    /// How many runs may be simulated; the result depends on it, and on no clock
+    #[arg(long, value_name = "RUNS", default_value_t = 300)]
+    budget: usize,
+
+    /// Threads to simulate on; the result does not depend on it [default: all CPUs]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    jobs: Option<usize>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
+}
+
+pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
+    let origin = Origin {
+        trace: &args.trace,
+        machine: args.machine.as_deref(),
+        kernel: &args.kernel,
+        policies: &[],
+        knobs: &args.knobs,
+    };
+    let built = replay::build(origin)?;
+    let reader = TraceReader::open(&args.trace).map_err(|error| bad_trace(&error))?;
+    let Built { replay, recorded, validation, machine, kernel } = &built;
+    let recording = &replay.recording;
+    let goal = Goal::new(args.aim, args.task.as_deref(), recording, recorded, validation)?;
+    let groups = named_groups(recording, reader.header(), &goal);
+    let candidates = match goal.is_believed() {
+        true => {
+            let (groups, left_out) = (&groups, &goal.unlike);
+            Situation { recording, machine, kernel, groups, left_out }.candidates()
+        }
+        false => Vec::new(),
+    };
+    let lab = Lab { recording, machine, kernel: &kernel.policy, goal: &goal, jobs: args.jobs };
+    let advice = match candidates.is_empty() {
+        true => Vec::new(),
+        false => lab.advice(&candidates, args.budget)?,
+    };
+    let trace = args.trace.display().to_string();
+    let report = Report::new(trace, &built, &goal, &groups, candidates.len(), &advice);
+    let text = match args.format {
+        TableOrJson::Table => report.text(),
+        TableOrJson::Json => json::render(&report)?,
+    };
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// Those of tasks that can be believed, named by comm, and by cgroup where all are of one.
+fn named_groups(recording: &Recording, header: &Header, goal: &Goal) -> Vec<(String, Group)> {
+    let is_like = |group: &Group| {
+        let mut tasks = group.tasks.iter().map(|task| &recording.tasks[*task as usize]);
+        !tasks.any(|task| goal.is_unlike(&task.name))
+    };
+    let groups = recording.groups().into_iter().filter(is_like);
+    groups.map(|group| (name(&group, recording, header), group)).collect()
+}
+
+fn name(group: &Group, recording: &Recording, header: &Header) -> String {
+    let tasks: Vec<_> = group.tasks.iter().map(|task| &recording.tasks[*task as usize]).collect();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for task in &tasks {
+        match counts.iter_mut().find(|(name, _)| *name == task.name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((&task.name, 1)),
+        }
+    }
+    let of_name = |(name, count): &(&str, usize)| match count {
+        1 => (*name).to_owned(),
+        _ => format!("{count} {name}"),
+    };
+    let mut names = counts.iter().map(of_name).collect::<Vec<_>>().join(" and ");
+    let is_of = |pids: &BTreeSet<u32>| {
+        tasks.iter().all(|task| task.is_forked || pids.contains(&task.pid))
+            && tasks.iter().any(|task| !task.is_forked)
+    };
+    let cgroup = header.cgroups.iter().find(|(_, pids)| is_of(pids));
+    if let Some((path, _)) = cgroup {
+        names += &format!(" of {path}");
+    }
+    names
+}

@@ -1,0 +1,131 @@
+//! `placewise advise` from outside: traps whose remedy is known, and a load that needs none.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const PAIRS: &str = "--workload=netperf";
+const TWO_PAIRS: &str = "--case=threads=2;window_ms=20;warmup_ms=5";
+
+fn placewise(args: &[&str]) -> (String, String, Option<i32>) {
+    let output = Command::cargo_bin("placewise").unwrap().args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// The trace of a simulated run.
+fn recorded(directory: &Path, run: &[&str]) -> String {
+    let trace = directory.join("trace.txt").display().to_string();
+    let args = [&["compare", "--kernel=v6.12", "--runs=1", "--trace", &trace], run].concat();
+    let (_, error, status) = placewise(&args);
+    assert_eq!(status, Some(0), "{error}");
+    trace
+}
+
+fn advice(args: &[&str]) -> Value {
+    let (json, error, status) = placewise(&[&["advise", "--format=json"], args].concat());
+    assert_eq!(status, Some(0), "{error}");
+    serde_json::from_str(&json).unwrap()
+}
+
+/// Nothing brings their ends together, which began in different LLCs.
+#[test]
+fn pairs_that_talk_over_two_llcs_are_brought_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let off = ["--machine=icx-2s", "--set=WA_IDLE=0", "--set=WA_WEIGHT=0"];
+    let trace = recorded(directory.path(), &[&off[..], &[PAIRS, TWO_PAIRS]].concat());
+    let advised = advice(&["--machine=icx-2s", &trace]);
+    let groups: Vec<_> =
+        advised["groups"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(groups, ["netperf and netserver"; 2], "{advised:#}");
+    let best = &advised["advice"][0];
+    let what = best["what"].as_str().unwrap();
+    assert!(what.starts_with("keep "), "{best:#}");
+    assert!(best["change_low_pct"].as_f64().unwrap() > 5.0, "{best:#}");
+    let command = best["commands"][0].as_str().unwrap();
+    assert!(command.contains("taskset -pc ") && !command.contains("0-127"), "{best:#}");
+    assert!(best["undo"][0].as_str().unwrap().contains("taskset -pc 0-127"), "{best:#}");
+    let knob =
+        advised["advice"].as_array().unwrap().iter().find(|it| it["what"] == "set WA_IDLE to 1");
+    assert!(knob.is_some(), "what parted them is turned back: {advised:#}");
+}
+
+#[test]
+fn what_needs_no_remedy_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = ["--machine=uma-8", "--workload=schedpipe", "--case=window_ms=20;warmup_ms=2"];
+    let trace = recorded(directory.path(), &pipe);
+    let (text, error, status) = placewise(&["advise", &trace]);
+    assert_eq!((error.as_str(), status), ("", Some(0)));
+    assert!(text.contains("Leave it as it is"), "{text}");
+}
+
+/// Three tasks on one CPU of eight, each of which wants most of it.
+#[test]
+fn tasks_that_share_a_cpu_they_are_bound_to_are_set_free() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = directory.path().join("batch.json");
+    let tasks = r#"{"global": {"duration": 1}, "tasks": {"batch": {
+        "instance": 3, "loop": -1, "cpus": [0], "run": 700, "sleep": 200}}}"#;
+    fs::write(&workload, tasks).unwrap();
+    let workload = format!("--workload={}", workload.display());
+    let trace = recorded(directory.path(), &["--machine=uma-8", &workload]);
+    let advised = advice(&["--machine=uma-8", &bound_in_the_header(&trace)]);
+    let best = &advised["advice"][0];
+    assert_eq!(best["what"], "let batch run on all CPUs", "{advised:#}");
+    assert!(best["change_low_pct"].as_f64().unwrap() > 50.0, "{best:#}");
+    assert!(best["undo"][0].as_str().unwrap().ends_with("do taskset -pc 0 $t; done"), "{best:#}");
+}
+
+/// The end of the trace, as if it had been recorded of tasks that were there and bound to CPU 0.
+fn bound_in_the_header(trace: &str) -> String {
+    let text = fs::read_to_string(trace).unwrap();
+    let (mut head, mut events): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with('#'));
+    events.drain(..events.len() / 2);
+    let pid = |line: &str| {
+        line.split_once("next_comm=batch next_pid=")?.1.split(' ').next().map(str::to_owned)
+    };
+    let pids: std::collections::BTreeSet<String> =
+        events.iter().filter_map(|line| pid(line)).collect();
+    assert_eq!(pids.len(), 3);
+    let line = |pid: &String| format!("# task {pid} comm=batch policy=SCHED_OTHER cpus=0");
+    let lines: Vec<String> = pids.iter().map(line).collect();
+    head.extend(lines.iter().map(String::as_str));
+    head.extend(events);
+    fs::write(trace, head.join("\n") + "\n").unwrap();
+    trace.to_owned()
+}
+
+#[test]
+fn a_replay_that_is_not_like_its_trace_is_told_of_first() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/vm16-k73-dispatch.txt.zst");
+    let advised = advice(&["--budget=1000", trace]);
+    assert_eq!(advised["is_trusted"], false);
+    let blamed = advised["left_out"][0].as_str().unwrap();
+    assert!(!advised["tasks"].as_array().unwrap().contains(&blamed.into()), "{advised:#}");
+    let of_blamed = advice(&["--task", blamed, trace]);
+    assert_eq!(of_blamed["advice"].as_array().unwrap().len(), 0, "{of_blamed:#}");
+    let (text, _, _) = placewise(&["advise", "--task", blamed, trace]);
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    assert!(at("do not trust") < at("No advice"), "{text}");
+}
+
+#[test]
+fn the_answer_depends_on_the_budget_alone_and_one_that_is_too_small_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded(directory.path(), &["--machine=icx-2s", PAIRS, TWO_PAIRS]);
+    let on = |jobs: &str| placewise(&["advise", &trace, "--budget=200", "--jobs", jobs]);
+    assert_eq!(on("1"), on("3"));
+    let (_, error, status) = placewise(&["advise", &trace, "--budget=9"]);
+    assert_eq!((status, error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains("--budget 9: ") && error.contains("runs at least"), "{error}");
+    let (_, error, status) = placewise(&["advise", &trace, "--task=nobody"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("--task nobody: ") && error.contains("netserver"), "{error}");
+    let (_, error, status) = placewise(&["advise", "-"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("name a file"), "{error}");
+}
