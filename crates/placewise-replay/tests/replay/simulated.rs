@@ -33,14 +33,17 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
     }
 }
 
-/// Which tasks come to share a core differs from run to run.
+/// Of programs beside each other, which are too fast in their replay.
 #[test]
-fn a_replay_of_a_mix_is_within_the_limits() {
+fn a_replay_of_a_mix_keeps_who_wakes_whom_and_where() {
     let parts = "schbench:workers=3@web+tbench:clients=4@batch";
     let case = format!("parts={parts};window_ms=50;warmup_ms=10");
     let (_, validation) = Lab::new("zen3-2s-nps1", "v6.0", "mix", &case).validated("mix");
     print(&validation);
-    assert!(validation.is_trusted);
+    for figure in ["wakeups", "latency_p50", "latency_p99", "on_same_cpu", "on_llc"] {
+        let error = row(&validation.all, figure).error.expect("both have it");
+        assert!(error.abs() <= 5.0, "{figure} is {error:.1} off");
+    }
 }
 
 /// Tasks that exchange more messages than wakeups meet their queues at other times than recorded.
@@ -92,14 +95,12 @@ fn changes(lab: &Lab, name: &str, figure: &str, from: &Change, to: &Change) -> [
 #[test]
 fn changes_have_the_sign_of_those_of_the_original() {
     let tbench = "clients=24;window_ms=20;warmup_ms=10";
-    let pgbench = "clients=12;window_ms=60;warmup_ms=20";
     let icx = Change { machine: "icx-2s", kernel: "v6.0", policy: "baseline" };
     let zen = Change { machine: "zen3-2s-nps1", ..icx };
-    let small = Change { machine: "x86-12", kernel: "v3.10", policy: "baseline" };
     for (name, case, figure, from, to) in [
         ("tbench", tbench, "tbench: throughput", &icx, zen),
-        ("tbench", tbench, "tbench: throughput", &zen, Change { policy: "short-task", ..zen }),
-        ("pgbench", pgbench, "postgres: throughput", &small, Change { machine: "icx-2s", ..small }),
+        ("tbench", tbench, "tbench: throughput", &zen, Change { policy: "hint:wake_hold", ..zen }),
+        ("tbench", tbench, "tbench: throughput", &zen, Change { kernel: "v7.3", ..zen }),
     ] {
         let lab = Lab::new(from.machine, from.kernel, name, case);
         let [original, replayed] = changes(&lab, name, figure, from, &to);
