@@ -290,7 +290,9 @@ fn task_groups_count_alike() {
         let alone = p.task[task as usize].avg.load_avg;
         shared += u32::from(p.task_h_load(task) < alone);
         if generator.chance(100) {
-            let parent = generator.rng.random_range(0..NR_TASK_GROUPS);
+            // Mostly one that is not there; those beyond the first are not copied to the kernel.
+            let parent =
+                generator.rng.random_range(0..NR_TASK_GROUPS).min(p.root.nr_task_groups + 1);
             p.create_task_group(parent, 1024);
         }
         let group = generator.rng.random_range(0..=p.root.nr_task_groups);
