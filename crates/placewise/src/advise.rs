@@ -11,15 +11,13 @@ mod search;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use placewise_replay::{Group, Recording};
 use placewise_trace::{Header, TraceReader};
 
-use crate::audit::args::AUTO;
-use crate::audit::origin::{Origin, bad_trace};
-use crate::replay::{self, Built};
+use crate::audit::origin::bad_trace;
+use crate::replay::{self, Built, TracedArgs};
 use crate::report::{TableOrJson, json};
 use candidate::Situation;
 use goal::{Aim, Goal};
@@ -38,21 +36,8 @@ Exit status: 0 on success, 2 when the input is at fault, 1 when something else w
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct AdviseArgs {
-    /// Text of ftrace, `perf script` or `trace-cmd report`, plain or compressed with gzip or zstd
-    trace: PathBuf,
-
-    /// Machine of the trace: preset, `host`, hwloc XML file, lstopo synthetic string or TOML file
-    /// [default: the header of the trace]
-    #[arg(long, value_name = "MACHINE")]
-    machine: Option<String>,
-
-    /// Kernel of the trace; `auto` takes the release in its header
-    #[arg(long, value_name = "KERNEL", default_value = AUTO)]
-    kernel: String,
-
-    /// A knob of the kernel that was set when the trace was made (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    knobs: Vec<String>,
+    #[command(flatten)]
+    traced: TracedArgs,
 
     /// What shall be better
     #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = Aim::Throughput)]
@@ -76,15 +61,9 @@ pub struct AdviseArgs {
 }
 
 pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
-    let origin = Origin {
-        trace: &args.trace,
-        machine: args.machine.as_deref(),
-        kernel: &args.kernel,
-        policies: &[],
-        knobs: &args.knobs,
-    };
+    let origin = args.traced.origin();
     let built = replay::build(origin)?;
-    let reader = TraceReader::open(&args.trace).map_err(|error| bad_trace(&error))?;
+    let reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
     let Built { replay, recorded, validation, machine, kernel } = &built;
     let recording = &replay.recording;
     let goal = Goal::new(args.aim, args.task.as_deref(), recording, recorded, validation)?;
@@ -101,7 +80,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
         true => Vec::new(),
         false => lab.advice(&candidates, args.budget)?,
     };
-    let trace = args.trace.display().to_string();
+    let trace = origin.trace.display().to_string();
     let report = Report::new(trace, &built, &goal, &groups, candidates.len(), &advice);
     let text = match args.format {
         TableOrJson::Table => report.text(),

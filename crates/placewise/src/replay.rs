@@ -36,6 +36,21 @@ Exit status: 0 on success, 2 when the input is at fault, 1 when something else w
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ReplayArgs {
+    #[command(flatten)]
+    traced: TracedArgs,
+
+    /// Write the workload to this file, which `compare --workload` takes
+    #[arg(short, long, value_name = "FILE.json")]
+    output: Option<PathBuf>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    format: TableOrJson,
+}
+
+/// A trace that is replayed, and what it is of.
+#[derive(clap::Args)]
+pub struct TracedArgs {
     /// Text of ftrace, `perf script` or `trace-cmd report`, plain or compressed with gzip or zstd
     trace: PathBuf,
 
@@ -51,14 +66,18 @@ pub struct ReplayArgs {
     /// A knob of the kernel that was set when the trace was made (repeatable)
     #[arg(long = "set", value_name = "NAME=VALUE")]
     knobs: Vec<String>,
+}
 
-    /// Write the workload to this file, which `compare --workload` takes
-    #[arg(short, long, value_name = "FILE.json")]
-    output: Option<PathBuf>,
-
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
-    format: TableOrJson,
+impl TracedArgs {
+    pub fn origin(&self) -> Origin<'_> {
+        Origin {
+            trace: &self.trace,
+            machine: self.machine.as_deref(),
+            kernel: &self.kernel,
+            policies: &[],
+            knobs: &self.knobs,
+        }
+    }
 }
 
 /// What is printed.
@@ -89,19 +108,13 @@ struct Row {
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let file = args.output.as_deref();
     let file = file.map(|path| OutputFile::create(path, output_file::FOR_ALL)).transpose()?;
-    let origin = Origin {
-        trace: &args.trace,
-        machine: args.machine.as_deref(),
-        kernel: &args.kernel,
-        policies: &[],
-        knobs: &args.knobs,
-    };
+    let origin = args.traced.origin();
     let Built { replay, validation, machine, kernel, .. } = build(origin)?;
     if let Some(mut file) = file {
         replay.write(&mut file).context("cannot write the workload")?;
         file.finish()?;
     }
-    let trace = args.trace.display().to_string();
+    let trace = origin.trace.display().to_string();
     let report = Report::new(trace, &machine, &kernel, &replay.recording, validation);
     let text = match args.format {
         TableOrJson::Table => text(&report),
