@@ -126,13 +126,15 @@ impl Engine<'_> {
         }
     }
 
+    /// The task that leaves is dequeued and accounted as in any other switch: until then whoever wakes
+    /// it finds it on its CPU, and leaves it there.
     fn switch_to_idle(&mut self, cpu: CpuId, prev: TaskId) {
         self.leave_runnable(prev);
         self.cpus[cpu].counters.schedules_idle += 1;
         self.cpus[cpu].idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
         self.scheduler.take(cpu, idle, self.now);
-        self.begin_switch(cpu, prev, idle, self.costs.figures.idle_switch_ns);
+        self.begin_switch(cpu, prev, idle, self.costs.figures.context_switch_ns);
     }
 
     fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, figure: Time) {

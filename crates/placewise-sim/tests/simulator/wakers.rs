@@ -6,9 +6,9 @@ use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Context, Event, Readings, Record, Sink};
 
 use placewise_machine::CpuSet;
-use placewise_workload::program::{Object, Op, Program, Wake, Workload};
+use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Wake, Workload};
 
-use crate::common::{Setup, benchmark, counter, figure, programs};
+use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
 use crate::trace::parse;
 
 /// A wakeup that asked for a CPU.
@@ -52,8 +52,11 @@ impl Sink for Wakeups {
 }
 
 fn wakeups(name: &str, case: &str) -> Vec<Wakeup> {
-    let setup = Setup::new("uma-8", "v6.0", "baseline", benchmark(name, case));
-    let Setup { machine, policy, workload, seed } = &setup;
+    wakeups_of(&Setup::new("uma-8", "v6.0", "baseline", benchmark(name, case)))
+}
+
+fn wakeups_of(setup: &Setup) -> Vec<Wakeup> {
+    let Setup { machine, policy, workload, seed } = setup;
     let mut wakeups = Wakeups::default();
     let scenario = Scenario { machine, policy, workload, seed: *seed };
     simulate(&scenario, Some(&mut wakeups)).expect("the run ends well");
@@ -270,4 +273,34 @@ fn a_task_begins_where_its_program_says_if_it_may_run_there() {
         let cpu = new.expect("it is forked").number("target_cpu");
         assert_eq!(cpu, expected, "begins on {begins_on}");
     }
+}
+
+/// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch
+/// takes so long. It falls asleep after each message, and its CPU then idles.
+fn searches_for_a_reader(context_switch_ns: u64) -> usize {
+    let channel = Object::shared(0);
+    let for_ever = |name, mut ops: Vec<Op>| {
+        ops.extend([Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]);
+        Program::new(name, ops)
+    };
+    let writer = vec![Op::Run { ns: 20_000 }, Op::Send { channel, bytes: 100 }];
+    let reader = vec![Op::Receive { channel, bytes: 100 }];
+    let all = vec![main_of(2), for_ever("reader", reader), for_ever("writer", writer)];
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 10) };
+    let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+    setup.machine.costs.context_switch_ns = context_switch_ns;
+    count(&wakeups_of(&setup), "writer", "reader")
+}
+
+fn count(wakeups: &[Wakeup], waker: &str, wakee: &str) -> usize {
+    let between = |wakeup: &&Wakeup| (&*wakeup.waker, &*wakeup.wakee) == (waker, wakee);
+    wakeups.iter().filter(between).count()
+}
+
+/// Fails if a task were off its CPU sooner because that idles: who is woken before goes nowhere.
+#[test]
+fn a_task_leaves_for_the_idle_task_as_for_any_other() {
+    let (soon, late) = (searches_for_a_reader(1_000), searches_for_a_reader(60_000));
+    assert!(soon > 300, "{soon} searches");
+    assert!(late < soon / 10, "{late} searches, {soon} with short switches");
 }
