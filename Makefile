@@ -95,9 +95,10 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
-# All rows and many runs with FULL=1; else two cases of each experiment, three runs each at most.
+# All rows and many runs with FULL=1; else two cases of each experiment, with more than three runs only where
+# these are cheap.
 # One series: STUDIES='studies/sis-util_*'.
-EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --budget 3)
+EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --budget 12 --events 100)
 STUDIES = studies/*.csv
 
 .PHONY: accuracy

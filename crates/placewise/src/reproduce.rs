@@ -183,8 +183,8 @@ fn told_runs_of_cases(args: &ReproduceArgs) -> String {
         (Some(precision), _) => {
             let most = args.effort.budget();
             format!(
-                "{runs} to {most} per case and policy, until each published change is known to \
-                 {precision} %, seeds from {first} on"
+                "{runs} to {most} per case and policy, until each verdict is settled or its change \
+                 known to {precision} %, seeds from {first} on"
             )
         }
         (None, 1) => format!("1 per case and policy, seed {first}"),

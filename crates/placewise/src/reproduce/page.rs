@@ -15,7 +15,7 @@ const SCORE: &str = "\
 A **decisive** row has a published change of 5 % or more that is beyond twice the noise of its
 publication: the two spreads that it states, or those usual for its workload and metric
 ([noise.toml](../studies/noise.toml)). It is right if the predicted change has the same sign. A
-prediction under 0.5 %, or with 0 in its 95 % interval, has no sign, and is wrong, too; three runs give
+prediction under 0.5 %, or with 0 in its 95 % interval, has no sign, and is wrong, too; few runs give
 wide intervals, so more of them may show a sign.
 
 A **null** is a published change under 2 %, and quiet if the predicted one is under 5 %. `hint:none`
@@ -43,8 +43,9 @@ is wrong by the same factor everywhere cancels out. Normalised figures are left 
 const LIMITS: &str = "\
 Most runs simulate a short window, a fraction of a second for hackbench and up to 40 s for schbench, that
 stands for the whole run of the benchmark on hardware; lu is run whole, or for 10 minutes. Runs are added
-while a published change's prediction is not known: while its 95 % interval has 0 in it and is not within
-the precision either. Looking again and again lets a little more noise pass than one case in twenty. The
+while a verdict is not settled: to a decisive row while the 95 % interval of its prediction has 0 in it
+and is not within the precision either, to a null while it is neither quiet nor loud throughout. Looking
+again and again lets a little more noise pass than one case in twenty. The
 warm-up is that of the workload: a transient that outlasts it is in the figures.";
 
 /// The files of the page, which appear together with what is in them.

@@ -1,8 +1,8 @@
 //! Predicts published figures: simulates the scenario of each row, and takes every row's figure from
 //! the outcomes.
 //!
-//! All scenarios get the first runs. Those of a published change that is judged get more until the
-//! predicted one is known, if asked for. What cannot be simulated is left out with the reason, never guessed.
+//! All scenarios get the first runs. Those of a published change that is judged get more until its
+//! verdict is settled, if asked for. What cannot be simulated is left out with the reason, never guessed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,18 +116,18 @@ impl Predictions {
         Ok(figures)
     }
 
-    /// The scenarios of changes that are judged and whose prediction is not known yet, unless they
+    /// The scenarios of changes that are judged and whose verdict is not settled yet, unless they
     /// have taken `most` events.
     fn unknown(&self, figures: &OfScenarios, precision: f64, most: Option<u64>) -> BTreeSet<usize> {
         let may_go_on = |scenario: &usize| may_go_on(&figures[*scenario], most);
         let scenarios = |row: usize| {
             let baseline = self.baselines[row]?;
-            Question::of(&self.published[row], Some(&self.published[baseline]))?;
+            let question = Question::of(&self.published[row], Some(&self.published[baseline]))?;
             let change = self.change(row, &self.samples(row, figures).ok()?, figures);
-            let is_known = change.is_none_or(|change| change.is_known(precision));
+            let is_settled = change.is_none_or(|change| question.is_settled(&change, precision));
             let both =
                 || Some([self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?]);
-            both().filter(|both| !is_known && both.iter().all(may_go_on))
+            both().filter(|both| !is_settled && both.iter().all(may_go_on))
         };
         (0..self.published.len()).filter_map(scenarios).flatten().collect()
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::publication::{self, noise_pct};
 use super::study::Published;
+use crate::change::Change;
 use crate::machine_readable::nine_digits;
 use crate::noise::Interval;
 
@@ -63,6 +64,21 @@ impl Question {
         }
         let is_null = publication::is_null(change_pct) && row.policy != CHANGES_NOTHING;
         is_null.then_some(Self::Quiet)
+    }
+
+    /// The verdict is known, but for one case in twenty: a sign, or a change within `precision` percent
+    /// that has none; quiet or loud. Of a null, no more than that is asked.
+    pub fn is_settled(&self, predicted: &Change, precision: f64) -> bool {
+        match self {
+            Self::Sign { .. } => predicted.is_known(precision),
+            Self::Quiet => predicted.interval.is_some_and(|Interval { low, high }| {
+                match [low, high].map(publication::has_effect) {
+                    [false, false] => true,
+                    [true, true] => low * high > 0.0,
+                    _ => false,
+                }
+            }),
+        }
     }
 
     pub fn judge(&self, predicted_pct: f64, interval: Option<Interval>) -> Verdict {
@@ -153,6 +169,24 @@ mod tests {
         assert_eq!(judge(3.0, Some((0.1, 5.9))), Verdict::Right);
         assert_eq!(judge(3.0, Some((-0.1, 6.1))), Verdict::Unsigned);
         assert_eq!(judge(-3.0, None), Verdict::Wrong);
+    }
+
+    /// A sign takes an interval without 0; a null one that is quiet or loud throughout, with 0 or not.
+    #[test]
+    fn a_null_is_settled_before_its_sign_is_known() {
+        let settled = |question: Question, low: f64, high: f64| {
+            let predicted =
+                Change { pct: 0.5 * (low + high), interval: Interval::between(low, high) };
+            question.is_settled(&predicted, 1.0)
+        };
+        let sign = Question::Sign { change_pct: 20.0 };
+        let ends = [(-4.0, 4.9), (0.1, 4.0), (5.0, 9.0), (-9.0, -5.0), (4.0, 9.0), (-5.0, 5.0)];
+        let both = |question| ends.map(|(low, high)| settled(question, low, high));
+        assert_eq!(both(Question::Quiet), [true, true, true, true, false, false]);
+        assert_eq!(both(sign), [false, true, true, true, true, false]);
+        assert!(settled(sign, -0.9, 0.9), "within the precision there is no sign to be found");
+        let one_run = Change { pct: 0.0, interval: None };
+        assert!(!sign.is_settled(&one_run, 1.0) && !Question::Quiet.is_settled(&one_run, 1.0));
     }
 
     #[test]
