@@ -16,6 +16,14 @@ impl<Id: From<usize>, T> Table<Id, T> {
         (0..self.entries.len()).map(Id::from)
     }
 
+    /// Those from one on, at once: `skip` takes a turn for each that it leaves out.
+    pub fn ids_from(&self, first: Id) -> impl Iterator<Item = Id> + Clone + use<Id, T>
+    where
+        usize: From<Id>,
+    {
+        (usize::from(first)..self.entries.len()).map(Id::from)
+    }
+
     /// Adds an entry, and says its number.
     pub fn push(&mut self, entry: T) -> Id {
         self.entries.push(entry);

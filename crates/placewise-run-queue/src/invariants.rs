@@ -302,7 +302,8 @@ fn check_averages(scheduler: &Scheduler, group: u32, cpu: CpuId, left: Left) {
         load += after(entity.avg.load_avg as f64, full, since);
         attached += 1.0;
     }
-    let heaviest = scheduler.entities.iter().map(|entity| entity.weight).max().unwrap_or(0) as f64;
+    let weights = scheduler.tasks().map(|task| scheduler.entities[task].weight);
+    let heaviest = weights.max().unwrap_or(0) as f64;
     let check = |what: &str, found: u64, sum: f64, full: f64, left: f64| {
         // Both sides are as of their last full period, which need not be the same; and each
         // average is rounded down.

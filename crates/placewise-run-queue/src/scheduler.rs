@@ -133,7 +133,7 @@ impl Scheduler {
 
     /// The tasks there have been, without the idle tasks.
     pub fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
-        self.entities.ids().skip(FIRST_TASK as usize)
+        self.entities.ids_from(TaskId::FIRST)
     }
 
     /// A task whose record stands in the policy's state begins without a past.

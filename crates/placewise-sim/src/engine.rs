@@ -115,7 +115,7 @@ impl<'a> Engine<'a> {
 
     /// The tasks there have been, without the idle tasks.
     pub fn user_tasks(&self) -> impl Iterator<Item = TaskId> + Clone + use<> {
-        self.tasks.ids().skip(FIRST_TASK as usize)
+        self.tasks.ids_from(TaskId::FIRST)
     }
 
     /// What `cpu` does from now on, until `end`.

@@ -36,5 +36,5 @@ pub use observe::invariants::{Audit, simulate_checked};
 #[doc(hidden)]
 #[cfg(feature = "invariants")]
 pub use observe::missed_idle::{MissedIdle, simulate_watched};
-pub use outcome::{Better, Figure, Outcome, Statistics, TaskAccount};
+pub use outcome::{Better, COLUMNS, Figure, Outcome, Statistics, TaskAccount};
 pub use scenario::Scenario;

@@ -19,6 +19,22 @@ pub struct Figure {
     pub better: Option<Better>,
 }
 
+/// What a table of figures as CSV has columns for, predicted ones or published.
+pub const COLUMNS: [&str; 12] = [
+    "series",
+    "machine",
+    "kernel",
+    "workload",
+    "case",
+    "metric",
+    "policy",
+    "value",
+    "unit",
+    "better",
+    "spread_pct",
+    "change_pct",
+];
+
 /// All that a run reports.
 #[derive(Clone, Debug)]
 pub struct Outcome {

@@ -6,25 +6,10 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context;
+use placewise_sim::COLUMNS;
 
 use crate::machine::Machine;
 use crate::summary::{Load, Spread};
-
-/// The columns of a study.
-const HEADER: [&str; 12] = [
-    "series",
-    "machine",
-    "kernel",
-    "workload",
-    "case",
-    "metric",
-    "policy",
-    "value",
-    "unit",
-    "better",
-    "spread_pct",
-    "change_pct",
-];
 
 struct Metric {
     name: &'static str,
@@ -79,7 +64,7 @@ pub fn write(
     to: impl io::Write,
 ) -> anyhow::Result<()> {
     let mut writer = csv::Writer::from_writer(to);
-    writer.write_record(HEADER)?;
+    writer.write_record(COLUMNS)?;
     for ((load, metric), values) in read(path, machines)? {
         let metric = &METRICS[metric];
         let Some(spread) = Spread::of(&values) else { continue };
@@ -136,17 +121,4 @@ fn read(
         }
     }
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Those of the published ones, which `placewise` refuses to be without.
-    #[test]
-    fn the_columns_are_those_of_all_studies() {
-        let published = include_str!("../../../studies/hints_icx_tbench_fork.csv");
-        let is_header = |line: &&str| !line.starts_with('#');
-        assert_eq!(published.lines().find(is_header), Some(&*HEADER.join(",")));
-    }
 }

@@ -108,6 +108,11 @@ impl Row {
     pub fn center(&self) -> Option<f64> {
         if self.states.is_some() { self.median } else { self.mean }
     }
+
+    /// The part of the workload that it is of: `schbench@web` of `schbench@web: time`
+    pub fn part(&self) -> Option<&str> {
+        self.metric.split_once(": ").map(|(part, _)| part)
+    }
 }
 
 /// The figures of one subject in one case: one list per run, in the order of the seeds.

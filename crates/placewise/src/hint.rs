@@ -41,9 +41,15 @@ Needs a running scx_placewise. A hint replaces the one that was there; children 
 Exit status: that of COMMAND; 0 when hinted, 2 when the input is at fault, 1 when scx_placewise
 is not there or refuses.";
 
+/// As it would be told without, on lines that are not too long.
+const USAGE: &str = "\
+placewise hint [OPTIONS] <--fork FORK|--wake WAKE|--intent NAME|--intents FILE|--clear>
+                      <--pid PID|--tid TID|--cgroup PATH|COMMAND>
+       placewise hint <show|intents|help>";
+
 /// Tell a running scx_placewise where programs should run
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLE, override_usage = USAGE, args_conflicts_with_subcommands = true)]
 #[command(subcommand_negates_reqs = true)]
 pub struct HintArgs {
     #[command(subcommand)]

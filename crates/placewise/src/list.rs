@@ -233,16 +233,20 @@ fn section_of_workloads(workloads: &[Workload]) -> String {
     format!("{title}\n{}", workloads.iter().map(of).collect::<String>())
 }
 
-/// A name with what it is about behind it, on lines of at most 100 columns.
+/// A name with what it is about behind it, on lines of at most 100 columns. A name that is too long for
+/// that has a line of its own.
 fn entry(indent: usize, name: &str, about: &str) -> String {
     const ABOUT: usize = 26;
-    let width = ABOUT - indent;
-    let first = format!("{:indent$}{name:<width$}", "");
+    let name = format!("{:indent$}{name}", "");
+    if about.is_empty() {
+        return name + "\n";
+    }
     let below = " ".repeat(ABOUT);
+    let (own_line, first) = match name.len() < ABOUT {
+        true => (String::new(), format!("{name:<ABOUT$}")),
+        false => (name + "\n", below.clone()),
+    };
     let options =
         terminal::lines().initial_indent(&first).subsequent_indent(&below).break_words(false);
-    match about.is_empty() {
-        true => first.trim_end().to_owned() + "\n",
-        false => textwrap::fill(about, options) + "\n",
-    }
+    own_line + &textwrap::fill(about, options) + "\n"
 }

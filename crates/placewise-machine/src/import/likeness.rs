@@ -5,16 +5,23 @@
 //!
 //! Limits: shapes are compared by how many CPUs, cores, LLCs, nodes and packages they have.
 
+use std::sync::OnceLock;
+
 use super::file;
 use super::presets::PRESETS;
 use crate::machine::Machine;
 
 /// The first preset of the machine's size.
-pub(crate) fn preset_like(machine: &Machine) -> Option<Machine> {
-    let presets = PRESETS
-        .iter()
-        .map(|(name, text)| file::parse(name, text).expect("presets are checked by the tests"));
-    presets.into_iter().find(|preset| size(preset) == size(machine))
+pub(crate) fn preset_like(machine: &Machine) -> Option<&'static Machine> {
+    let size_of_machine = size(machine);
+    (0..PRESETS.len()).map(preset).find(|preset| size(preset) == size_of_machine)
+}
+
+/// Each is read once, however many machines are compared with it.
+fn preset(at: usize) -> &'static Machine {
+    static READ: [OnceLock<Machine>; PRESETS.len()] = [const { OnceLock::new() }; PRESETS.len()];
+    let (name, text) = PRESETS[at];
+    READ[at].get_or_init(|| file::parse(name, text).expect("presets are checked by the tests"))
 }
 
 fn size(machine: &Machine) -> [usize; 5] {

@@ -39,7 +39,7 @@ pub fn load(spec: &str) -> Result<Machine, MachineError> {
         let machine = synthetic::parse(spec)?;
         // Figures of both would be taken for each other.
         Ok(match preset_like(&machine) {
-            Some(preset) => machine.with_costs_of(&preset),
+            Some(preset) => machine.with_costs_of(preset),
             None => machine,
         })
     } else {

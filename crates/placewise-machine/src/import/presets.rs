@@ -25,6 +25,7 @@ pub(crate) const PRESETS: &[(&str, &str)] = &[
     preset_file!("spr-2s-224"),
     preset_file!("spr-2s-224-llcsplit4"),
     preset_file!("spr-2s-120"),
+    preset_file!("spr-2s-240"),
     preset_file!("milan-2n128"),
     preset_file!("milan-4n128"),
     preset_file!("clx-2s-8260-snc-off"),

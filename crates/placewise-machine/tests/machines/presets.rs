@@ -130,6 +130,8 @@ fn one_llc() {
 fn several_llcs_per_node() {
     let die = "DIE 120 = 2 x 60, pct 117, imb 2";
     assert_eq!(table("spr-2s-120", &V6_0), [SMT2, "MC 60 = 30 x 2, pct 117, imb 0", die]);
+    let die = "DIE 240 = 2 x 120, pct 117, imb 2";
+    assert_eq!(table("spr-2s-240", &V6_0), [SMT2, "MC 120 = 60 x 2, pct 117, imb 0", die]);
     assert_eq!(
         table("zen4-2s-128c", &V6_0),
         [

@@ -1,17 +1,6 @@
 //! Reads ftrace text back, by the layout that the kernel prints.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-static LINE: LazyLock<Regex> = LazyLock::new(|| {
-    let line =
-        r"^ *(.+)-(\d+) +\[(\d{3})\] ([dD.][N.][Hhs.][\d.]\.) +(\d+)\.(\d{6}): (sched_\w+): (.*)$";
-    Regex::new(line).expect("the expression is valid")
-});
-static FIELD: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(\w+)=(\S+)").expect("the expression is valid"));
 
 /// One event of a trace.
 #[derive(Debug)]
@@ -38,13 +27,42 @@ pub fn parse(text: &str) -> Vec<Line> {
 }
 
 fn parse_line(line: &str) -> Line {
-    let parts = LINE.captures(line).unwrap_or_else(|| panic!("not a line of ftrace: {line}"));
-    let number = |at: usize| parts[at].parse::<u64>().expect("digits");
-    let fields = FIELD.captures_iter(&parts[8]);
-    Line {
-        cpu: number(3) as u32,
-        micros: number(5) * 1_000_000 + number(6),
-        event: parts[7].to_string(),
-        fields: fields.map(|field| (field[1].to_string(), field[2].to_string())).collect(),
-    }
+    parts(line).unwrap_or_else(|| panic!("not a line of ftrace: {line}"))
+}
+
+/// `   name-412     [003] d..2.    10.000123: sched_waking: comm=name pid=413 prio=120 target_cpu=003`
+fn parts(line: &str) -> Option<Line> {
+    let (task, rest) = line.split_once(" [")?;
+    let (name, pid) = task.trim().rsplit_once('-')?;
+    let (cpu, rest) = rest.split_once("] ")?;
+    let (flags, rest) = rest.split_once(' ')?;
+    let (time, rest) = rest.trim_start().split_once(": ")?;
+    let (seconds, micros) = time.split_once('.')?;
+    let (event, fields) = rest.split_once(": ")?;
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = !name.is_empty()
+        && [pid, cpu, seconds, micros].into_iter().all(is_number)
+        && (cpu.len(), micros.len()) == (3, 6)
+        && are_flags(flags.as_bytes())
+        && event.starts_with("sched_");
+    let field = |word: &str| {
+        let (name, value) = word.split_once('=')?;
+        (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+    };
+    fits.then_some(Line {
+        cpu: cpu.parse().ok()?,
+        micros: seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?,
+        event: event.to_owned(),
+        fields: fields.split_whitespace().filter_map(field).collect(),
+    })
+}
+
+/// Interrupts off, need-resched, in which context, preempt count, migration disabled.
+fn are_flags(flags: &[u8]) -> bool {
+    let [interrupts, resched, context, preempt, migration] = flags else { return false };
+    b"dD.".contains(interrupts)
+        && b"N.".contains(resched)
+        && b"Hhs.".contains(context)
+        && (preempt.is_ascii_digit() || *preempt == b'.')
+        && *migration == b'.'
 }

@@ -37,7 +37,7 @@ const PARAMETERS: [Parameter; 7] = [
     Parameter::integer("kworkers", 8, 1, 256, "", "kernel threads that serve flushes"),
     Parameter::integer(
         "op_us",
-        10,
+        13,
         1,
         1_000_000,
         "us",

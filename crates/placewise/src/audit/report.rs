@@ -514,6 +514,7 @@ fn in_unit(value: f64, unit: Unit) -> String {
 fn changed(before: f64, after: f64, unit: Unit) -> String {
     match unit {
         _ if before == after => "=".to_owned(),
+        Unit::Percent if (after - before).abs() < 0.05 => "<0.1 points".to_owned(),
         Unit::Percent => format!("{:+.1} points", after - before),
         _ if before > 0.0 => format!("x{}", number::figure(after / before)),
         _ => "new".to_owned(),
@@ -599,4 +600,18 @@ fn explanations_csv(explained: &[Explanation]) -> anyhow::Result<String> {
     };
     let rows = explained.iter().flat_map(|of| of.rules.iter().map(move |rule| row(of, rule)));
     csv::table(&["decision", "rule", "saw", "answer"], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_told_in_what_it_is_of() {
+        assert_eq!(changed(12.0, 9.5, Unit::Percent), "-2.5 points");
+        assert_eq!(changed(0.04, 0.0, Unit::Percent), "<0.1 points");
+        assert_eq!(changed(4e6, 1e6, Unit::Ns), "x0.2500");
+        assert_eq!(changed(0.0, 2.0, Unit::PerSecond), "new");
+        assert_eq!(changed(7.0, 7.0, Unit::Percent), "=");
+    }
 }

@@ -7,6 +7,8 @@ use crate::comparison::Row;
 
 /// A longer case leaves no room for figures.
 const LONGEST: usize = 32;
+/// And beside the metrics of a part.
+const LONGEST_BESIDE_METRIC: usize = 12;
 /// Of a piece of a long case.
 const PIECE: usize = 64;
 
@@ -17,7 +19,11 @@ impl<'a> Labels<'a> {
     pub fn of(rows: &'a [Row]) -> Self {
         let cases = grouped(rows, |row| row.case.as_str());
         let cases: Vec<&str> = cases.iter().map(|rows| rows[0].case.as_str()).collect();
-        let are_long = cases.iter().any(|case| case.chars().count() > LONGEST);
+        let longest = match rows.iter().any(|row| row.part().is_some()) {
+            true => LONGEST_BESIDE_METRIC,
+            false => LONGEST,
+        };
+        let are_long = cases.iter().any(|case| case.chars().count() > longest);
         Self(if are_long { cases } else { Vec::new() })
     }
 

@@ -1,6 +1,8 @@
 //! One row per figure, in the tidy schema that published results are kept in, so that simulated
 //! and published tables can be laid over each other.
 
+use placewise_sim::COLUMNS;
+
 use super::foreign::visible;
 use crate::comparison::{Comparison, Row};
 use crate::load_balance;
@@ -9,23 +11,7 @@ use crate::machine_readable::{direction_name, round_to_nine_digits};
 /// What the `series` column says: published rows name the patch series they come from.
 const SERIES: &str = "simulated";
 
-/// The columns of the tidy schema, which an environment comes behind.
-pub const HEADER: [&str; 12] = [
-    "series",
-    "machine",
-    "kernel",
-    "workload",
-    "case",
-    "metric",
-    "policy",
-    "value",
-    "unit",
-    "better",
-    "spread_pct",
-    "change_pct",
-];
-
-/// What a comparison adds behind them.
+/// What a comparison adds behind the columns of all figures.
 const SIMULATED: [&str; 4] = ["significant", "runs", "seed", "environment"];
 
 pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
@@ -40,9 +26,9 @@ pub fn render(comparison: &Comparison) -> anyhow::Result<String> {
             records.push(balance_record(comparison, row, &name, *mean));
         }
     }
-    let mut header = [""; HEADER.len() + SIMULATED.len()];
-    header[..HEADER.len()].copy_from_slice(&HEADER);
-    header[HEADER.len()..].copy_from_slice(&SIMULATED);
+    let mut header = [""; COLUMNS.len() + SIMULATED.len()];
+    header[..COLUMNS.len()].copy_from_slice(&COLUMNS);
+    header[COLUMNS.len()..].copy_from_slice(&SIMULATED);
     table(&header, records)
 }
 

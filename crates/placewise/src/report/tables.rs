@@ -50,8 +50,8 @@ pub fn tables(
     let (axes, cases) = (comparison.axes(), Labels::of(&comparison.rows));
     let legend = cases.table(&mut empty).map(|(heading, table)| (heading, Some(table)));
     let mut tables: Vec<_> = legend.into_iter().collect();
-    for rows in grouped(&comparison.rows, |row| part(row).unwrap_or(&row.metric)) {
-        let part = part(rows[0]);
+    for rows in grouped(&comparison.rows, |row| row.part().unwrap_or(&row.metric)) {
+        let part = rows[0].part();
         let heading = part.map_or_else(|| metric_heading(rows[0]), str::to_owned);
         let table = fill(empty(), &rows, (&cases, &axes), part.is_some(), &cell);
         tables.push((heading, Some(table)));
@@ -87,11 +87,6 @@ fn metric_heading(row: &Row) -> String {
         }
         None => format!("{} ({})", row.metric, row.unit),
     }
-}
-
-/// The part of the workload that a figure is of: `schbench@web` of `schbench@web: time`
-fn part(row: &Row) -> Option<&str> {
-    row.metric.split_once(": ").map(|(part, _)| part)
 }
 
 /// A row for each of `rows`, which are of one metric, or, where it is told, of all metrics of a part.

@@ -1,6 +1,7 @@
 //! How a reproduction is printed: tables of published beside predicted figures, one per study, or
 //! its rows for programs.
 
+use placewise_sim::COLUMNS;
 use serde::Serialize;
 
 use super::predict::Row;
@@ -11,7 +12,7 @@ use super::summary::Summary;
 use super::tables;
 use super::verdict::{Tally, Verdict};
 use crate::machine_readable::direction_name;
-use crate::report::csv::{HEADER, number as plain};
+use crate::report::csv::number as plain;
 use crate::report::foreign::{in_markdown, visible};
 use crate::report::{Table, csv, grouped, json, markdown, number, terminal};
 
@@ -72,9 +73,9 @@ fn list(heading: &str, points: &[String]) -> String {
 
 /// The studies' columns with the predictions behind them; the summary is a comment at the end.
 pub fn csv(reproduction: &Reproduction) -> anyhow::Result<String> {
-    let mut header = [""; HEADER.len() + PREDICTED.len()];
-    header[..HEADER.len()].copy_from_slice(&HEADER);
-    header[HEADER.len()..].copy_from_slice(&PREDICTED);
+    let mut header = [""; COLUMNS.len() + PREDICTED.len()];
+    header[..COLUMNS.len()].copy_from_slice(&COLUMNS);
+    header[COLUMNS.len()..].copy_from_slice(&PREDICTED);
     let rows = csv::table(&header, reproduction.rows.iter().map(record))?;
     #[derive(Serialize)]
     struct AllRows<'a> {

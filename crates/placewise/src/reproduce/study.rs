@@ -10,14 +10,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use placewise_sim::Better;
+use placewise_sim::{Better, COLUMNS};
 use placewise_workload::{self as workload, Case, WorkloadError};
 use serde::{Serialize, Serializer};
 
 use super::unit::{Quantity, Unit};
 use crate::input::InputError;
 use crate::machine_readable::{direction, direction_name};
-use crate::report::csv::HEADER;
 
 /// The policy that others are compared with.
 const BASELINE: &str = "baseline";
@@ -137,15 +136,15 @@ fn parse(file: &str, text: &str) -> Result<Vec<Published>, InputError> {
 
 /// Where each column of the schema stands among all of a file.
 struct Columns {
-    places: [usize; HEADER.len()],
+    places: [usize; COLUMNS.len()],
     count: usize,
 }
 
 fn columns(file: &str, line: usize, header: &str) -> Result<Columns, InputError> {
     let wrong = |problem: String| InputError(format!("{file}:{line}: {problem}"));
     let found = split(header).map_err(wrong)?;
-    let mut places = [0; HEADER.len()];
-    for (place, name) in places.iter_mut().zip(HEADER) {
+    let mut places = [0; COLUMNS.len()];
+    for (place, name) in places.iter_mut().zip(COLUMNS) {
         let mut named = found.iter().enumerate().filter(|(_, column)| *column == name);
         *place = match (named.next(), named.next()) {
             (Some((at, _)), None) => at,
@@ -153,7 +152,7 @@ fn columns(file: &str, line: usize, header: &str) -> Result<Columns, InputError>
                 return Err(wrong(format!("column `{name}` is there twice; leave one out")));
             }
             (None, _) => {
-                let all = HEADER.join(",");
+                let all = COLUMNS.join(",");
                 let problem = format!("column `{name}` is missing; expected a header with {all}");
                 return Err(wrong(problem));
             }
@@ -240,7 +239,7 @@ impl<'a> Record<'a> {
     }
 
     fn text(&self, column: &str) -> &str {
-        let mut places = HEADER.iter().zip(self.columns.places);
+        let mut places = COLUMNS.iter().zip(self.columns.places);
         let place = places.find(|(name, _)| **name == column).map(|(_, place)| place);
         &self.fields[place.expect("it is a column of the schema")]
     }
@@ -364,7 +363,7 @@ mod tests {
 
     #[test]
     fn rows_know_their_lines_behind_comments() {
-        let text = format!("# source: here\n{}\n\n# why\n{ROW}\n", HEADER.join(","));
+        let text = format!("# source: here\n{}\n\n# why\n{ROW}\n", COLUMNS.join(","));
         let rows = parse("a.csv", &text).unwrap();
         assert_eq!((rows.len(), rows[0].line, rows[0].value), (1, 5, Some(1.5)));
         assert_eq!((rows[0].better, rows[0].change_pct), (Some(Better::Higher), None));
@@ -388,18 +387,18 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_and_further_ones_ignored() {
-        let mut columns = HEADER.to_vec();
+        let mut columns = COLUMNS.to_vec();
         let mut fields: Vec<&str> = ROW.split(',').collect();
         columns.reverse();
         fields.reverse();
         let text = format!("{},note\n{},any\n", columns.join(","), fields.join(","));
-        let in_order = format!("{}\n{ROW}\n", HEADER.join(","));
+        let in_order = format!("{}\n{ROW}\n", COLUMNS.join(","));
         assert_eq!(parse("a.csv", &text).unwrap(), parse("a.csv", &in_order).unwrap());
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
-        let header = HEADER.join(",");
+        let header = COLUMNS.join(",");
         let without_unit = header.replace("unit,", "");
         assert!(refused(&without_unit, ROW).starts_with("a.csv:1: column `unit` is missing"));
         for (from, to, says) in [
@@ -451,7 +450,7 @@ mod tests {
     }
 
     fn any_table() -> impl Strategy<Value = String> {
-        let behind_header = |text: String| format!("{}\n{text}", HEADER.join(","));
+        let behind_header = |text: String| format!("{}\n{text}", COLUMNS.join(","));
         let text = || "(.|\n)*";
         prop_oneof![text(), text().prop_map(behind_header), mutated_study()]
     }

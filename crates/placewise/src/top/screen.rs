@@ -148,8 +148,8 @@ pub fn row<'a>(cells: impl IntoIterator<Item = String>) -> Row<'a> {
     Row::new(cells.into_iter().enumerate().map(cell))
 }
 
-pub fn heading<'a>(names: &[&str]) -> Row<'a> {
-    row(names.iter().map(|name| (*name).to_owned())).style(Modifier::BOLD)
+pub fn heading<'a>(names: &[impl AsRef<str>]) -> Row<'a> {
+    row(names.iter().map(|name| name.as_ref().to_owned())).style(Modifier::BOLD)
 }
 
 fn draw_distances(frame: &mut Frame<'_>, area: Rect, moment: &Moment) {

@@ -3,8 +3,9 @@
 //!
 //! Limit: it tells of placements and balancing, not of waits, nor of single tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::iter;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,9 +27,6 @@ const REQUEST: &[u8] = b"{\"req\":\"stats\",\"args\":{}}\n";
 const PATIENCE: Duration = Duration::from_secs(2);
 /// More is no answer.
 const LONGEST_ANSWER: u64 = 1 << 20;
-
-const BEYOND_DISTANCE: [&str; 2] = ["on_idle", "hinted"];
-const BALANCED: [&str; 4] = ["newly_idle", "idle", "busy", "pushed"];
 
 /// Sums since the scheduler was loaded.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -113,17 +111,31 @@ impl Look {
         format!("{:.0}", now.saturating_sub(before) as f64 / self.seconds)
     }
 
+    /// Distances, and what else the scheduler counts of placements.
+    fn columns_of_placed(&self) -> Vec<&str> {
+        let distances = Distance::ALL.map(Distance::word);
+        let counted = self.figures.placed.values().flat_map(BTreeMap::keys).map(String::as_str);
+        let others: BTreeSet<_> = counted.filter(|key| !distances.contains(key)).collect();
+        distances.into_iter().chain(others).collect()
+    }
+
+    fn columns_of_balanced(&self) -> BTreeSet<&str> {
+        let counts = self.figures.balanced.values().map(|balanced| &balanced.counts);
+        counts.flat_map(BTreeMap::keys).map(String::as_str).collect()
+    }
+
     /// Sums of each kind, and what they grow by.
     fn placed(&self) -> Vec<Row<'static>> {
-        let columns = || Distance::ALL.map(Distance::word).into_iter().chain(BEYOND_DISTANCE);
+        let columns = self.columns_of_placed();
         let none = BTreeMap::new();
         let mut rows = Vec::new();
         for (kind, counts) in &self.figures.placed {
             let before = self.before.placed.get(kind).unwrap_or(&none);
-            let at = |counts: &BTreeMap<String, u64>, key| counts.get(key).copied().unwrap_or(0);
-            let sums = columns().map(|key| at(counts, key).to_string());
+            let at =
+                |counts: &BTreeMap<String, u64>, key: &str| counts.get(key).copied().unwrap_or(0);
+            let sums = columns.iter().map(|key| at(counts, key).to_string());
             rows.push(row([visible(kind)].into_iter().chain(sums)));
-            let grow = columns().map(|key| self.per_second(at(counts, key), at(before, key)));
+            let grow = columns.iter().map(|key| self.per_second(at(counts, key), at(before, key)));
             rows.push(row(["  a second".to_owned()].into_iter().chain(grow)));
         }
         rows
@@ -133,10 +145,16 @@ impl Look {
         let of_level = |(level, balanced): (&u32, &Balanced)| {
             let count = |key: &&str| balanced.counts.get(*key).copied().unwrap_or(0).to_string();
             let name = format!("{level} {}", visible(&balanced.domain));
-            row([name].into_iter().chain(BALANCED.iter().map(count)))
+            row([name].into_iter().chain(self.columns_of_balanced().iter().map(count)))
         };
         self.figures.balanced.iter().map(of_level).collect()
     }
+}
+
+/// The headings of a first column and of those that are called by figures.
+fn headings<'a>(first: &str, columns: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let columns = columns.into_iter().map(|key| visible(&placewise_policy::distance::heading(key)));
+    iter::once(first.to_owned()).chain(columns).collect()
 }
 
 pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
@@ -148,13 +166,12 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(Line::raw(status.line())), head);
-    let names =
-        ["placed", "same CPU", "SMT", "LLC", "other LLC", "other node", "on idle", "hinted"];
-    let widths = [10, 10, 9, 9, 10, 11, 10, 8].map(Constraint::Length);
+    let names = headings("placed", look.columns_of_placed());
+    let widths = names.iter().map(|_| Constraint::Length(10));
     let table = Table::new(placed, widths).header(heading(&names)).column_spacing(0);
     frame.render_widget(table.block(titled("placements by scx_placewise")), of_placed);
-    let names = ["level", "newly idle", "idle", "busy", "pushed"];
-    let widths = [20, 12, 12, 12, 12].map(Constraint::Length);
+    let names = headings("level", look.columns_of_balanced());
+    let widths = iter::once(20).chain(names.iter().skip(1).map(|_| 12)).map(Constraint::Length);
     let table = Table::new(look.balanced(), widths).header(heading(&names));
     frame.render_widget(table.block(titled("tasks moved by balancing")), of_balanced);
 }
@@ -204,9 +221,9 @@ mod tests {
             let text = text.split_once(after).unwrap_or_else(|| panic!("{text}")).1;
             text.split_whitespace().take(7).map(str::to_owned).collect()
         };
-        assert_eq!(words("wakeup"), ["1001", "2", "3", "4", "5", "6", "7"]);
+        assert_eq!(words("wakeup"), ["1001", "2", "3", "4", "5", "7", "6"]);
         assert_eq!(words("a second"), ["500", "0", "0", "0", "0", "0", "0"]);
-        assert_eq!(words(r"1 MC\u{1b}[2J")[..4], ["8", "9", "10", "11"]);
+        assert_eq!(words(r"1 MC\u{1b}[2J")[..4], ["10", "9", "8", "11"]);
         assert!(scheduler.look().is_err(), "it has gone");
     }
 

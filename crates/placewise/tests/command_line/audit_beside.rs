@@ -162,6 +162,11 @@ fn a_report_of_perf_says_the_same_as_copies() {
             include_str!("perf_stats/v15.report"),
         ),
         (
+            include_str!("perf_stats/v16.before"),
+            include_str!("perf_stats/v16.after"),
+            include_str!("perf_stats/v16.report"),
+        ),
+        (
             include_str!("perf_stats/v17.before"),
             include_str!("perf_stats/v17.after"),
             include_str!("perf_stats/v17.report"),

@@ -26,6 +26,20 @@ fn one_kind_is_what_all_has_of_it() {
     }
 }
 
+/// However long it is.
+#[test]
+fn each_name_begins_a_line_and_stands_apart() {
+    for kind in ["kernels", "policies", "workloads", "machines"] {
+        let (text, all) = (list(&[kind]), json(&[kind]));
+        let first_words: Vec<_> =
+            text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+        for one in all[kind].as_array().unwrap() {
+            let name = one["name"].as_str().unwrap();
+            assert!(first_words.contains(&name), "{name} is not in:\n{text}");
+        }
+    }
+}
+
 #[test]
 fn parameters_have_their_defaults_and_ranges() {
     let text = list(&["workloads"]);
