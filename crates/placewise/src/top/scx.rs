@@ -157,6 +157,12 @@ fn headings<'a>(first: &str, columns: impl IntoIterator<Item = &'a str>) -> Vec<
     iter::once(first.to_owned()).chain(columns).collect()
 }
 
+/// Of the first column, and of the others, for sums of eight digits at least.
+fn widths(first: u16, headings: &[String]) -> impl Iterator<Item = Constraint> {
+    let others = headings.iter().skip(1).map(|heading| heading.len().max(8) as u16 + 1);
+    iter::once(first).chain(others).map(Constraint::Length)
+}
+
 pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
     let placed = look.placed();
     let [head, of_placed, of_balanced] = Layout::vertical([
@@ -167,12 +173,10 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, look: &Look) {
     .areas(frame.area());
     frame.render_widget(Paragraph::new(Line::raw(status.line())), head);
     let names = headings("placed", look.columns_of_placed());
-    let widths = names.iter().map(|_| Constraint::Length(10));
-    let table = Table::new(placed, widths).header(heading(&names)).column_spacing(0);
+    let table = Table::new(placed, widths(10, &names)).header(heading(&names)).column_spacing(0);
     frame.render_widget(table.block(titled("placements by scx_placewise")), of_placed);
     let names = headings("level", look.columns_of_balanced());
-    let widths = iter::once(20).chain(names.iter().skip(1).map(|_| 12)).map(Constraint::Length);
-    let table = Table::new(look.balanced(), widths).header(heading(&names));
+    let table = Table::new(look.balanced(), widths(20, &names)).header(heading(&names));
     frame.render_widget(table.block(titled("tasks moved by balancing")), of_balanced);
 }
 
