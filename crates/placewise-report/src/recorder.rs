@@ -28,7 +28,7 @@ use crate::runs::Class;
 const PARCEL: usize = 4096;
 const PARCELS: usize = 8;
 /// Explanations take longer than the audit itself: no more than these are made.
-const MOST_EXPLAINED: u32 = 1 << 17;
+const MOST_EXPLAINED: u32 = 1 << 15;
 
 /// From when to when, as the trace has it.
 pub type Part = RangeInclusive<u64>;

@@ -40,6 +40,11 @@ impl Drawing {
         Drawing { width, body: String::new() }
     }
 
+    /// It takes no more than that.
+    pub fn narrow(&mut self, width: f64) {
+        self.width = width;
+    }
+
     /// `opacity`: from 0 to 1.
     pub fn fill(&mut self, area: Area, colour: &str, opacity: f64) {
         let Area { x, y, width, height } = area;
@@ -101,7 +106,7 @@ impl Drawing {
         let (width, label) = (self.width, escaped(label));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-             role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
+             width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
              <title>{label}</title>\n\
              <rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"white\"/>\n{}</svg>\n",
             self.body

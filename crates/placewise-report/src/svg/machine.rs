@@ -9,12 +9,15 @@ const CELL: f64 = 15.0;
 const CORES_IN_A_ROW: usize = 8;
 const GAP: f64 = 8.0;
 const LABEL: f64 = 18.0;
+/// At most.
 const WIDTH: f64 = 1100.0;
+/// What the colours mean takes so much.
+const RAMP: f64 = 270.0;
 
 pub fn machine(recording: &Recording) -> String {
     let mut drawing = Drawing::new(WIDTH);
     let busy = busy(recording);
-    let mut top = GAP;
+    let (mut top, mut right) = (GAP, RAMP);
     for (node, cpus) in recording.shape.by(|cpu| cpu.node) {
         let heading = format!("node {node}");
         drawing.text(GAP, top + 12.0, Anchor::Start, INK, &heading);
@@ -31,10 +34,12 @@ pub fn machine(recording: &Recording) -> String {
             }
             draw_llc(&mut drawing, recording, llc, &cpus, &busy, [left, top]);
             (left, tallest) = (left + width + GAP, tallest.max(height));
+            right = right.max(left);
         }
         top += tallest + GAP;
     }
     ramp(&mut drawing, top);
+    drawing.narrow(right);
     drawing.finish(top + LABEL + GAP, "How busy each CPU was")
 }
 

@@ -8,7 +8,7 @@ use crate::runs::RunColumns;
 
 const WIDTH: f64 = 1100.0;
 /// Of the names of rows.
-const LEFT: f64 = 84.0;
+const LEFT: f64 = 100.0;
 const LABEL: f64 = 16.0;
 const AXIS: f64 = 26.0;
 /// More runs than this are drawn as bins.

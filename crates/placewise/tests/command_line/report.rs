@@ -222,7 +222,7 @@ fn every_plot_of_a_trace_is_written() {
     assert_eq!(all["machine-0.svg"].matches("fill=\"#b45309\"").count(), cpus + 10, "and a ramp");
     let runs = data(&page(&[TRACE]))["traces"][0]["runs"]["of_cpu"].clone();
     let runs = sum(&runs, |count| count.as_u64().unwrap()) as usize;
-    let legend = all["timeline.svg"].matches("width=\"11.0\"").count();
+    let legend = all["timeline.svg"].matches("height=\"11.0\"").count();
     assert_eq!(all["timeline.svg"].matches("fill-opacity=\"1.00\"").count(), runs + legend);
     assert!(all == plots(&[TRACE]), "the same input gives the same bytes");
 }
