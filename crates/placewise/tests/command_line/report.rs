@@ -185,8 +185,8 @@ fn a_comparison_with_traces_draws_the_first_two() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (html, trace) = (path("result.html"), path("out.txt"));
     let compare = ["compare", "--machine=uma-8", "--workload=schedpipe", "--kernel=v6.0"];
-    let policies = ["--policy=short-task", "--policy=hint:wake_affine", "--case=window_ms=5"];
-    let outputs = ["--runs=1", "--html", &html, "--trace", &trace];
+    let policies = ["--policy=baseline", "--policy=short-task", "--policy=hint:wake_affine"];
+    let outputs = ["--case=window_ms=5", "--runs=1", "--html", &html, "--trace", &trace];
     let output = placewise(&[&compare[..], &policies, &outputs].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let data = data(&fs::read_to_string(&html).unwrap());
