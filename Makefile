@@ -44,7 +44,7 @@ test-browser: compiler ## open reports in headless Chromium: panels, keyboard, a
 	scripts/test-browser.sh $(BUILT)/placewise $(TARGET)/browser
 
 .PHONY: pictures
-pictures: compiler ## the pictures of reports in docs/, by headless Chromium
+pictures: compiler ## the pictures of reports in docs/: SVG, and PNG by headless Chromium
 	$(CARGO) build --release --package placewise
 	scripts/pictures.sh $(PROGRAM)
 

@@ -7,7 +7,9 @@ chromium=$(command -v chromium || command -v google-chrome) ||
 	{ echo "pictures need Chromium (Debian: apt install chromium)" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$placewise" report traces/vm32-k73-hackbench-pipe.txt.zst -o "$work/report.html"
+"$placewise" report traces/vm32-k73-hackbench-pipe.txt.zst -o "$work/report.html" --svg "$work"
+cp "$work/machine-0.svg" docs/report-machine.svg
+cp "$work/residency-0.svg" docs/report-residency.svg
 
 # One panel of the page: picture PANEL WIDTH HEIGHT
 picture() {

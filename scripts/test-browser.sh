@@ -21,10 +21,9 @@ traces=traces
 "$placewise" report $traces/vm16-k61-stress-mix.txt.zst $traces/vm16-k612-pingpong.txt.zst \
 	-o "$directory/two.html"
 "$placewise" compare --machine 'pack:2 l3:2 core:2 pu:2' --costs-from icx-2s --kernel v6.0 \
-	--workload hackbench --case 'groups=1' --policy short-task --quick --format json \
-	--trace "$directory/out.txt" >"$directory/compare.json"
-"$placewise" report "$directory/compare.json" "$directory"/out.{baseline,short-task}.txt \
-	-o "$directory/compare.html"
+	--workload hackbench --case 'groups=1' --policy short-task --quick \
+	--trace "$directory/out.txt" --html "$directory/compare.html" >/dev/null
+"$placewise" advise $traces/vm16-k612-pingpong.txt.zst --budget 40 --html "$directory/advise.html" >/dev/null
 "$placewise" reproduce studies/wake-wide_x86_12_pgbench.csv --sample 2 \
 	--html "$directory/reproduce.html" >/dev/null
 # A task with a name that HTML would obey.

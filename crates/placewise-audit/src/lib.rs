@@ -12,7 +12,8 @@
 //!   one of each, under one policy.
 //! - `recorded/`: decisions that the trace recorded in full.
 //! - `cost/`: latency, missed idle CPUs, bouncing; `report/`: moves, agreement, other
-//!   policies, one decision step by step.
+//!   policies, why a decision was taken.
+//! - `explanation.rs`: a decision as people are told it.
 //! - `meter.rs`: what needs no policy, at any moment of a trace.
 //!
 //! `audit.rs` drives them all, in one pass.
@@ -22,6 +23,7 @@
 
 mod audit;
 pub mod cost;
+mod explanation;
 mod judge;
 mod meter;
 mod reconstruction;
@@ -32,6 +34,7 @@ mod verdict;
 mod world;
 
 pub use audit::{Audit, AuditError, Decided, Observer, Options, Stepped, audit};
+pub use explanation::Explanation;
 pub use judge::inference::InferenceCounts;
 pub use meter::{Meter, Moment};
 pub use placewise_policy::Distance;

@@ -54,6 +54,15 @@ pub enum Kind {
     Fork,
 }
 
+impl Kind {
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Wakeup => "wakeup",
+            Kind::Fork => "fork",
+        }
+    }
+}
+
 /// One decision of the kernel beside that of the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed {

@@ -27,32 +27,48 @@ const swatch = (fill) => element("span", { class: "swatch", style: `background:$
 const legend = (entries) => element("div", { class: "legend" },
   entries.map(([fill, text]) => element("span", {}, swatch(fill), text)));
 
-function latencyPanel({ traces }) {
+function latencyPanel(shared) {
+  const { traces } = shared;
   if (!traces.some((trace) => trace.latencies.length)) return [];
+  const dashed = traces.length > 1 && element("p", { class: "quiet" }, `Solid: ${traces[0].name}; dashed: ${traces[1].name}.`);
+  return [panel("latency", "From wakeup to running", shared.following(() => latencyChart(shared)), dashed || [])];
+}
+
+// How long wakeups took that ended on some LLCs: counts by time, the shortest first.
+function countsOf({ by_llc }, llcs) {
+  const counts = new Map();
+  for (const [llc] of llcs) for (const [ns, count] of by_llc[llc]) counts.set(ns, (counts.get(ns) ?? 0) + count);
+  return [...counts].sort(([one], [other]) => one - other);
+}
+
+function latencyChart(shared) {
+  const { traces } = shared;
   const names = [...new Set(traces.flatMap((trace) => trace.latencies.map((of) => of.name)))].slice(0, COLOURS.length);
-  const longest = Math.max(...traces.flatMap((trace) => trace.latencies.flatMap((of) => of.counts.map(([ns]) => ns))), 1e4);
+  const longest = Math.max(...traces.flatMap((trace) => trace.latencies.flatMap((of) => of.by_llc.flat().map(([ns]) => ns))), 1e4);
   const decades = Math.ceil(Math.log10(longest));
   const [least, along] = [2, (ns) => Math.max(0, (Math.log10(Math.max(ns, 1)) - 2) / (decades - 2))];
   const xTicks = Array.from({ length: decades - least + 1 }, (_, at) => [at / (decades - least), time(10 ** (at + least))]);
   const yTicks = [0, 0.25, 0.5, 0.75, 0.9, 1].map((share) => [share, percent(share)]);
   const { chart, x, y } = plot("distribution of the time from wakeup to running, by task", xTicks, yTicks, "from wakeup to running, at most");
   for (const trace of traces) {
-    for (const of of trace.latencies.filter((one) => names.includes(one.name))) {
+    for (const of of trace.latencies.filter((one) => names.includes(one.name) && shared.hasTask(one.name))) {
+      const counts = countsOf(of, trace.groupsOf("llcs", shared.cpus));
+      const wakeups = counts.reduce((sum, [, count]) => sum + count, 0);
+      if (!wakeups) continue;
       let below = 0;
-      const path = of.counts.map(([ns, count]) => {
-        const before = below / of.wakeups;
+      const path = counts.map(([ns, count]) => {
+        const before = below / wakeups;
         below += count;
-        return `L${x(along(ns)).toFixed(1)} ${y(before).toFixed(1)}L${x(along(ns)).toFixed(1)} ${y(below / of.wakeups).toFixed(1)}`;
+        return `L${x(along(ns)).toFixed(1)} ${y(before).toFixed(1)}L${x(along(ns)).toFixed(1)} ${y(below / wakeups).toFixed(1)}`;
       });
       chart.append(drawn("path", {
         d: `M${x(0)} ${y(0)}${path.join("")}`, fill: "none", stroke: COLOURS[names.indexOf(of.name)], "stroke-width": 1.8,
         "stroke-dasharray": trace.number ? "5 3" : "none",
-      }, drawn("title", {}, `${of.name}: ${of.wakeups} wakeups, ${trace.name}`)));
+      }, drawn("title", {}, `${of.name}: ${wakeups} wakeups, ${trace.name}`)));
     }
   }
-  const entries = names.map((name, at) => [COLOURS[at], name]);
-  const dashed = traces.length > 1 && element("p", { class: "quiet" }, `Solid: ${traces[0].name}; dashed: ${traces[1].name}.`);
-  return [panel("latency", "From wakeup to running", chart, legend(entries), dashed || [])];
+  const entries = names.map((name, at) => [COLOURS[at], name]).filter(([, name]) => shared.hasTask(name));
+  return [chart, legend(entries)];
 }
 
 // A table whose cells are as warm as their share of the largest.
@@ -66,26 +82,37 @@ function heatTable(caption, header, rows, shown) {
 }
 
 function residencyPanel(trace, shared) {
-  const llcs = [...trace.llcs.keys()];
+  const heading = traceHeading("Where threads ran", trace, shared);
+  return panel(`residency-${trace.number}`, heading,
+    element("p", { class: "quiet" }, "Share of a thread's run time on each LLC; of chosen CPUs, on their LLCs. A thread shows the tasks of its name alone."),
+    shared.following(() => residencyTable(trace, shared)));
+}
+
+function residencyTable(trace, shared) {
+  const llcs = trace.groupsOf("llcs", shared.cpus).map(([llc]) => llc);
   const total = (one) => one.ns_by_llc.reduce((sum, ns) => sum + ns, 0);
-  const rows = trace.residency.map((one) => {
+  const row = (one) => {
     const name = trace.threads[one.thread].name;
     const press = button(trace.threadName(one.thread), () => shared.filterTask(shared.task === name ? null : name), { class: "label" });
     return { name: { child: press }, values: llcs.map((llc) => one.ns_by_llc[llc] / total(one)) };
-  });
-  const heading = traceHeading("Where threads ran", trace, shared);
-  return panel(`residency-${trace.number}`, heading,
-    element("p", { class: "quiet" }, "Share of a thread's run time on each LLC. A thread shows its tasks alone on the timeline."),
-    heatTable("run time by thread and LLC", ["thread", ...llcs.map((llc) => `LLC ${llc}`)], rows, percent));
+  };
+  const isShown = (one) => shared.hasTask(trace.threads[one.thread].name) && llcs.some((llc) => one.ns_by_llc[llc]);
+  return heatTable("run time by thread and LLC", ["thread", ...llcs.map((llc) => `LLC ${llc}`)], trace.residency.filter(isShown).map(row), percent);
 }
 
 function movesPanel(trace, shared) {
-  const llcs = [...trace.llcs.keys()];
-  const rows = llcs.map((from) => ({ name: `from LLC ${from}`, values: llcs.map((to) => trace.moves[from][to]) }));
   const heading = traceHeading("Moves between LLCs", trace, shared);
   return panel(`moves-${trace.number}`, heading,
-    element("p", { class: "quiet" }, "How often a task ran on another CPU than before; on the diagonal within the LLC."),
-    heatTable("moves from LLC to LLC", ["", ...llcs.map((llc) => `to LLC ${llc}`)], rows, String));
+    element("p", { class: "quiet" }, "How often a task ran on another CPU than before; on the diagonal within the LLC. Of chosen CPUs, from and to their LLCs; of all tasks."),
+    shared.following(() => movesTable(trace, shared)));
+}
+
+function movesTable(trace, shared) {
+  const llcs = [...trace.llcs.keys()];
+  const chosen = new Set(trace.groupsOf("llcs", shared.cpus).map(([llc]) => llc));
+  const moves = (from, to) => (chosen.has(from) || chosen.has(to) ? trace.moves[from][to] : 0);
+  const rows = llcs.map((from) => ({ name: `from LLC ${from}`, values: llcs.map((to) => moves(from, to)) }));
+  return heatTable("moves from LLC to LLC", ["", ...llcs.map((llc) => `to LLC ${llc}`)], rows, String);
 }
 
 const traceHeading = (text, trace, { traces }) => (traces.length > 1 ? `${text}: ${trace.name}` : text);
@@ -94,9 +121,9 @@ const SAMPLES = 240;
 
 // Tasks that run or wait, by LLC or node, over the whole trace.
 function tasksPanel(trace, shared) {
-  const holder = element("div");
-  const draw = (places) => {
-    const groups = [...trace[places].entries()];
+  let places = trace.llcs.size > COLOURS.length ? "nodes" : "llcs";
+  const draw = () => {
+    const groups = trace.groupsOf(places, shared.cpus);
     const shown = groups.slice(0, COLOURS.length);
     const series = shown.map(([, cpus]) => tasksOverTime(trace, cpus));
     const most = Math.max(1, ...series.flat());
@@ -109,12 +136,11 @@ function tasksPanel(trace, shared) {
     });
     const word = places === "llcs" ? "LLC" : "node";
     const more = groups.length > shown.length && element("p", { class: "quiet" }, `The first ${shown.length} of ${groups.length}.`);
-    holder.replaceChildren(chart, legend(shown.map(([id], at) => [COLOURS[at], `${word} ${id}`])), more || "");
+    return [chart, legend(shown.map(([id], at) => [COLOURS[at], `${word} ${id}`])), more || ""];
   };
-  const places = trace.llcs.size > COLOURS.length ? "nodes" : "llcs";
-  draw(places);
+  const choose = (chosen) => { places = chosen; shared.filter(shared.cpus, shared.task); };
   return panel(`tasks-${trace.number}`, traceHeading("Tasks that run or wait", trace, shared),
-    element("div", { class: "controls" }, select("By", [["llcs", "LLC"], ["nodes", "node"]], places, draw)), holder);
+    element("div", { class: "controls" }, select("By", [["llcs", "LLC"], ["nodes", "node"]], places, choose)), shared.following(draw));
 }
 
 function tasksOverTime(trace, cpus) {

@@ -61,6 +61,11 @@ class Trace {
     this.position = new Map(this.cpus.map((cpu, at) => [cpu.id, at]));
   }
 
+  // Each with its CPUs, of which one at least is among some; null is all.
+  groupsOf(places, cpus) {
+    return [...this[places]].filter(([, members]) => !cpus || members.some((cpu) => cpus.has(cpu.id)));
+  }
+
   threadName(thread) {
     const { name, pid } = this.threads[thread];
     return pid ? `${name}-${pid}` : name;

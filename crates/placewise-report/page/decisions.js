@@ -6,13 +6,17 @@ function decisionPanels({ results, traces }, shared) {
   const audits = results.flatMap(({ kind, value }) => (kind === "audit" ? [value] : kind === "difference" ? [value.before, value.after] : []));
   return audits.filter((audit) => audit.worst_decisions.length).map((audit, at) => {
     const trace = traces.find((one) => one.name === audit.trace.name) ?? traces[at];
+    const isShown = ({ task, from_cpu, to_cpu }) => shared.hasTask(task) && (!shared.cpus || shared.cpus.has(from_cpu) || shared.cpus.has(to_cpu));
     const explained = (decision) => trace?.explained.find((one) => one.time_ns === decision.time_ns && one.pid === decision.pid);
-    const rows = audit.worst_decisions.map((decision) => decisionRow(decision, explained(decision), trace, shared));
+    const row = (decision) => decisionRow(decision, explained(decision), trace, shared);
     const header = ["at", "task", "from", "to", "policy", "idle was", "waited", ""];
     return panel(`decisions-${at}`, trace ? traceHeading("Worst placements", trace, shared) : "Worst placements",
       element("p", { class: "quiet" }, "Of those that missed an idle CPU, by how long the task then waited behind others."),
-      table("placements that missed an idle CPU", header, rows, 2),
-      element("h3", {}, "Rule by rule"), audit.worst_decisions.map((decision) => rules(audit, decision, explained(decision))));
+      shared.following(() => {
+        const shown = audit.worst_decisions.filter(isShown);
+        return [table("placements that missed an idle CPU", header, shown.map(row), 2),
+          element("h3", {}, "Rule by rule"), shown.map((decision) => rules(audit, decision, explained(decision)))];
+      }));
   });
 }
 
@@ -33,5 +37,5 @@ function rules(audit, { time_ns, task, pid }, explained) {
   if (!explained) return element("p", {}, `${name}: `, element("code", {}, `placewise audit ${audit.trace.name} --at ${traceTime(time_ns)}`));
   const { number, kind, waker, waker_pid, waking_cpu } = explained;
   const head = element("summary", {}, `${name}: ${kind} ${number}, by ${waker}-${waker_pid} on CPU ${waking_cpu}`);
-  return element("details", {}, head, table(`rules of decision ${number}`, ["rule", "saw", "answer"], explained.rules, 3));
+  return element("details", {}, head, table(`rules of decision ${number}`, ["rule", "saw", "answer"], explained.rules.map(({ rule, saw, answer }) => [rule, saw, answer]), 3));
 }

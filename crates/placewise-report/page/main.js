@@ -6,11 +6,28 @@ class Shared {
     this.traces = traces;
     this.longest = Math.max(SHORTEST_VIEW, ...traces.map((trace) => trace.duration_ns));
     this.view = [0, this.longest];
-    Object.assign(this, { cpus: null, task: null, mark: null, listeners: [], palettes: new Map() });
+    Object.assign(this, { cpus: null, task: null, mark: null, listeners: [], filtered: [], palettes: new Map() });
   }
 
   onView(listener) {
     this.listeners.push(listener);
+  }
+
+  // Whatever is made of the CPUs or the task that are filtered is made anew with them.
+  following(make) {
+    const holder = element("div");
+    const fill = () => {
+      const focused = holder.contains(document.activeElement) && document.activeElement.textContent;
+      holder.replaceChildren(...[make()].flat(Infinity));
+      if (focused) [...holder.querySelectorAll("button")].find((one) => one.textContent === focused)?.focus();
+    };
+    fill();
+    this.filtered.push(fill);
+    return holder;
+  }
+
+  hasTask(name) {
+    return this.task === null || this.task === name;
   }
 
   // Draws anew, once for all that changes before the next frame.
@@ -49,21 +66,24 @@ class Shared {
     this.show(0, this.longest);
   }
 
-  filterCpus(ids) {
-    this.cpus = ids && new Set(ids);
+  filter(cpus, task) {
+    Object.assign(this, { cpus, task });
+    this.palettes.clear();
+    this.filtered.forEach((fill) => fill());
     this.changed();
   }
 
+  filterCpus(ids) {
+    this.filter(ids && new Set(ids), this.task);
+  }
+
   filterTask(name) {
-    this.task = name;
-    this.palettes.clear();
-    this.changed();
+    this.filter(this.cpus, name);
   }
 
   noFilter() {
     this.mark = null;
-    this.filterCpus(null);
-    this.filterTask(null);
+    this.filter(null, null);
   }
 
   palette(trace, mode) {
@@ -96,7 +116,7 @@ async function main() {
   const each = (make) => data.traces.map((trace) => make(trace, shared));
   page.append(...verdictPanels(data), ...resultPanels(data));
   if (data.traces.length) {
-    page.append(...each(machinePanel), timelinePanel(shared), ...decisionPanels(data, shared), ...latencyPanel(data),
+    page.append(...each(machinePanel), timelinePanel(shared), ...decisionPanels(data, shared), ...latencyPanel(shared),
       ...each(tasksPanel), ...each(residencyPanel), ...each(movesPanel));
     shared.changed();
     new ResizeObserver(() => shared.changed()).observe(page);

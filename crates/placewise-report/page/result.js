@@ -12,7 +12,7 @@ function verdictPanels({ results }) {
 
 function resultPanels({ results }) {
   return results.map((result, at) => {
-    const tables = { compare: comparisonTable, reproduce: reproductionTable, audit: auditTables, difference: differenceTable };
+    const tables = { compare: comparisonTable, reproduce: reproductionTable, audit: auditTables, difference: differenceTable, advise: adviceTable };
     const made = panel(`result-${at}`, "Result", posting(result), tables[result.kind](result.value));
     if (result.kind === "reproduce") made.append(scatter(result.value.rows));
     return made;
@@ -59,6 +59,16 @@ function differenceTable({ changes, after }) {
   const text = (value, unit) => (value === null ? "" : shown[unit](value));
   const cells = changes.map(({ figure, unit, before, after }) => [figure, text(before, unit), text(after, unit)]);
   return [table("before and after", ["figure", "before", "after"], cells), element("h3", {}, "After"), auditTables(after)];
+}
+
+function adviceTable({ advice, goal }) {
+  const beyond = (change) => `${signed(change.change_pct)} % (${signed(change.change_low_pct)} to ${signed(change.change_high_pct)})`;
+  const commands = (list) => ({ child: element("code", {}, list.join("; ")) });
+  const cells = advice.map((line) => [
+    line.what, commands(line.commands), commands(line.undo), { text: beyond(line), kind: line.change_pct > 0 ? "good" : "bad" },
+    line.costs.map((cost) => `${cost.task} ${beyond(cost)}`).join(", ") || "nobody, beyond noise",
+  ]);
+  return [element("p", { class: "quiet" }, "Positive changes are better."), table("advice", ["what", "do", "undo", goal, "costs"], cells, 3)];
 }
 
 function auditTables({ findings, turns, by_distance: by }) {

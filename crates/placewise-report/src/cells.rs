@@ -157,16 +157,28 @@ impl Cells {
 #[derive(Serialize)]
 pub struct Level {
     /// How wide a bin is.
-    width_ns: u64,
-    bins: usize,
+    pub width_ns: u64,
+    pub bins: usize,
     /// Share of the bin, 255 for all of it.
     busy: Place,
     /// Waiting tasks on average, 256 for one.
     waiting: Place,
     arrivals: Place,
     /// What ran longest.
-    thread: Place,
+    pub thread: Place,
     class: Place,
+}
+
+impl Level {
+    /// Share of a bin, of that number among all CPUs.
+    pub fn busy(&self, columns: &[u8], at: usize) -> f64 {
+        f64::from(self.busy.u8(columns, at)) / WHOLE as f64
+    }
+
+    /// Tasks on average.
+    pub fn waiting(&self, columns: &[u8], at: usize) -> f64 {
+        f64::from(self.waiting.u16(columns, at)) / ONE_WAITING as f64
+    }
 }
 
 fn level(rows: &[Vec<Cell>], shift: u32, bins: usize, columns: &mut Columns) -> Level {

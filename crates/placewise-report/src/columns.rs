@@ -6,6 +6,37 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Place(usize, usize);
 
+impl Place {
+    pub fn len(self) -> usize {
+        self.1
+    }
+
+    pub fn u8(self, columns: &[u8], at: usize) -> u8 {
+        columns[self.0 + at]
+    }
+
+    pub fn u16(self, columns: &[u8], at: usize) -> u16 {
+        let at = self.0 + 2 * at;
+        u16::from_le_bytes([columns[at], columns[at + 1]])
+    }
+
+    pub fn varints(self, columns: &[u8]) -> impl Iterator<Item = u64> {
+        let mut bytes = columns[self.0..].iter();
+        let mut value = move || {
+            let (mut value, mut shift) = (0, 0);
+            for byte in bytes.by_ref() {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+            value
+        };
+        (0..self.1).map(move |_| value())
+    }
+}
+
 /// The block.
 #[derive(Default)]
 pub struct Columns {
@@ -62,5 +93,10 @@ mod tests {
             columns.bytes,
             [1, 2, 3, 0, 0, 0, 0, 0, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 5, 0xac, 2]
         );
+        assert_eq!(
+            (Place(0, 3).u8(&columns.bytes, 2), Place(8, 1).u16(&columns.bytes, 0)),
+            (3, 0x1234)
+        );
+        assert!(Place(16, 2).varints(&columns.bytes).eq([5, 300]));
     }
 }

@@ -1,61 +1,34 @@
-//! Looks on while a trace is audited, and keeps what a page draws of it.
+//! Looks on while a trace is audited, and notes what a page draws of it.
 //!
-//! A task waits on the CPU that it was sent to, or preempted on, from then until it runs; waits go
-//! to the cells when they end, or move with the task. Times are those of the audit's steps, from the
-//! first one on: where no CPU had an event for long, that time is left out.
+//! Times are those of the audit's steps, from the first one on: where no CPU had an event for long,
+//! that time is left out. Of a part of a trace only that part is kept. What is before it and behind
+//! it has no length, so it tells no more than who runs and waits when the part begins.
 //!
-//! Of a part of a trace only that part is kept. What is before it and behind it has no length, so it
-//! tells no more than who runs and waits when the part begins.
+//! The audit takes most of the time, and needs nothing of what becomes of the notes: they go to
+//! another thread, in the order of the steps.
 
 use std::ops::RangeInclusive;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use placewise_audit::cost::places::{ByNearest, Nearest};
 use placewise_audit::{
-    Action, Decided, Distance, Observer, PrevState, Step, Stepped, TaskNumber, Tasks,
+    Action, Decided, Distance, Explanation, Observer, PrevState, Step, Stepped, TaskNumber, Tasks,
 };
 use placewise_machine::Machine;
 use placewise_policy::FIRST_TASK;
 
-use crate::cells::Cells;
-use crate::columns::Columns;
-use crate::explained::{Explained, MostExpensive};
-use crate::latency::{Distribution, Latencies};
+use crate::cells::BesideIdle;
+use crate::draft::Draft;
+use crate::note::{Event, Note, Start, Who};
 use crate::recording::{Recording, Shape};
-use crate::runs::{Class, Runs, What};
-use crate::threads::Threads;
-use crate::wakeups::Wakeups;
+use crate::runs::Class;
 
-/// Names whose distributions the page shows.
-const DISTRIBUTIONS: usize = 12;
-
-/// What runs on a CPU.
-#[derive(Clone, Copy)]
-struct Running {
-    from: u64,
-    waited_ns: u64,
-    what: What,
-}
-
-/// A task that is to run.
-#[derive(Clone, Copy)]
-struct Wait {
-    cpu: u32,
-    /// On that CPU.
-    from: u64,
-    /// Wherever.
-    began: u64,
-    is_wakeup: bool,
-}
-
-/// What is known of a task.
-#[derive(Default)]
-struct Known {
-    last_cpu: Option<u32>,
-    wait: Option<Wait>,
-    /// How it was placed, until it runs.
-    placed: Class,
-    explained: Option<Box<Explained>>,
-}
+/// Notes go to the other thread so many at a time, and wait there in so many parcels at most.
+const PARCEL: usize = 4096;
+const PARCELS: usize = 8;
+/// Explanations take longer than the audit itself: no more than these are made.
+const MOST_EXPLAINED: u32 = 1 << 15;
 
 /// From when to when, as the trace has it.
 pub type Part = RangeInclusive<u64>;
@@ -63,236 +36,142 @@ pub type Part = RangeInclusive<u64>;
 /// An [`Observer`] of one trace.
 pub struct Recorder {
     shape: Shape,
-    part: Part,
-    is_inside: bool,
-    start: Option<u64>,
-    /// Of the timeline, as the trace has it.
-    start_ns: u64,
-    now: u64,
-    silent_ns: u64,
-    silences: Vec<(u64, u64)>,
-    running: Vec<Option<Running>>,
-    known: Vec<Known>,
-    beside_idle: ByNearest<u64>,
-    cells: Cells,
-    runs: Runs,
-    wakeups: Wakeups,
-    latencies: Vec<Latencies>,
-    threads: Threads,
-    explained: MostExpensive,
+    clock: Clock,
+    /// Where each task ran last.
+    last_cpu: Vec<Option<u32>>,
+    is_named: Vec<bool>,
+    beside_idle: BesideIdle,
+    explained: u32,
+    notes: Vec<Note>,
+    parcels: SyncSender<Vec<Note>>,
+    draft: JoinHandle<Draft>,
 }
 
 impl Recorder {
     pub fn new(machine: &Machine, part: Part) -> Self {
-        let cpus = machine.cpus.len();
+        let shape = Shape::of(machine);
+        let (parcels, arrived) = sync_channel::<Vec<Note>>(PARCELS);
+        let mut draft = Draft::new(shape.clone(), machine.nr_llcs());
+        let draft = thread::spawn(move || {
+            arrived.iter().flatten().for_each(|note| draft.take(note));
+            draft
+        });
         Recorder {
-            shape: Shape::of(machine),
-            part,
-            is_inside: false,
-            start: None,
-            start_ns: 0,
-            now: 0,
-            silent_ns: 0,
-            silences: Vec::new(),
-            running: vec![None; cpus],
-            known: Vec::new(),
-            beside_idle: ByNearest::default(),
-            cells: Cells::new(cpus),
-            runs: Runs::new(cpus),
-            wakeups: Wakeups::new(),
-            latencies: Vec::new(),
-            threads: Threads::new(machine.nr_llcs()),
-            explained: MostExpensive::default(),
+            shape,
+            clock: Clock::new(part),
+            last_cpu: Vec::new(),
+            is_named: Vec::new(),
+            beside_idle: BesideIdle::default(),
+            explained: 0,
+            notes: Vec::new(),
+            parcels,
+            draft,
         }
     }
 
     /// The trace is over.
     pub fn finish(mut self, name: &str) -> Recording {
-        for cpu in 0..self.running.len() {
-            self.end_run(cpu as u32);
-        }
-        for task in 0..self.known.len() {
-            self.end_wait(task as TaskNumber);
-        }
-        let mut columns = Columns::default();
-        Recording {
-            name: name.to_owned(),
-            start_ns: self.start_ns,
-            duration_ns: self.now,
-            shape: self.shape,
-            silences: self.silences,
-            threads: self.threads.list(),
-            levels: self.cells.levels(&mut columns),
-            idle_strip: self.cells.idle_strip(&mut columns),
-            runs: self.runs.columns(&mut columns),
-            wakeups: self.wakeups.columns(&mut columns),
-            latencies: distributions(&self.latencies, &self.threads),
-            residency: self.threads.residency(),
-            moves: self.threads.moves().into_iter().map(<[u64]>::to_vec).collect(),
-            explained: self.explained.list(),
-            columns: columns.bytes,
+        self.send();
+        drop(self.parcels);
+        let draft = self.draft.join().expect("the draft takes all notes");
+        draft.finish(name, self.clock.start_ns, self.clock.now)
+    }
+
+    fn note(&mut self, cpu: u32, event: Event) {
+        let Clock { now, is_inside, .. } = self.clock;
+        self.notes.push(Note { now, is_inside, cpu, event });
+        if self.notes.len() == PARCEL {
+            self.send();
         }
     }
 
-    fn known(&mut self, task: TaskNumber) -> &mut Known {
-        let at = task as usize;
-        if self.known.len() <= at {
-            self.known.resize_with(at + 1, Known::default);
-        }
-        &mut self.known[at]
-    }
-
-    fn advance(&mut self, step: &Step) {
-        self.is_inside = self.part.contains(&(step.time_ns + self.silent_ns));
-        let of_step = |time: u64| time.saturating_sub(self.silent_ns);
-        let time_ns = step.time_ns.clamp(of_step(*self.part.start()), of_step(*self.part.end()));
-        let start = *self.start.get_or_insert(time_ns);
-        let now = time_ns.saturating_sub(start).max(self.now);
-        if now == 0 {
-            self.start_ns = start + self.silent_ns;
-        }
-        let ByNearest { same_llc, same_node, other_node } = self.beside_idle;
-        if now > self.now && self.beside_idle.total() > 0 {
-            self.cells.beside_idle(self.now, now, [same_llc, same_node, other_node]);
-        }
-        self.now = now;
+    fn send(&mut self) {
+        let parcel = std::mem::replace(&mut self.notes, Vec::with_capacity(PARCEL));
+        // Should the other thread have panicked, joining it says so.
+        let _ = self.parcels.send(parcel);
     }
 
     fn follow(&mut self, stepped: &Stepped<'_>) {
-        let (step, tasks) = (stepped.step, stepped.tasks);
-        match step.action {
+        let Stepped { step: Step { cpu, .. }, tasks, .. } = *stepped;
+        match stepped.step.action {
             Action::Silence { ns } => {
-                self.silences.push((self.now, ns));
-                self.silent_ns += ns;
+                self.note(*cpu, Event::Silence { ns });
+                self.clock.silent_ns += ns;
             }
             Action::Running { task } => {
-                self.end_run(step.cpu);
-                self.known(task).wait = None;
-                self.begin_run(step.cpu, task, stepped);
+                let start = self.start(*cpu, task, stepped);
+                self.note(*cpu, Event::Running(start));
             }
             Action::Waking { task, prev_cpu, ref outcome } => {
-                let cpu = outcome.as_ref().map_or(prev_cpu, |outcome| outcome.cpu);
-                self.begin_wait(task, cpu, true);
-                self.woken(step.cpu, cpu, task, tasks);
+                let target = outcome.as_ref().map_or(prev_cpu, |outcome| outcome.cpu);
+                self.woken(*cpu, target, task, tasks);
             }
-            Action::WakeupNew { task, target_cpu } => {
-                self.begin_wait(task, target_cpu, true);
-                self.woken(step.cpu, target_cpu, task, tasks);
+            Action::WakeupNew { task, target_cpu } => self.woken(*cpu, target_cpu, task, tasks),
+            Action::Migrate { task, to, placement: false, .. } => {
+                self.note(*cpu, Event::Moved { task, to });
             }
-            Action::Migrate { task, to, placement: false, .. } => self.move_wait(task, to),
             Action::Switch { prev, prev_state, next } => {
-                self.end_run(step.cpu);
-                if prev_state == PrevState::Runnable {
-                    self.begin_wait(prev, step.cpu, false);
-                }
-                self.begin_run(step.cpu, next, stepped);
+                let next = self.start(*cpu, next, stepped);
+                let is_runnable = prev_state == PrevState::Runnable;
+                self.note(*cpu, Event::Switch { prev, is_runnable, next });
                 if prev_state == PrevState::Dead {
-                    self.forget(prev);
+                    self.forget(*cpu, prev);
                 }
             }
-            Action::Forgotten { task } => self.forget(task),
+            Action::Forgotten { task } => self.forget(*cpu, task),
             _ => {}
         }
     }
 
-    fn begin_run(&mut self, cpu: u32, task: TaskNumber, stepped: &Stepped<'_>) {
-        if task < FIRST_TASK {
-            return;
-        }
-        let waited_ns = self.waited(task, stepped.tasks);
-        let known = self.known(task);
-        let last_cpu = known.last_cpu.replace(cpu);
-        let mut class = std::mem::take(&mut known.placed);
-        if let Some(last_cpu) = last_cpu {
-            class.distance = Distance::of(stepped.state, last_cpu, cpu) as u8 + 1;
-            if last_cpu != cpu && self.is_inside {
-                self.threads.moved(self.shape.llc(last_cpu), self.shape.llc(cpu));
-            }
-        }
-        let what = What { thread: self.threads.index(task, stepped.tasks), class: class.byte() };
-        self.running[cpu as usize] = Some(Running { from: self.now, waited_ns, what });
+    fn woken(&mut self, cpu: u32, target: u32, task: TaskNumber, tasks: &Tasks) {
+        let who = self.who(task, tasks);
+        self.note(cpu, Event::Woken { who, cpu: target });
     }
 
-    /// The wait of a task is over; for how long it was.
-    fn waited(&mut self, task: TaskNumber, tasks: &Tasks) -> u64 {
-        let Some(wait) = self.end_wait(task) else { return 0 };
-        let ns = self.now - wait.began;
-        if wait.is_wakeup && self.is_inside {
-            let name = tasks.get(task).name as usize;
-            if self.latencies.len() <= name {
-                self.latencies.resize(name + 1, Latencies::default());
-            }
-            self.latencies[name].record(ns);
-        }
-        if let Some(explained) = self.known(task).explained.take() {
-            self.explained.waited(*explained, ns);
-        }
-        ns
+    fn start(&mut self, cpu: u32, task: TaskNumber, stepped: &Stepped<'_>) -> Start {
+        let who = self.who(task, stepped.tasks);
+        let last_cpu = match task < FIRST_TASK {
+            true => None,
+            false => at(&mut self.last_cpu, task).replace(cpu),
+        };
+        let far = |last_cpu| Distance::of(stepped.state, last_cpu, cpu) as u8 + 1;
+        Start { who, last_cpu, distance: last_cpu.map_or(0, far) }
     }
 
-    fn end_run(&mut self, cpu: u32) {
-        if let Some(Running { from, waited_ns, what }) = self.running[cpu as usize].take()
-            && self.now > from
-        {
-            self.cells.run(cpu, from, self.now, what);
-            self.runs.push(cpu, from, self.now, waited_ns, what);
-            self.threads.ran(what, self.shape.llc(cpu), self.now - from);
+    fn who(&mut self, task: TaskNumber, tasks: &Tasks) -> Who {
+        let who = Who::of(task, tasks.get(task));
+        if !std::mem::replace(at(&mut self.is_named, who.name), true) {
+            let name = tasks.name(who.name).to_owned();
+            self.note(0, Event::Name { id: who.name, name });
         }
+        who
     }
 
-    fn begin_wait(&mut self, task: TaskNumber, cpu: u32, is_wakeup: bool) {
-        let now = self.now;
-        if task >= FIRST_TASK && self.known(task).wait.is_none() {
-            self.known(task).wait = Some(Wait { cpu, from: now, began: now, is_wakeup });
-        }
-    }
-
-    fn end_wait(&mut self, task: TaskNumber) -> Option<Wait> {
-        let wait = self.known(task).wait.take()?;
-        self.cells.wait(wait.cpu, wait.from, self.now);
-        Some(wait)
-    }
-
-    fn move_wait(&mut self, task: TaskNumber, to: u32) {
-        if let Some(wait) = self.end_wait(task) {
-            self.known(task).wait = Some(Wait { cpu: to, from: self.now, ..wait });
-        }
-    }
-
-    fn woken(&mut self, waking_cpu: u32, cpu: u32, task: TaskNumber, tasks: &Tasks) {
-        if self.is_inside && self.shape.llc(waking_cpu) != self.shape.llc(cpu) {
-            let thread = self.threads.index(task, tasks);
-            self.wakeups.push(self.now, waking_cpu, cpu, thread);
-            self.cells.arrive(cpu, self.now);
-        }
-    }
-
-    fn forget(&mut self, task: TaskNumber) {
-        self.end_wait(task);
-        *self.known(task) = Known::default();
-        self.threads.forget(task);
+    fn forget(&mut self, cpu: u32, task: TaskNumber) {
+        *at(&mut self.last_cpu, task) = None;
+        self.note(cpu, Event::Forgotten { task });
     }
 }
 
 impl Observer for Recorder {
     fn stepped(&mut self, stepped: &Stepped<'_>) {
-        self.advance(stepped.step);
+        self.clock.advance(stepped.step.time_ns);
         self.follow(stepped);
-        self.beside_idle = stepped.beside_idle();
+        let ByNearest { same_llc, same_node, other_node } = stepped.beside_idle();
+        let beside_idle = [same_llc, same_node, other_node];
+        if beside_idle != self.beside_idle {
+            self.beside_idle = beside_idle;
+            self.note(stepped.step.cpu, Event::BesideIdle(beside_idle));
+        }
     }
 
     fn decided(&mut self, decided: &Decided<'_>) {
         let placed = decided.placed;
         let same_llc = self.shape.llc(placed.predicted) == self.shape.llc(placed.actual);
-        let verdict = match placed.predicted == placed.actual {
-            true => 1,
-            false => {
-                if same_llc {
-                    2
-                } else {
-                    3
-                }
-            }
+        let verdict = match (placed.predicted == placed.actual, same_llc) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 3,
         };
         let missed = match decided.missed {
             None => 0,
@@ -300,23 +179,48 @@ impl Observer for Recorder {
             Some(Nearest::SameNode) => 2,
             Some(Nearest::OtherNode) => 3,
         };
-        let explained = match missed {
-            1.. if self.is_inside => self.explained.explain(decided, self.now),
-            _ => None,
-        };
-        let known = self.known(placed.task);
-        known.placed = Class { distance: 0, verdict, missed };
-        known.explained = explained;
+        let wanted = missed > 0 && self.clock.is_inside && self.explained < MOST_EXPLAINED;
+        self.explained += u32::from(wanted);
+        let explanation = wanted.then(|| Box::new(Explanation::of(decided)));
+        let class = Class { distance: 0, verdict, missed };
+        self.note(placed.waking_cpu, Event::Placed { task: placed.task, class, explanation });
     }
 }
 
-/// Of the names that took longest in all.
-fn distributions(latencies: &[Latencies], threads: &Threads) -> Vec<Distribution> {
-    let names = latencies.iter().enumerate();
-    let mut all: Vec<Distribution> =
-        names.map(|(name, of_name)| of_name.distribution(threads.name(name as u32))).collect();
-    all.retain(|of_name| of_name.total_ns > 0);
-    all.sort_by_key(|of_name| std::cmp::Reverse(of_name.total_ns));
-    all.truncate(DISTRIBUTIONS);
-    all
+/// Where on the timeline the audit is.
+struct Clock {
+    part: Part,
+    is_inside: bool,
+    start: Option<u64>,
+    /// Of the timeline, as the trace has it.
+    start_ns: u64,
+    now: u64,
+    silent_ns: u64,
+}
+
+impl Clock {
+    fn new(part: Part) -> Self {
+        Clock { part, is_inside: false, start: None, start_ns: 0, now: 0, silent_ns: 0 }
+    }
+
+    /// `time_ns`: of a step.
+    fn advance(&mut self, time_ns: u64) {
+        self.is_inside = self.part.contains(&(time_ns + self.silent_ns));
+        let of_step = |time: u64| time.saturating_sub(self.silent_ns);
+        let time_ns = time_ns.clamp(of_step(*self.part.start()), of_step(*self.part.end()));
+        let start = *self.start.get_or_insert(time_ns);
+        self.now = time_ns.saturating_sub(start).max(self.now);
+        if self.now == 0 {
+            self.start_ns = start + self.silent_ns;
+        }
+    }
+}
+
+/// The place of a number, which is made if it is not there.
+fn at<T: Default + Clone>(values: &mut Vec<T>, number: u32) -> &mut T {
+    let number = number as usize;
+    if values.len() <= number {
+        values.resize(number + 1, T::default());
+    }
+    &mut values[number]
 }

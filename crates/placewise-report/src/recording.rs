@@ -1,5 +1,7 @@
 //! What a page shows of one trace, as the page reads it.
 
+use std::collections::BTreeMap;
+
 use placewise_machine::{Cpu, Machine};
 use serde::Serialize;
 
@@ -50,11 +52,11 @@ pub struct Shape {
 
 /// Offline CPUs are in none of them.
 #[derive(Clone, Serialize)]
-struct Where {
+pub struct Where {
     online: bool,
-    core: u16,
-    llc: u16,
-    node: u16,
+    pub core: u16,
+    pub llc: u16,
+    pub node: u16,
     package: u16,
 }
 
@@ -66,6 +68,23 @@ impl Shape {
             false => Where { online, core: 0, llc: 0, node: 0, package: 0 },
         };
         Shape { cpus: machine.cpus.iter().map(place).collect() }
+    }
+
+    pub fn nr_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The CPUs that are online, in groups in the order of their number.
+    pub fn by(&self, group: impl Fn(&Where) -> u16) -> BTreeMap<u16, Vec<usize>> {
+        let mut groups: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (cpu, place) in self.cpus.iter().enumerate().filter(|(_, place)| place.online) {
+            groups.entry(group(place)).or_default().push(cpu);
+        }
+        groups
+    }
+
+    pub fn place(&self, cpu: usize) -> &Where {
+        &self.cpus[cpu]
     }
 
     pub fn llc(&self, cpu: u32) -> u16 {

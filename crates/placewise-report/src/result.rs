@@ -5,11 +5,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The keys that tell the verbs apart.
-const KINDS: [(Kind, &[&str]); 4] = [
+const KINDS: [(Kind, &[&str]); 5] = [
     (Kind::Compare, &["rows", "workload", "machines"]),
     (Kind::Reproduce, &["rows", "summary"]),
     (Kind::Difference, &["changes", "before", "after"]),
     (Kind::Audit, &["trace", "findings", "agreement"]),
+    (Kind::Advise, &["advice", "candidates", "is_trusted"]),
 ];
 /// The number of the keys that are known here.
 const SCHEMA: u64 = 1;
@@ -30,6 +31,7 @@ enum Kind {
     /// Of two traces.
     Difference,
     Audit,
+    Advise,
 }
 
 /// One result.
@@ -58,13 +60,14 @@ impl JsonResult {
         }
         let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
         let kind = KINDS.iter().find(|(_, keys)| has(keys)).map(|(kind, _)| *kind);
-        let kind =
-            kind.ok_or_else(|| refuse("expected JSON of compare, audit or reproduce".into()))?;
+        let kind = kind
+            .ok_or_else(|| refuse("expected JSON of compare, audit, reproduce or advise".into()))?;
         let (verdict, confidence) = match kind {
             Kind::Compare => of_comparison(&value),
             Kind::Reproduce => of_reproduction(&value),
             Kind::Difference => of_difference(&value),
             Kind::Audit => of_audit(&value),
+            Kind::Advise => of_advice(&value),
         };
         let text = text.or_else(|| value["lkml"].as_str().map(str::to_owned));
         Ok(JsonResult { name: name.to_owned(), kind, verdict, confidence, value, text })
@@ -192,6 +195,33 @@ fn of_audit(value: &Value) -> (String, String) {
     (verdict, confidence)
 }
 
+/// What would help most.
+fn of_advice(value: &Value) -> (String, String) {
+    let verdict = match (list(value, "advice").first(), value["candidates"].as_u64()) {
+        (Some(first), _) => format!(
+            "To {} changes {} by {:+.1} %{}.",
+            text(first, "what"),
+            text(value, "goal"),
+            first["change_pct"].as_f64().unwrap_or_default(),
+            interval(first),
+        ),
+        (None, Some(1..)) => {
+            "Leave it as it is: nothing that was tried is better beyond noise.".to_owned()
+        }
+        _ => "There is nothing that could be tried, or believed.".to_owned(),
+    };
+    let trust = match value["is_trusted"] == true {
+        true => "Simulated, on a replay that is like the trace.",
+        false => "The replay is not like the trace: do not trust this.",
+    };
+    let left_out: Vec<&str> = list(value, "left_out").iter().filter_map(Value::as_str).collect();
+    let left_out = match left_out[..] {
+        [] => String::new(),
+        _ => format!(" Left out, for their replay is not like it: {}.", left_out.join(", ")),
+    };
+    (verdict, trust.to_owned() + &left_out)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -240,6 +270,29 @@ mod tests {
     }
 
     #[test]
+    fn advice_begins_with_what_helps_most() {
+        let line = json!({
+            "what": "keep a on LLC 0", "change_pct": 11.79, "change_low_pct": 11.0,
+            "change_high_pct": 12.0, "costs": [], "commands": ["do"], "undo": ["undo"],
+        });
+        let advice = |lines: &[Value], is_trusted: bool| {
+            let value = json!({
+                "schema": 1, "trace": "t", "goal": "throughput", "is_trusted": is_trusted,
+                "left_out": ["b"], "candidates": 3, "advice": lines,
+            });
+            parse(&value).unwrap()
+        };
+        let result = advice(&[line], true);
+        let expected = "To keep a on LLC 0 changes throughput by +11.8 %, with 95 % certainty between \
+                        +11.0 and +12.0 %.";
+        assert_eq!(result.verdict, expected);
+        assert!(result.confidence.ends_with("not like it: b."), "{}", result.confidence);
+        let nothing = advice(&[], false);
+        assert!(nothing.verdict.starts_with("Leave it as it is"));
+        assert!(nothing.confidence.contains("do not trust"));
+    }
+
+    #[test]
     fn what_is_no_result_is_refused_in_one_line() {
         let refused = |json: &str| {
             let parsed = JsonResult::parse("a.json", json.as_bytes(), None);
@@ -247,6 +300,6 @@ mod tests {
         };
         assert!(refused("{").starts_with("a.json: EOF"), "{}", refused("{"));
         assert!(refused("{\"rows\": []}").contains("\"schema\": 1"));
-        assert!(refused("{\"schema\": 1}").contains("compare, audit or reproduce"));
+        assert!(refused("{\"schema\": 1}").contains("compare, audit, reproduce or advise"));
     }
 }

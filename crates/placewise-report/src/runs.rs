@@ -89,11 +89,11 @@ fn gaps(runs: &[Run]) -> impl Iterator<Item = u64> {
 #[derive(Serialize)]
 pub struct RunColumns {
     /// How many there are of each CPU.
-    of_cpu: Vec<usize>,
-    gaps: Place,
-    lengths: Place,
+    pub of_cpu: Vec<usize>,
+    pub gaps: Place,
+    pub lengths: Place,
     waited: Place,
-    thread: Place,
+    pub thread: Place,
     class: Place,
 }
 

@@ -1,8 +1,9 @@
 //! Who ran: names, pids, processes, and for how long on which LLC; who moved from LLC to LLC.
 
-use placewise_audit::{NameId, Task, TaskNumber, Tasks};
+use placewise_audit::{NameId, TaskNumber};
 use serde::Serialize;
 
+use crate::note::Who;
 use crate::runs::What;
 
 /// The index of all threads beyond those with an index of their own.
@@ -42,15 +43,13 @@ impl Threads {
     }
 
     /// The index of a task, which the trace may have given another name or a process since.
-    pub fn index(&mut self, task: TaskNumber, tasks: &Tasks) -> u16 {
+    pub fn index(&mut self, Who { task, pid, tgid, name }: Who) -> u16 {
         let known = self.index.get(task as usize).copied().flatten();
         let index = known.unwrap_or_else(|| self.admit(task));
-        let Task { pid, tgid, name, .. } = *tasks.get(task);
         if index != OTHERS {
             let thread = &mut self.threads[usize::from(index)];
             (thread.pid, thread.tgid, thread.name) = (pid, tgid.or(thread.tgid), name);
         }
-        self.learn(name, tasks);
         index
     }
 
@@ -67,11 +66,11 @@ impl Threads {
         index
     }
 
-    fn learn(&mut self, name: NameId, tasks: &Tasks) {
-        if self.names.len() <= name as usize {
-            self.names.resize(name as usize + 1, None);
+    pub fn learn(&mut self, id: NameId, name: String) {
+        if self.names.len() <= id as usize {
+            self.names.resize(id as usize + 1, None);
         }
-        self.names[name as usize].get_or_insert_with(|| tasks.name(name).to_owned());
+        self.names[id as usize] = Some(name);
     }
 
     pub fn name(&self, name: NameId) -> &str {
@@ -123,14 +122,14 @@ impl Threads {
 
 #[derive(Serialize)]
 pub struct Listed {
-    name: String,
-    pid: u32,
+    pub(crate) name: String,
+    pub(crate) pid: u32,
     tgid: Option<u32>,
 }
 
 /// Where a thread ran.
 #[derive(Serialize)]
 pub struct Residency {
-    thread: usize,
-    ns_by_llc: Vec<u64>,
+    pub(crate) thread: usize,
+    pub(crate) ns_by_llc: Vec<u64>,
 }

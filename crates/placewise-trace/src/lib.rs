@@ -1,4 +1,5 @@
-//! Scheduler traces: the tracepoints as values, as ftrace text, and for Perfetto.
+//! Scheduler traces: the tracepoints as values, as ftrace text, as pages of the
+//! kernel's ring buffers, and for Perfetto.
 
 mod decision;
 mod event;
@@ -6,6 +7,7 @@ mod ftrace;
 mod header;
 mod perfetto;
 mod read;
+pub mod ring;
 mod run_queues;
 
 pub use decision::{

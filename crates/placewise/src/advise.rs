@@ -11,12 +11,17 @@ mod search;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use placewise_replay::{Group, Recording};
+use placewise_report::JsonResult;
 use placewise_trace::{Header, TraceReader};
 
-use crate::audit::origin::bad_trace;
+use crate::audit;
+use crate::audit::args::AuditArgs;
+use crate::audit::origin::{Origin, bad_trace};
+use crate::html_file::HtmlFile;
 use crate::replay::{self, Built, TracedArgs};
 use crate::report::{TableOrJson, json};
 use candidate::Situation;
@@ -58,10 +63,15 @@ pub struct AdviseArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
     format: TableOrJson,
+
+    /// Write a page to look at there, too: one HTML file that needs nothing beside it
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
 }
 
 pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     let origin = args.traced.origin();
+    let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
     let built = replay::build(origin)?;
     let reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
     let Built { replay, recorded, validation, machine, kernel } = &built;
@@ -86,7 +96,16 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
         TableOrJson::Table => report.text(),
         TableOrJson::Json => json::render(&report)?,
     };
+    page.map_or(Ok(()), |page| draw(page, &report, origin))?;
     Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// The advice, and below it the trace that it is of.
+fn draw(page: HtmlFile, report: &Report, origin: Origin<'_>) -> anyhow::Result<()> {
+    let json = json::render(report)?;
+    let advice = JsonResult::parse("advise", json.as_bytes(), Some(report.text()))?;
+    let audited = audit::for_page(&AuditArgs::from_origin(origin), &(0..=u64::MAX))?;
+    page.write(&[advice, audited.result], &audited.recordings)
 }
 
 /// Those of tasks that can be believed, named by comm, and by cgroup where all are of one.

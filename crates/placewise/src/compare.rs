@@ -13,6 +13,7 @@ mod traces;
 
 use std::convert::Infallible;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +21,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use signal_hook::consts::SIGINT;
 
+use crate::audit;
+use crate::audit::args::AuditArgs;
 use crate::comparison::{self, Comparison, Reference, Series};
 use crate::exit_status;
 use crate::html_file::HtmlFile;
@@ -51,13 +54,22 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<()> {
     // Without one of them, the other is as good as ever.
     let traced = traces.finish();
     let drawn = page.map_or(Ok(()), |page| {
-        let json = render(Format::Json)?;
-        page.write(&[JsonResult::parse("compare", json.as_bytes(), None)?], &[])
+        draw(page, &render(Format::Json)?, traced.as_deref().unwrap_or_default())
     });
     let printed = io::stdout().write_all(text.as_bytes());
     traced?;
     drawn?;
     Ok(printed?)
+}
+
+/// The comparison, and the traces of its first two combinations, where there are any.
+fn draw(page: HtmlFile, json: &str, traces: &[PathBuf]) -> anyhow::Result<()> {
+    let mut results = vec![JsonResult::parse("compare", json.as_bytes(), None)?];
+    let [trace, others @ ..] = traces else { return page.write(&results, &[]) };
+    let of_traces = AuditArgs::of(trace.clone(), others.first().cloned());
+    let audited = audit::for_page(&of_traces, &(0..=u64::MAX))?;
+    results.push(audited.result);
+    page.write(&results, &audited.recordings)
 }
 
 /// Ctrl-C ends the comparison with what is done; a second one ends it at once.

@@ -98,6 +98,11 @@ impl OutputFile {
         self.replace().map(drop)
     }
 
+    /// Where it will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Finishes, and says where the file went that was replaced, if it was kept.
     pub fn replace(mut self) -> anyhow::Result<Option<PathBuf>> {
         self.appear().map_err(|error| cannot_write(&self.path, error))

@@ -6,7 +6,6 @@
 //! scheduler itself.
 
 mod live;
-mod ring;
 mod screen;
 mod scx;
 mod terminal;

@@ -9,6 +9,7 @@
 //! are those after it.
 
 use placewise_policy::*;
+use serde::Serialize;
 
 use super::agreement::search_reason;
 use crate::steps::step::{Action, Step};
@@ -19,7 +20,7 @@ use crate::verdict::{Kind, Placed};
 const LLCS_LISTED: u32 = 16;
 
 /// One rule of the policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     pub rule: &'static str,
     pub saw: String,

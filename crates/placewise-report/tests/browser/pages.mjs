@@ -21,6 +21,7 @@ const PAGES = {
   trace: ["#verdict-0 .sentence", "#result-0 table", "#timeline canvas.rows", "#decisions-0 details", "#latency path", ...OF_TRACE(0)],
   two: ["#verdict-0 .sentence", "#result-0 table", "#timeline canvas.rows", "#latency path", ...OF_TRACE(0), ...OF_TRACE(1)],
   compare: ["#verdict-0 .sentence", "#result-0 td", "#verdict-1", "#timeline canvas.rows"],
+  advise: ["#verdict-0 .sentence", "#result-0 table", "#result-1 table", "#timeline canvas.rows", ...OF_TRACE(0)],
   reproduce: ["#verdict-0 .sentence", "#result-0 table", "#scatter circle"],
   evil: ["#verdict-0 .sentence", "#timeline canvas.rows", "#residency-0 td.heat"],
 };
@@ -107,6 +108,33 @@ async function timelineIsUsed() {
   await page.close();
 }
 
+async function filtersAreOfAllPanels() {
+  const { page, errors } = await open("trace", 1280, "light");
+  const count = (selector) => page.$$eval(selector, (found) => found.length);
+  const [columns, lines, threads] = [
+    await count("#residency-0 th"), await count("#tasks-0 polyline"), await count("#residency-0 tbody tr"),
+  ];
+  const moves = () => text(page, "#moves-0 tbody");
+  const [allMoves, curve] = [await moves(), await page.$eval("#latency path", (path) => path.getAttribute("d"))];
+  await page.click("#machine-0 .llc .label");
+  assert.equal(await count("#residency-0 th"), 2, "one LLC is left");
+  assert.ok(columns > 2 && lines > 1);
+  assert.equal(await count("#tasks-0 polyline"), 1);
+  assert.notEqual(await page.$eval("#latency path", (path) => path.getAttribute("d")), curve, "latencies are those of the LLC");
+  assert.ok((await moves()).length <= allMoves.length);
+  await page.click("#residency-0 td button");
+  assert.equal(await count("#latency path"), 1, "latencies are those of a name");
+  assert.ok((await count("#residency-0 tbody tr")) <= threads);
+  assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.id), "residency-0", "the focus stays");
+  await page.click("#residency-0 td button");
+  await page.click("#machine-0 .controls button");
+  assert.equal(await count("#residency-0 tbody tr"), threads, "all is back");
+  assert.equal(await moves(), allMoves);
+  assert.deepEqual(errors, []);
+  checks++;
+  await page.close();
+}
+
 async function decisionsLeadToTheirPlace() {
   const { page } = await open("trace", 1280, "light");
   const whole = await text(page, "#span");
@@ -147,6 +175,7 @@ for (const name of Object.keys(PAGES)) {
   for (const width of [1280, 2560]) for (const scheme of ["light", "dark"]) await looks(name, width, scheme);
 }
 await timelineIsUsed();
+await filtersAreOfAllPanels();
 await decisionsLeadToTheirPlace();
 await themeAndCopying();
 await namesAreText();

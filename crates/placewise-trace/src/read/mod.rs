@@ -3,9 +3,9 @@
 //!
 //! Every line says by itself which of them wrote it, so nothing is asked for. [`prefix`] takes what
 //! stands before the event, [`events`] the event, [`keys`] and [`compact`] the two ways in which its
-//! fields are printed. [`source`] opens and decompresses, [`lines`] cuts into lines, [`order`] finds
-//! where a second trace begins. Memory does not grow with the length of a trace, and text without
-//! events is given up soon.
+//! fields are printed. [`source`] opens, and unpacks [`ahead`] of the rest what is compressed;
+//! [`lines`] cuts into lines, [`order`] finds where a second trace begins. Memory does not grow with
+//! the length of a trace, and text without events is given up soon.
 //!
 //! What is missing or cannot be read is never passed over in silence: [`Losses`] counts it, and
 //! [`LostEvents`](crate::Event::LostEvents) tells the consumer where events are missing.
@@ -14,6 +14,7 @@
 //! neither the latency format of `trace-cmd report -l` nor its `-R`. Where tools pad a comm or
 //! put space in front of fields, a comm that begins with spaces loses them.
 
+mod ahead;
 mod compact;
 mod error;
 mod events;

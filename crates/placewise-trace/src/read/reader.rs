@@ -55,7 +55,7 @@ impl TraceReader {
     }
 
     /// Reads text, plain or compressed with gzip or zstd; errors call it `name`.
-    pub fn from_reader(name: &str, reader: impl Read + 'static) -> Result<Self, TraceError> {
+    pub fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Self, TraceError> {
         Self::new(source::from_reader(name, Box::new(reader))?)
     }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use flate2::read::MultiGzDecoder;
 
+use super::ahead::Ahead;
 use super::error::TraceError;
 
 /// As many first bytes as any of the magic numbers takes.
@@ -27,7 +28,10 @@ pub(super) fn open(path: &Path) -> Result<Source, TraceError> {
     decompress(&trace, magic, Box::new(file))
 }
 
-pub(super) fn from_reader(trace: &str, mut reader: Box<dyn Read>) -> Result<Source, TraceError> {
+pub(super) fn from_reader(
+    trace: &str,
+    mut reader: Box<dyn Read + Send>,
+) -> Result<Source, TraceError> {
     let magic = magic(&mut reader)
         .map_err(|source| TraceError::Open { trace: trace.to_owned(), source })?;
     if is_trace_dat(&magic) {
@@ -74,14 +78,18 @@ fn magic(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(magic)
 }
 
-fn decompress(trace: &str, magic: Vec<u8>, reader: Box<dyn Read>) -> Result<Source, TraceError> {
+fn decompress(
+    trace: &str,
+    magic: Vec<u8>,
+    reader: Box<dyn Read + Send>,
+) -> Result<Source, TraceError> {
     let trace = trace.to_owned();
     let kind = magic.clone();
     let whole = io::Cursor::new(magic).chain(reader);
     let text: Box<dyn Read> = match kind.as_slice() {
-        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
+        [0x1f, 0x8b, ..] => Box::new(Ahead::of(MultiGzDecoder::new(whole))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::Decoder::new(whole) {
-            Ok(decoder) => Box::new(decoder),
+            Ok(decoder) => Box::new(Ahead::of(decoder)),
             Err(source) => return Err(TraceError::Open { trace, source }),
         },
         [0xfd, b'7', b'z', b'X', b'Z', ..] => {

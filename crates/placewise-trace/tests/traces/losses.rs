@@ -32,7 +32,7 @@ fn refusal(bytes: impl Into<Vec<u8>>) -> String {
     refusal_of(Cursor::new(bytes.into()))
 }
 
-fn refusal_of(text: impl Read + 'static) -> String {
+fn refusal_of(text: impl Read + Send + 'static) -> String {
     let reader = TraceReader::from_reader("trace", text);
     let error = match reader {
         Ok(mut reader) => loop {

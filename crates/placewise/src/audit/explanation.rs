@@ -1,7 +1,6 @@
 //! Single decisions step by step, chosen by number or time.
 
-use placewise_audit::{Decided, Kind, Rule, explain};
-use serde::Serialize;
+use placewise_audit::{Decided, Explanation};
 
 use super::units::trace_time;
 use crate::input::InputError;
@@ -31,68 +30,14 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
     seconds.checked_mul(NSEC_PER_SEC).and_then(|ns| ns.checked_add(nanos)).ok_or_else(expected)
 }
 
-/// A decision step by step.
-#[derive(Serialize)]
-pub struct Explanation {
-    pub number: u64,
-    pub time_ns: u64,
-    pub kind: &'static str,
-    pub task: String,
-    pub pid: u32,
-    pub waker: String,
-    pub waker_pid: u32,
-    pub waking_cpu: u32,
-    pub prev_cpu: u32,
-    pub predicted_cpu: u32,
-    pub actual_cpu: u32,
-    pub rules: Vec<ExplainedRule>,
-}
-
-#[derive(Serialize)]
-pub struct ExplainedRule {
-    pub rule: &'static str,
-    pub saw: String,
-    pub answer: String,
-}
-
-impl From<Rule> for ExplainedRule {
-    fn from(Rule { rule, saw, answer }: Rule) -> Self {
-        ExplainedRule { rule, saw, answer }
-    }
-}
-
-impl Explanation {
-    fn of(decision: &Decided<'_>) -> Self {
-        let Decided { number, time_ns, placed, sight, state, tasks, .. } = *decision;
-        Explanation {
-            number,
-            time_ns,
-            kind: match placed.kind {
-                Kind::Wakeup => "wakeup",
-                Kind::Fork => "fork",
-            },
-            task: tasks.name_of(placed.task).to_owned(),
-            pid: tasks.get(placed.task).pid,
-            waker: tasks.name_of(placed.waker).to_owned(),
-            waker_pid: tasks.get(placed.waker).pid,
-            waking_cpu: placed.waking_cpu,
-            prev_cpu: placed.prev_cpu,
-            predicted_cpu: placed.predicted,
-            actual_cpu: placed.actual,
-            rules: explain(placed, sight, state, tasks).into_iter().map(Into::into).collect(),
-        }
-    }
-
-    /// `wakeup 12 at 5.544334: pp-271 by pp-270 on CPU 3, previous CPU 5`
-    pub fn heading(&self) -> String {
-        let time = trace_time(self.time_ns);
-        let Explanation { number, kind, task, pid, waker, waker_pid, .. } = self;
-        format!(
-            "decision {number}, a {kind} at {time}: {task}-{pid} by \
-             {waker}-{waker_pid} on CPU {}, previous CPU {}",
-            self.waking_cpu, self.prev_cpu
-        )
-    }
+/// `decision 12, a wakeup at 5.544334: pp-271 by pp-270 on CPU 3, previous CPU 5`
+pub fn heading(of: &Explanation) -> String {
+    let Explanation { number, kind, task, pid, waker, waker_pid, waking_cpu, prev_cpu, .. } = of;
+    let (kind, time) = (kind.word(), trace_time(of.time_ns));
+    format!(
+        "decision {number}, a {kind} at {time}: {task}-{pid} by {waker}-{waker_pid} on CPU \
+         {waking_cpu}, previous CPU {prev_cpu}"
+    )
 }
 
 /// The explanations of a trace as they come.

@@ -34,6 +34,13 @@ pub struct Origin<'a> {
 }
 
 impl AuditArgs {
+    /// As if nothing but a trace were given, and what is said of it.
+    pub fn from_origin(Origin { trace, machine, kernel, policies, knobs }: Origin<'_>) -> Self {
+        let args = Self::of(trace.to_owned(), None);
+        let (machine, kernel) = (machine.map(str::to_owned), kernel.to_owned());
+        AuditArgs { machine, kernel, policies: policies.to_vec(), knobs: knobs.to_vec(), ..args }
+    }
+
     fn origin(&self) -> Origin<'_> {
         Origin {
             trace: &self.trace,

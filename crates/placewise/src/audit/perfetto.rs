@@ -1,7 +1,7 @@
 //! The trace for Perfetto, with what the audit says of each decision: which rules were asked, what
 //! they saw, and what they answered.
 
-use placewise_audit::{Decided, Kind, explain};
+use placewise_audit::{Decided, explain};
 use placewise_machine::Machine;
 use placewise_trace::{Event, Header, PerfettoWriter, Placement, Record, Sink};
 
@@ -36,10 +36,7 @@ impl PerfettoFile {
             reasons.iter().map(|(name, value)| (*name, value.as_str())).collect();
         self.0.placed(&Placement {
             time_ns,
-            kind: match placed.kind {
-                Kind::Wakeup => "wakeup",
-                Kind::Fork => "fork",
-            },
+            kind: placed.kind.word(),
             cpu: placed.waking_cpu,
             task: tasks.name_of(placed.task),
             pid: tasks.get(placed.task).pid,

@@ -7,14 +7,14 @@ use placewise_audit::cost::latency::Quantiles;
 use placewise_audit::cost::missed_idle::MissedIdle;
 use placewise_audit::cost::places::Nearest;
 use placewise_audit::cost::turns::TurnsOfName;
-use placewise_audit::{ByDistance, Distance};
+use placewise_audit::{ByDistance, Distance, Explanation, Rule};
 
 use serde::Serialize;
 
 use super::args::Format;
 use super::difference::{Change, Difference, Unit};
 use super::element;
-use super::explanation::{ExplainedRule, Explanation};
+use super::explanation::heading;
 use super::figures::{Count, Figures};
 use super::finding::Finding;
 use super::percent::percent;
@@ -578,15 +578,12 @@ pub fn explanations(
 }
 
 /// `text_of` a heading and the rules below it.
-fn step_by_step(
-    explained: &[Explanation],
-    text_of: impl Fn(&str, &[ExplainedRule]) -> String,
-) -> String {
-    let texts = explained.iter().map(|one| text_of(&one.heading(), &one.rules));
+fn step_by_step(explained: &[Explanation], text_of: impl Fn(&str, &[Rule]) -> String) -> String {
+    let texts = explained.iter().map(|one| text_of(&heading(one), &one.rules));
     texts.collect::<Vec<_>>().join("\n")
 }
 
-fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {
+fn filled(rules: &[Rule], mut table: Table) -> Table {
     table.set_header(["rule", "saw", "answer"]);
     for rule in rules {
         table.add_row([rule.rule, &rule.saw, &rule.answer]);
@@ -595,7 +592,7 @@ fn filled(rules: &[ExplainedRule], mut table: Table) -> Table {
 }
 
 fn explanations_csv(explained: &[Explanation]) -> anyhow::Result<String> {
-    let row = |of: &Explanation, rule: &ExplainedRule| {
+    let row = |of: &Explanation, rule: &Rule| {
         [of.number.to_string(), rule.rule.to_owned(), rule.saw.clone(), rule.answer.clone()]
     };
     let rows = explained.iter().flat_map(|of| of.rules.iter().map(move |rule| row(of, rule)));

@@ -84,7 +84,8 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Write a page to look at there, too: one HTML file that needs nothing beside it
+    /// Write a page to look at there, too: one HTML file that needs nothing beside it; with --trace it
+    /// has the CPUs over time of the first two traces, one above the other
     #[arg(long, value_name = "FILE.html")]
     pub html: Option<PathBuf>,
 

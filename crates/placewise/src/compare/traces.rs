@@ -91,12 +91,16 @@ impl Traces {
         (text.is_some() || perfetto.is_some()).then_some(Writers { text, perfetto })
     }
 
-    /// All of them appear that can, and the first error is that of the trace.
-    pub fn finish(self) -> anyhow::Result<()> {
+    /// All of them appear that can, and the first error is that of the trace. Those of text, by
+    /// combination.
+    pub fn finish(self) -> anyhow::Result<Vec<PathBuf>> {
         let files = self.files.into_inner().expect("nobody panics with the files");
+        let texts = files.iter().filter_map(|files| files.text.as_ref());
+        let texts = texts.map(|file| file.path().to_owned()).collect();
         let files = files.into_iter().flat_map(Files::into_iter);
         let finished: Vec<_> = files.map(OutputFile::finish).collect();
-        finished.into_iter().collect()
+        finished.into_iter().collect::<anyhow::Result<()>>()?;
+        Ok(texts)
     }
 }
 

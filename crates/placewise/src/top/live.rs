@@ -13,10 +13,10 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use placewise_audit::Meter;
 use placewise_machine::Machine;
+use placewise_trace::ring::{self, EVENTS, Layout, Layouts, Missed};
 use placewise_trace::{Event, Record};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ring::{self, EVENTS, Layout, Layouts, Missed};
 use crate::record::instance::TraceInstance;
 
 /// Between two looks at the buffers.

@@ -57,9 +57,11 @@ fn what_needs_no_remedy_is_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = ["--machine=uma-8", "--workload=schedpipe", "--case=window_ms=20;warmup_ms=2"];
     let trace = recorded(directory.path(), &pipe);
-    let (text, error, status) = placewise(&["advise", &trace]);
+    let page = directory.path().join("advice.html");
+    let (text, error, status) = placewise(&["advise", &trace, "--html", page.to_str().unwrap()]);
     assert_eq!((error.as_str(), status), ("", Some(0)));
     assert!(text.contains("Leave it as it is"), "{text}");
+    assert!(fs::read_to_string(page).unwrap().starts_with("<!doctype html>"));
 }
 
 /// Three tasks on one CPU of eight, each of which wants most of it.

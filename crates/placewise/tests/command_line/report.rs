@@ -1,6 +1,7 @@
 //! `placewise report` from outside: what is in the page, that the same input gives the same bytes, and
 //! that nothing is written of input that is at fault. How the page looks, `make test-browser` sees.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -86,8 +87,8 @@ fn the_recording_agrees_with_the_audit() {
     let (audit, trace) = (&data["results"][0]["value"], &data["traces"][0]);
     let ran = sum(&audit["turns"], |task| task["run_ns"].as_u64().unwrap());
     assert_eq!(ran_of(&page), ran);
-    let wakeups =
-        sum(&trace["latencies"], |of| sum(&of["counts"], |count| count[1].as_u64().unwrap()));
+    let of_llc = |counts: &Value| sum(counts, |count| count[1].as_u64().unwrap());
+    let wakeups = sum(&trace["latencies"], |of| sum(&of["by_llc"], of_llc));
     assert!(wakeups > 800, "{wakeups}");
     let runs = sum(&trace["runs"]["of_cpu"], |count| count.as_u64().unwrap());
     let switched_in = sum(&audit["turns"], |task| task["switched_in"].as_u64().unwrap());
@@ -177,6 +178,69 @@ fn a_comparison_has_its_text_to_post() {
     }
 }
 
+/// Baseline and patch, one above the other.
+#[test]
+fn a_comparison_with_traces_draws_the_first_two() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (html, trace) = (path("result.html"), path("out.txt"));
+    let compare = ["compare", "--machine=uma-8", "--workload=schedpipe", "--kernel=v6.0"];
+    let policies = ["--policy=baseline", "--policy=short-task", "--policy=hint:wake_affine"];
+    let outputs = ["--case=window_ms=5", "--runs=1", "--html", &html, "--trace", &trace];
+    let output = placewise(&[&compare[..], &policies, &outputs].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let data = data(&fs::read_to_string(&html).unwrap());
+    let kinds: Vec<&Value> =
+        data["results"].as_array().unwrap().iter().map(|one| &one["kind"]).collect();
+    assert_eq!(kinds, ["compare", "difference"]);
+    let names: Vec<&Value> =
+        data["traces"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, [path("out.baseline.txt").as_str(), path("out.short-task.txt").as_str()]);
+}
+
+/// The plots of some files, by name.
+fn plots(files: &[&str]) -> BTreeMap<String, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let output =
+        placewise(&[&["report", "--svg", directory.path().to_str().unwrap()], files].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let plot = |file: std::io::Result<fs::DirEntry>| {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read_to_string(path).unwrap())
+    };
+    fs::read_dir(directory.path()).unwrap().map(plot).collect()
+}
+
+#[test]
+fn every_plot_of_a_trace_is_written() {
+    let all = plots(&[TRACE]);
+    let names: Vec<&str> = all.keys().map(String::as_str).collect();
+    let expected = ["latency", "machine-0", "moves-0", "residency-0", "tasks-0", "timeline"];
+    assert_eq!(names, expected.map(|name| format!("{name}.svg")));
+    let cpus = 32;
+    assert_eq!(all["machine-0.svg"].matches("fill=\"#b45309\"").count(), cpus + 10, "and a ramp");
+    let runs = data(&page(&[TRACE]))["traces"][0]["runs"]["of_cpu"].clone();
+    let runs = sum(&runs, |count| count.as_u64().unwrap()) as usize;
+    let legend = all["timeline.svg"].matches("height=\"11.0\"").count();
+    assert_eq!(all["timeline.svg"].matches("fill-opacity=\"1.00\"").count(), runs + legend);
+    assert!(all == plots(&[TRACE]), "the same input gives the same bytes");
+}
+
+#[test]
+fn plots_of_results_alone_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("advice.json");
+    let advice = r#"{"schema": 1, "advice": [], "candidates": 0, "is_trusted": true}"#;
+    fs::write(&json, advice).unwrap();
+    let pictures = directory.path().join("pictures");
+    let args = ["report", "--svg", pictures.to_str().unwrap(), json.to_str().unwrap()];
+    let output = placewise(&args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no trace to draw"));
+    assert!(!pictures.exists());
+}
+
 /// Neither does a name end the script that it is in.
 #[test]
 fn a_name_means_nothing_to_html() {
@@ -185,6 +249,7 @@ fn a_name_means_nothing_to_html() {
     let packed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(TRACE)).unwrap();
     let text = String::from_utf8(zstd::decode_all(&packed[..]).unwrap()).unwrap();
     fs::write(&path, text.replace("comm=hackbench ", "comm=</script><b> ")).unwrap();
+    assert!(plots(&[path.to_str().unwrap()]).values().all(|svg| !svg.contains("<b>")));
     let page = page(&[path.to_str().unwrap()]);
     assert!(!page.contains("</script><b>"));
     let threads = data(&page)["traces"][0]["threads"].to_string();
@@ -200,7 +265,9 @@ fn what_cannot_be_shown_is_refused() {
         refusal(&[path.to_str().unwrap()])
     };
     assert!(refused("{\"schema\": 1, \"rows\"").contains("broken.json: EOF"));
-    assert!(refused("{\"schema\": 1}").contains("expected JSON of compare, audit or reproduce"));
+    assert!(
+        refused("{\"schema\": 1}").contains("expected JSON of compare, audit, reproduce or advise")
+    );
     assert!(refused("no trace\n").contains("broken.json"));
     assert!(refusal(&["nowhere.json"]).contains("nowhere.json: cannot read"));
     assert!(refusal(&[TRACE, "--from", "100"]).contains("has no time"));

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use placewise_trace::{Context, Event, Record};
+use crate::event::{Context, Event, Record};
 
 /// In front of the events of a page: its time, and how much of it is used.
 const PAGE_HEADER: usize = 16;
