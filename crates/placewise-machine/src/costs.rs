@@ -111,6 +111,33 @@ pub struct ByDistance {
     pub remote: u64,
 }
 
+/// A CPU and where it sits, for distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub cpu: u16,
+    pub core: u16,
+    pub cache: u16,
+    pub package: u16,
+}
+
+impl ByDistance {
+    /// The figure for two CPUs; 0 if they are one.
+    #[inline]
+    pub fn between(&self, here: Place, there: Place) -> u64 {
+        if here.cpu == there.cpu {
+            0
+        } else if here.core == there.core {
+            self.smt
+        } else if here.cache == there.cache {
+            self.llc
+        } else if here.package == there.package {
+            self.package
+        } else {
+            self.remote
+        }
+    }
+}
+
 /// Bandwidth by what is done to memory: the four loops of the STREAM benchmark, counted in the
 /// bytes that the benchmark counts. It does not count the reads of lines that are only written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::costs::Costs;
+use crate::costs::{Costs, Place};
 use crate::cpuset::CpuSet;
 
 /// A machine: shape and costs.
@@ -99,6 +99,12 @@ impl Machine {
 
     pub fn nr_packages(&self) -> usize {
         self.count(|cpu| cpu.package)
+    }
+
+    /// Where each CPU sits, by its id.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let place = |(cpu, &Cpu { core, cache, package, .. })| Place { cpu, core, cache, package };
+        (0..).zip(&self.cpus).map(place)
     }
 
     /// Every cost figure in the order of [`Costs`].

@@ -68,6 +68,8 @@ struct ReplayFile {
     is_trusted: bool,
     blamed: Option<String>,
     length_ns: Nanos,
+    #[serde(default)]
+    cgroups: Vec<String>,
     tasks: Vec<TaskEntry>,
 }
 
@@ -80,6 +82,8 @@ struct TaskEntry {
     nice: i8,
     policy: PolicyEntry,
     cpus: Option<String>,
+    #[serde(default)]
+    cgroup: Option<u32>,
     lines: u32,
     begins_on: u32,
     runs_at_once: bool,
@@ -136,9 +140,11 @@ impl Replay {
             return Err(format!("length_ns: expected 1 to {LONGEST_NS}"));
         }
         check_tasks(&file.tasks)?;
-        let ReplayFile { recorded_on: home, is_trusted, blamed, length_ns, tasks, .. } = file;
+        let ReplayFile { recorded_on: home, is_trusted, blamed, length_ns, cgroups, tasks, .. } =
+            file;
         let tasks = tasks.into_iter().zip(0..).map(|(task, index)| task.recorded(index));
-        let recording = Recording { length_ns, tasks: tasks.collect::<Result<_, _>>()? };
+        let recording = Recording { length_ns, cgroups, tasks: tasks.collect::<Result<_, _>>()? };
+        check_cgroups(&recording)?;
         Ok(Replay { recording, home, is_trusted, blamed })
     }
 
@@ -150,9 +156,30 @@ impl Replay {
             is_trusted: *is_trusted,
             blamed: blamed.clone(),
             length_ns: recording.length_ns,
+            cgroups: recording.cgroups.clone(),
             tasks: recording.tasks.iter().map(TaskEntry::of).collect(),
         };
         serde_json::to_writer(to, &file)
+    }
+}
+
+/// Each stands behind the one that it is in, and each task is in one of them.
+fn check_cgroups(recording: &Recording) -> Result<(), String> {
+    let paths = &recording.cgroups;
+    for (at, path) in paths.iter().enumerate() {
+        let wrong = |what: &str| Err(format!("cgroups[{at}]: expected {what}"));
+        let Some((above, name)) = path.rsplit_once('/') else { return wrong("a path") };
+        if name.is_empty() || paths[..at].contains(path) {
+            return wrong("a path that no other has");
+        }
+        if !above.is_empty() && !paths[..at].iter().any(|it| it == above) {
+            return wrong("the cgroup above it before it");
+        }
+    }
+    let lost = |task: &RecordedTask| task.cgroup.is_some_and(|at| at as usize >= paths.len());
+    match recording.tasks.iter().position(lost) {
+        Some(index) => Err(format!("tasks[{index}]: cgroup: no such cgroup")),
+        None => Ok(()),
     }
 }
 
@@ -208,6 +235,7 @@ impl TaskEntry {
                 SchedPolicy::RoundRobin(priority) => PolicyEntry::RoundRobin(priority),
             },
             cpus: task.cpus.map(|cpus| cpus.to_string()),
+            cgroup: task.cgroup,
             lines: task.lines,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
@@ -243,6 +271,7 @@ impl TaskEntry {
             nice: self.nice,
             policy,
             cpus,
+            cgroup: self.cgroup,
             lines: self.lines,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
@@ -267,6 +296,7 @@ mod tests {
             nice: 0,
             policy: SchedPolicy::Fifo(3),
             cpus: Some(CpuSet::single(1)),
+            cgroup: Some(1),
             lines: 4,
             begins_on: 1,
             runs_at_once: true,
@@ -286,7 +316,11 @@ mod tests {
             Step::Sleep(3),
         ];
         Replay {
-            recording: Recording { length_ns: 100, tasks: vec![task("a", steps), child] },
+            recording: Recording {
+                length_ns: 100,
+                cgroups: vec!["/a".into(), "/a/b".into()],
+                tasks: vec![task("a", steps), child],
+            },
             home: Home { cpus: 2, cores: 2, llcs: 1, nodes: 1, packages: 1 },
             is_trusted: false,
             blamed: Some("a".into()),
@@ -317,6 +351,8 @@ mod tests {
             ("{\"fifo\":3}", "{\"fifo\":0}", "1 to 99"),
             ("\"nice\":0", "\"nice\":99", "-20 to 19"),
             ("\"cpus\":\"1\"", "\"cpus\":\"x\"", "a list"),
+            ("\"cgroup\":1", "\"cgroup\":2", "no such cgroup"),
+            ("\"/a\",", "", "the cgroup above"),
             ("\"length_ns\":100", "\"length_ns\":0", "length_ns"),
         ] {
             assert!(good.contains(from), "{from}");

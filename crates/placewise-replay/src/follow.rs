@@ -92,9 +92,12 @@ pub struct FollowedTask {
     pub prio: i32,
     pub begins_on: u32,
     pub runs_at_once: bool,
-    pub is_forked: bool,
+    /// Who forked it.
+    pub parent: Option<TaskIndex>,
     pub exits: bool,
     pub seen: Vec<Seen>,
+    /// On CPUs, whatever was computed there.
+    pub ran_ns: Nanos,
     state: State,
     /// Computed since the last step, times the speed.
     work: u64,
@@ -238,9 +241,10 @@ impl<'a> Follower<'a> {
             prio: task.prio,
             begins_on: cpu,
             runs_at_once: false,
-            is_forked: false,
+            parent: None,
             exits: false,
             seen: Vec::new(),
+            ran_ns: 0,
             state: State::Asleep,
             work: 0,
             charged: 0,
@@ -280,8 +284,10 @@ impl<'a> Follower<'a> {
         cpus.push(cpu as usize);
         for at in cpus {
             let OnCpu { task: Some(task), since } = self.cpus[at] else { continue };
-            let work = self.now.saturating_sub(since).saturating_mul(self.speed(at));
+            let ran = self.now.saturating_sub(since);
+            let work = ran.saturating_mul(self.speed(at));
             let task = self.task(task);
+            task.ran_ns += ran;
             task.work = task.work.saturating_add(work);
             self.cpus[at].since = self.now;
         }
@@ -524,8 +530,8 @@ impl<'a> Follower<'a> {
 
     fn fork(&mut self, cpu: u32, parent: TaskNumber, child: TaskNumber, tasks: &Tasks) {
         self.by_number.remove(&child);
-        let Some(child) = self.index(child, cpu, tasks) else { return };
         let Some(parent) = self.index(parent, cpu, tasks) else { return };
+        let Some(child) = self.index(child, cpu, tasks) else { return };
         self.close(parent);
         let fork = self.charges.fork();
         let forker = self.task(parent);
@@ -533,7 +539,7 @@ impl<'a> Follower<'a> {
             *before = before.saturating_sub(fork);
         }
         let task = self.task(child);
-        task.is_forked = true;
+        task.parent = Some(parent);
         task.state = State::Queued;
         self.see(parent, Seen::Fork(child));
     }

@@ -142,6 +142,7 @@ mod tests {
                 nice: 0,
                 policy: SchedPolicy::Other,
                 cpus: None,
+                cgroup: None,
                 lines: 1,
                 begins_on: 0,
                 runs_at_once: false,
@@ -150,7 +151,7 @@ mod tests {
                 steps: std::iter::once(Step::Run(1)).chain(posts).collect(),
             }
         };
-        Recording { length_ns: 100, tasks: wakes.iter().map(task).collect() }
+        Recording { length_ns: 100, cgroups: Vec::new(), tasks: wakes.iter().map(task).collect() }
     }
 
     fn groups(recording: &Recording) -> Vec<Vec<TaskIndex>> {

@@ -32,6 +32,8 @@ pub struct Figures {
     /// When the last turn of any of them began.
     pub until_ns: Nanos,
     pub run_ns: Nanos,
+    /// Of that, from the last wakeup that a task made until it slept.
+    pub tail_ns: Nanos,
     /// Waited for a CPU behind another task.
     pub behind_ns: Nanos,
     /// By balancing, not by placements.
@@ -50,6 +52,7 @@ impl Default for Figures {
             segments: 0,
             until_ns: 0,
             run_ns: 0,
+            tail_ns: 0,
             behind_ns: 0,
             migrations: 0,
             latency,
@@ -81,6 +84,7 @@ impl Figures {
         self.segments += other.segments;
         self.until_ns = self.until_ns.max(other.until_ns);
         self.run_ns += other.run_ns;
+        self.tail_ns += other.tail_ns;
         self.behind_ns += other.behind_ns;
         self.migrations += other.migrations;
         self.latency.add(&other.latency).expect("the histogram grows");
@@ -95,6 +99,16 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// How long tasks of each name ran, by the names that they had in the end: those are what a replay
+    /// calls them from the start.
+    pub fn take_run_times<'a>(&mut self, ran: impl Iterator<Item = (&'a str, Nanos)>) {
+        self.by_name.values_mut().for_each(|figures| figures.run_ns = 0);
+        for (name, ns) in ran {
+            self.by_name.entry(name.to_owned()).or_default().run_ns += ns;
+        }
+        self.all = self.of(|_| true);
+    }
+
     /// Of the tasks of all names that are `wanted`.
     pub fn of(&self, wanted: impl Fn(&str) -> bool) -> Figures {
         let mut all = Figures::default();
@@ -109,6 +123,10 @@ struct Turn {
     woken: Option<Nanos>,
     waits_behind: Option<Nanos>,
     runs_since: Option<Nanos>,
+    /// Ran since it woke somebody, if it has since it slept.
+    tail_ns: Option<Nanos>,
+    /// It woke somebody in this turn.
+    woke_at: Option<Nanos>,
 }
 
 pub struct Meter {
@@ -148,6 +166,7 @@ impl Meter {
             Action::Running { task } => self.runs(step.cpu, task),
             Action::Waking { task, prev_cpu, outcome } => {
                 self.turn(task).woken = Some(self.now);
+                self.wakes(step.cpu);
                 let to = outcome.map_or(prev_cpu, |outcome| outcome.cpu);
                 let distance = Distance::of(&self.state, prev_cpu, to);
                 self.figures(task, tasks, |figures| {
@@ -209,6 +228,15 @@ impl Meter {
         count(self.by_name.entry(name.to_owned()).or_default());
     }
 
+    /// Whoever runs on `cpu` wakes somebody.
+    fn wakes(&mut self, cpu: u32) {
+        let now = self.now;
+        if let Some(waker) = self.current[cpu as usize] {
+            let turn = self.turn(waker);
+            (turn.tail_ns, turn.woke_at) = (Some(0), Some(now));
+        }
+    }
+
     fn runs(&mut self, cpu: u32, task: TaskNumber) {
         self.current[cpu as usize] = (task >= FIRST_TASK).then_some(task);
         let now = self.now;
@@ -220,9 +248,15 @@ impl Meter {
         let turn = self.turn(prev);
         let ran = turn.runs_since.take().map_or(0, |since| now.saturating_sub(since));
         turn.waits_behind = (state == PrevState::Runnable).then_some(now);
+        let since_woke = turn.woke_at.take().map(|at| now.saturating_sub(at));
+        if let Some(tail) = &mut turn.tail_ns {
+            *tail += since_woke.unwrap_or(ran);
+        }
         let sleeps = state != PrevState::Runnable;
+        let tail = if sleeps { turn.tail_ns.take() } else { None };
         self.figures(prev, tasks, |figures| {
             figures.run_ns += ran;
+            figures.tail_ns += tail.unwrap_or(0);
             if sleeps {
                 figures.segments += 1;
             }

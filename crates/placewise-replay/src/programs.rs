@@ -1,20 +1,20 @@
 //! A recording as programs of the simulator.
 //!
 //! ```text
-//! task 0      forks a starter for each name, waits until all tasks wait at the gate, opens it, joins
+//! task 0      forks a starter for each name in turn, waits until all tasks wait at the gate, opens it, joins
 //! starter     forks the tasks of its name that were there, and exits with the last task of that name
 //! task        its steps; then it has exited, or sleeps until the end
 //! ```
 //!
-//! A semaphore stands for each waker of each task, so that a sleep ends with the very wakeup that ended
-//! it. Limit: whoever would be first now does not end it in that one's place. Names beyond the first
+//! A semaphore stands for the wakers of each name of each task: a sleep that one of them ended any of them
+//! ends, whoever is first now. Limit: one of another name does not. Names beyond the first
 //! [`NAMES`] share a part.
 
 use std::collections::HashMap;
 
 use placewise_machine::Machine;
 use placewise_workload::program::{
-    ChannelKind, Metric, Nanos, Object, Op, Part, Program, Window, Workload,
+    Cgroup, ChannelKind, Metric, Nanos, Object, Op, Part, Program, Window, Workload,
 };
 
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
@@ -58,8 +58,8 @@ struct Build<'a> {
     part_of: Vec<u32>,
     /// Of each task that keeps times.
     timers: HashMap<TaskIndex, u32>,
-    /// Of each waker and wakee.
-    semaphores: HashMap<(TaskIndex, TaskIndex), u32>,
+    /// Of the wakers of each name and each wakee.
+    semaphores: HashMap<(&'a str, TaskIndex), u32>,
 }
 
 impl Recording {
@@ -103,10 +103,22 @@ impl<'a> Build<'a> {
             gates: 2,
             semaphores: self.semaphores.len() as u32,
             timers: self.timers.len() as u32,
+            cgroups: self.cgroups(),
             metrics: vec![Metric::Time { units: 0 }],
             parts,
             ..Workload::new(name, programs, window)
         }
+    }
+
+    /// Of equal weights.
+    fn cgroups(&self) -> Vec<Cgroup> {
+        let paths = &self.recording.cgroups;
+        let number = |path: &str| paths.iter().position(|it| it == path).map(|at| at as u32);
+        let cgroup = |path: &String| {
+            let parent = path.rsplit_once('/').and_then(|(above, _)| number(above));
+            Cgroup::new(path.as_str(), parent, Cgroup::DEFAULT_SHARES)
+        };
+        paths.iter().map(cgroup).collect()
     }
 
     fn nr_parts(&self) -> u32 {
@@ -124,13 +136,24 @@ impl<'a> Build<'a> {
 
     fn main(&self) -> Program {
         let started = Object::shared(0);
-        let mut ops: Vec<Op> = (1..=self.nr_parts()).map(fork).collect();
-        ops.extend((0..self.nr_parts()).map(|_| Op::Receive { channel: started, bytes: 1 }));
+        // Each sleeps while the next one works, lest they meet on a CPU.
+        let start = |part| [fork(part), Op::Receive { channel: started, bytes: 1 }];
+        let mut ops: Vec<Op> = (1..=self.nr_parts()).flat_map(start).collect();
         ops.push(Op::Sleep { ns: UNTIL_ALL_WAIT, random_pct: 0 });
         let timers = 0..self.timers.len() as u32;
         ops.extend(timers.map(|timer| Op::StartTimer { timer: Object::shared(timer) }));
         ops.extend([Op::Start, Op::GateOpen { gate: BEGIN }, Op::Join, Op::Exit]);
         Program::new(STARTER, ops)
+    }
+
+    /// Where the starters begin: beside other tasks they would leave the mark of a busy CPU
+    /// (`rd->overloaded`), after which CPUs balance before they idle.
+    fn out_of_the_way(&self) -> Option<u32> {
+        let begin_on =
+            |cpu: u32| self.recording.tasks.iter().filter(|task| task.begins_on == cpu).count();
+        let online = self.machine.online();
+        let quietest = online.iter().min_by_key(|&cpu| begin_on(cpu as u32));
+        quietest.map(|cpu| cpu as u32).filter(|_| self.begins != Begins::Anywhere)
     }
 
     fn starter(&self, part: u32) -> Program {
@@ -143,7 +166,8 @@ impl<'a> Build<'a> {
             Op::Barrier { barrier, spin_ns: 0 },
             Op::Exit,
         ]);
-        Program { part: Some(part), ..Program::new(STARTER, ops) }
+        let begins_on = self.out_of_the_way();
+        Program { part: Some(part), begins_on, ..Program::new(STARTER, ops) }
     }
 
     fn task(&self, task: &RecordedTask, index: TaskIndex) -> Program {
@@ -167,6 +191,7 @@ impl<'a> Build<'a> {
             nice: task.nice,
             policy: task.policy,
             cpus: cpus.filter(|cpus| *cpus != online),
+            cgroup: task.cgroup,
             begins_on: match self.begins {
                 Begins::AsRecorded => Some(task.begins_on),
                 Begins::WhereTheyWere => (!task.is_forked).then_some(task.begins_on),
@@ -178,7 +203,8 @@ impl<'a> Build<'a> {
     }
 
     fn semaphore(&self, from: TaskIndex, to: TaskIndex) -> Object {
-        Object::shared(self.semaphores[&(from, to)])
+        let waker = self.recording.tasks[from as usize].name.as_str();
+        Object::shared(self.semaphores[&(waker, to)])
     }
 
     /// `passed`: the time of the trace until which the task's timer has run.
@@ -215,17 +241,18 @@ impl<'a> Build<'a> {
     }
 }
 
-fn semaphores(recording: &Recording) -> HashMap<(TaskIndex, TaskIndex), u32> {
+fn semaphores(recording: &Recording) -> HashMap<(&str, TaskIndex), u32> {
     let mut semaphores = HashMap::new();
     for (task, index) in recording.tasks.iter().zip(0..) {
         for step in &task.steps {
-            let pair = match *step {
+            let (from, to) = match *step {
                 Step::Post(to, _) => (index, to),
                 Step::Await(from) => (from, index),
                 _ => continue,
             };
             let next = semaphores.len() as u32;
-            semaphores.entry(pair).or_insert(next);
+            let waker = recording.tasks[from as usize].name.as_str();
+            semaphores.entry((waker, to)).or_insert(next);
         }
     }
     semaphores

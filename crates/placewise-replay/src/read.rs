@@ -1,10 +1,11 @@
 //! Reads a trace, twice: once for what an audit believes of its wakeups, once for what its tasks did.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use placewise_audit::{Options, Timeline};
 use placewise_machine::Machine;
-use placewise_policy::Policy;
+use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
 use placewise_workload::program::SchedPolicy;
 
@@ -12,7 +13,7 @@ use crate::error::ReplayError;
 use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
-use crate::recording::{RecordedTask, Recording};
+use crate::recording::{RecordedTask, Recording, TaskIndex};
 use crate::sleeps;
 
 /// A trace, and what it was recorded on.
@@ -27,6 +28,9 @@ const LATEST_NS: u64 = 1 << 62;
 
 /// A longer one takes too long to simulate.
 const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Beside the root; tasks in others count as the root's.
+const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
 /// What the tasks of a trace did, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
@@ -55,7 +59,9 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
     }
-    Ok((recording, meter.end(timeline.tasks())))
+    let mut measured = meter.end(timeline.tasks());
+    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
+    Ok((recording, measured))
 }
 
 pub fn timeline(machine: &Machine) -> Timeline {
@@ -91,8 +97,9 @@ fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recordi
     let posts = sleeps::posts(followed);
     let told = sleeps::lines(followed, &posts, machine);
     let usual = machine.costs.channel_lines;
-    let task = |task: &FollowedTask| {
-        let line = header.tasks.get(&task.pid).filter(|_| !task.is_forked);
+    let (cgroups, cgroup_of) = cgroups(followed, header);
+    let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
+        let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
         let lines = told.get(task.name.as_str()).copied().unwrap_or(usual);
         RecordedTask {
             lines,
@@ -101,15 +108,47 @@ fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recordi
             nice: (task.prio - 120).clamp(-20, 19) as i8,
             policy: policy(task.prio, line.map(|line| line.policy)),
             cpus: line.map(|line| line.cpus),
+            cgroup,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
-            is_forked: task.is_forked,
+            is_forked: task.parent.is_some(),
             exits: task.exits,
             steps: sleeps::steps(task, &followed.wakeups, &posts, lines),
         }
     };
-    let tasks = followed.tasks.iter().map(task).collect();
-    Recording { length_ns: followed.length_ns, tasks }
+    let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();
+    Recording { length_ns: followed.length_ns, cgroups, tasks }
+}
+
+/// The paths of the cgroups that tasks are in, and where among them each task is: what is forked is
+/// where its parent is.
+fn cgroups(followed: &Followed, header: &Header) -> (Vec<String>, Vec<Option<u32>>) {
+    let named = header.cgroups.iter().chain(&header.autogroups);
+    let members = named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, cut(path))));
+    let stated: HashMap<u32, &str> = members.collect();
+    let mut path_of: Vec<Option<&str>> = Vec::with_capacity(followed.tasks.len());
+    for task in &followed.tasks {
+        let inherited = |parent: TaskIndex| path_of[parent as usize];
+        path_of.push(task.parent.map_or_else(|| stated.get(&task.pid).copied(), inherited));
+    }
+    let all: BTreeSet<&str> =
+        path_of.iter().flatten().flat_map(|path| with_those_above(path)).collect();
+    let paths: Vec<String> = all.into_iter().take(MOST_CGROUPS).map(str::to_owned).collect();
+    let number: HashMap<&str, u32> = paths.iter().map(String::as_str).zip(0..).collect();
+    let cgroup_of = path_of.iter().map(|path| number.get((*path)?).copied()).collect();
+    (paths, cgroup_of)
+}
+
+/// As far down as the scheduler's state has levels.
+fn cut(path: &str) -> &str {
+    let below = path.match_indices('/').nth(NR_TASK_GROUP_LEVELS as usize);
+    below.map_or(path, |(at, _)| &path[..at])
+}
+
+/// `/a/b` and `/a`.
+fn with_those_above(path: &str) -> impl Iterator<Item = &str> {
+    let above = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|it| !it.is_empty());
+    above.chain([path])
 }
 
 /// The kernel's priority tells real-time tasks; the header which of them take turns.

@@ -12,6 +12,8 @@ pub type TaskIndex = u32;
 pub struct Recording {
     /// From the first event to the last.
     pub length_ns: Nanos,
+    /// The cgroups of tasks, and the autogroups of their sessions: paths, each behind those above it.
+    pub cgroups: Vec<String>,
     pub tasks: Vec<RecordedTask>,
 }
 
@@ -25,6 +27,8 @@ pub struct RecordedTask {
     pub policy: SchedPolicy,
     /// CPUs it may run on, where the trace says so.
     pub cpus: Option<CpuSet>,
+    /// Its place in [`Recording::cgroups`], if it is not in the root.
+    pub cgroup: Option<u32>,
     /// Cache lines that come with a post to it.
     pub lines: u32,
     /// Where it was when it was first seen.

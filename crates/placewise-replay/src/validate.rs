@@ -1,9 +1,10 @@
 //! Whether a replay is to be trusted: it is run on the recorded machine under the recorded kernel, and
 //! measured as the trace was.
 //!
-//! **Fitted**: the time that the tasks of each name ran. What the cost figures do not say of it
-//! (balancing before a CPU idles, refilled caches) is taken out of the computing of that name, by one
-//! factor. Nothing else is.
+//! **Fitted**: the time that the tasks of each name ran, until the last wakeup that they made before they
+//! slept, and after that. What the cost figures do not say of it (refilled caches; balancing before a CPU
+//! idles, which comes in the latter and keeps nobody waiting) is taken out of the computing of that name,
+//! by a factor for either. Nothing else is.
 //! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
 //! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
 
@@ -12,6 +13,7 @@ use placewise_machine::Machine;
 use placewise_policy::Policy;
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Record, Sink};
+use placewise_workload::program::Nanos;
 use serde::Serialize;
 
 use crate::error::ReplayError;
@@ -157,16 +159,24 @@ impl Sink for Run {
 /// Brings the time that the tasks of each name ran nearer to what was recorded; false where it is near.
 fn fit(recording: &mut Recording, recorded: &Measured, runs: &[Measured]) -> bool {
     let mut fitted = false;
-    for (name, computed) in recording.names() {
+    for name in recording.names().into_iter().map(|(name, _)| name) {
         let Some(was) = recorded.by_name.get(&name) else { continue };
-        let ran = runs.iter().filter_map(|run| run.by_name.get(&name));
-        let excess = mean(ran.map(|is| is.run_ns as f64)) - was.run_ns as f64;
-        if computed == 0 || excess.abs() * 100.0 <= FITTED_PCT * was.run_ns as f64 {
-            continue;
-        }
-        let factor = (computed as f64 - excess) / computed as f64;
-        recording.scale_computing(&name, factor.clamp(LEAST_FACTOR, LARGEST_FACTOR));
-        fitted = true;
+        let ran = |of: fn(&Figures) -> Nanos| {
+            mean(runs.iter().filter_map(|run| run.by_name.get(&name)).map(|is| of(is) as f64))
+        };
+        let parts: [fn(&Figures) -> Nanos; 2] =
+            [|it| it.run_ns.saturating_sub(it.tail_ns), |it| it.tail_ns];
+        let computed = recording.computing(&name);
+        let factor = |part: usize| {
+            let (of, computed) = (parts[part], computed[part] as f64);
+            let excess = ran(of) - of(was) as f64;
+            let is_near = excess.abs() * 100.0 <= FITTED_PCT * was.run_ns as f64;
+            (computed > 0.0 && !is_near)
+                .then(|| ((computed - excess) / computed).clamp(LEAST_FACTOR, LARGEST_FACTOR))
+        };
+        let factors = [factor(0), factor(1)];
+        fitted |= factors.iter().any(Option::is_some);
+        recording.scale_computing(&name, factors.map(|factor| factor.unwrap_or(1.0)));
     }
     fitted
 }
@@ -177,11 +187,26 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Recording {
-    fn scale_computing(&mut self, name: &str, factor: f64) {
-        for task in self.tasks.iter_mut().filter(|task| task.name == name) {
-            for step in &mut task.steps {
+    /// What the tasks of a name computed: until the last wakeup before each sleep, and after that.
+    fn computing(&mut self, name: &str) -> [Nanos; 2] {
+        let mut computed = [0; 2];
+        self.visit_computing(name, |ns, is_tail| computed[usize::from(is_tail)] += *ns);
+        computed
+    }
+
+    fn scale_computing(&mut self, name: &str, factors: [f64; 2]) {
+        self.visit_computing(name, |ns, is_tail| {
+            *ns = (*ns as f64 * factors[usize::from(is_tail)]) as u64;
+        });
+    }
+
+    fn visit_computing(&mut self, name: &str, mut visit: impl FnMut(&mut Nanos, bool)) {
+        let tasks = self.tasks.iter_mut().filter(|task| task.name == name);
+        for segment in tasks.flat_map(|task| task.steps.split_inclusive_mut(|it| it.sleeps())) {
+            let last_post = segment.iter().rposition(|step| matches!(step, Step::Post(..)));
+            for (step, at) in segment.iter_mut().zip(0..) {
                 if let Step::Run(ns) = step {
-                    *ns = (*ns as f64 * factor) as u64;
+                    visit(ns, last_post.is_some_and(|post| at > post));
                 }
             }
         }
@@ -305,5 +330,40 @@ impl Compared {
 
     fn within(self, limit: f64) -> Self {
         Compared { limit: Some(limit), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placewise_workload::program::{SchedPolicy, Wake};
+
+    use super::*;
+    use crate::recording::RecordedTask;
+
+    #[test]
+    fn computing_after_the_last_wakeup_before_a_sleep_is_scaled_apart() {
+        let steps = [
+            [Step::Run(10), Step::Post(0, Wake::Plain), Step::Run(20), Step::Post(0, Wake::Plain)],
+            [Step::Run(3), Step::Sleep(1), Step::Run(5), Step::Sleep(1)],
+        ];
+        let task = RecordedTask {
+            name: "a".into(),
+            pid: 1,
+            nice: 0,
+            policy: SchedPolicy::Other,
+            cpus: None,
+            cgroup: None,
+            lines: 1,
+            begins_on: 0,
+            runs_at_once: true,
+            is_forked: false,
+            exits: false,
+            steps: steps.concat(),
+        };
+        let mut recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks: vec![task] };
+        assert_eq!(recording.computing("a"), [35, 3]);
+        recording.scale_computing("a", [2.0, 0.0]);
+        assert_eq!(recording.computing("a"), [70, 0]);
+        assert_eq!(recording.computing("b"), [0, 0]);
     }
 }

@@ -52,6 +52,8 @@ pub struct Header {
     pub tasks: BTreeMap<u32, TaskLine>,
     /// Tasks there at the start that are not in the root cgroup, by its path: thread ids.
     pub cgroups: BTreeMap<String, BTreeSet<u32>>,
+    /// Tasks there at the start that share CPUs as their session's autogroup, by its name.
+    pub autogroups: BTreeMap<String, BTreeSet<u32>>,
     /// Lost events on all CPUs.
     pub overrun: Option<u64>,
     /// Lost events by CPU, where there are any.
@@ -161,8 +163,12 @@ impl Header {
                 self.lost.insert(cpu, events);
             }
             "cgroup" => {
-                let (path, pids) = parse_cgroup(value)?;
+                let (path, pids) = parse_group(value, "cgroup: PID,PID,... PATH")?;
                 self.cgroups.entry(path).or_default().extend(pids);
+            }
+            "autogroup" => {
+                let (name, pids) = parse_group(value, "autogroup: PID,PID,... NAME")?;
+                self.autogroups.entry(name).or_default().extend(pids);
             }
             "task" => {
                 let (pid, task) = parse_task(value)?;
@@ -215,8 +221,8 @@ fn parse_task(text: &str) -> Result<(u32, TaskLine), String> {
 }
 
 /// `310,312 /system.slice/web.service`
-fn parse_cgroup(text: &str) -> Result<(String, Vec<u32>), String> {
-    let (pids, path) = text.split_once(' ').ok_or("expected `cgroup: PID,PID,... PATH`")?;
+fn parse_group(text: &str, expected: &str) -> Result<(String, Vec<u32>), String> {
+    let (pids, path) = text.split_once(' ').ok_or_else(|| format!("expected `{expected}`"))?;
     let pids: Result<Vec<u32>, String> = pids.split(',').map(number).collect();
     Ok((path.to_string(), pids?))
 }
@@ -247,9 +253,11 @@ impl fmt::Display for Header {
             let comm = one_line(comm);
             writeln!(out, "# task {pid} comm={comm} policy={policy} cpus={cpus}")?;
         }
-        for (path, pids) in &self.cgroups {
-            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-            writeln!(out, "# cgroup: {} {}", pids.join(","), one_line(path))?;
+        for (keyword, groups) in [("cgroup", &self.cgroups), ("autogroup", &self.autogroups)] {
+            for (path, pids) in groups {
+                let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+                writeln!(out, "# {keyword}: {} {}", pids.join(","), one_line(path))?;
+            }
         }
         write_line(out, "overrun", &self.overrun)?;
         for (cpu, events) in &self.lost {
@@ -304,6 +312,7 @@ mod tests {
 # recorder: 4711
 # task 15 comm=a cpus=1 policy=x policy=SCHED_FIFO cpus=0,2
 # cgroup: 310,312 /user.slice/a b
+# autogroup: 7,9 /autogroup-3
 # lost: cpu 3 events 12
 ",
         );
@@ -318,6 +327,7 @@ mod tests {
         assert_eq!((task.comm.as_str(), task.policy), ("a cpus=1 policy=x", SchedPolicy::Fifo));
         assert_eq!(task.cpus.to_string(), "0,2");
         assert_eq!(header.cgroups["/user.slice/a b"], BTreeSet::from([310, 312]));
+        assert_eq!(header.autogroups["/autogroup-3"], BTreeSet::from([7, 9]));
         assert_eq!((header.overrun, header.lost[&3]), (Some(3), 12));
         assert_eq!(header.lost_events(), Some(3));
     }
@@ -353,6 +363,7 @@ mod tests {
             ("# task 15 comm=x policy=SCHED_FIFO cpus=z", "`z` is not a CPU"),
             ("# cgroup: 310", "expected `cgroup: PID,PID,... PATH`"),
             ("# cgroup: 310,x /a", "`x` is not a number"),
+            ("# autogroup: 310", "expected `autogroup: PID,PID,... NAME`"),
             ("# cpu 0 core=z package=0", "cpu 0: CPU list `z`"),
         ] {
             let mut header = Header::default();
@@ -407,12 +418,13 @@ mod tests {
             tasks in prop::collection::btree_map(any::<u32>(), task(), 0..4),
             lost in prop::collection::btree_map(0usize..1024, any::<u64>(), 0..4),
             cgroups in prop::collection::btree_map(words(), cgroup(), 0..4),
+            autogroups in prop::collection::btree_map(words(), cgroup(), 0..4),
         ) -> Header {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
                 kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
-                cgroups, overrun, lost, problems,
+                cgroups, autogroups, overrun, lost, problems,
             }
         }
     }
@@ -428,7 +440,7 @@ mod tests {
         #[test]
         fn any_text_is_taken_or_left(
             line in "\\PC{0,60}",
-            keyword in "(kernel|lost|task|cgroup|cpu|node/node|hz|overrun):?",
+            keyword in "(kernel|lost|task|cgroup|autogroup|cpu|node/node|hz|overrun):?",
             value in "[ -~]{0,40}",
         ) {
             let mut header = Header::default();

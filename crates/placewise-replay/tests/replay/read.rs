@@ -4,8 +4,8 @@ use std::fs;
 
 use placewise_machine::{Machine, load};
 use placewise_policy::Policy;
-use placewise_replay::{RecordedTask, Recording, ReplayError, Source, Step, read};
-use placewise_workload::program::Wake;
+use placewise_replay::{Begins, RecordedTask, Recording, ReplayError, Source, Step, read};
+use placewise_workload::program::{Object, Op, Wake};
 use proptest::prelude::*;
 
 /// Charges nothing, so that times are those of the trace.
@@ -58,6 +58,11 @@ const A_WAKES_B: [&str; 5] = [
     "a-10 [000] d..2. 1.000115: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120",
 ];
 
+const A_FORKS_C: [&str; 2] = [
+    "a-10 [000] ..... 1.000105: sched_process_fork: comm=a pid=10 child_comm=c child_pid=12",
+    "a-10 [000] d..2. 1.000105: sched_wakeup_new: comm=c pid=12 prio=120 target_cpu=002",
+];
+
 const B_SLEEPS: &str = "b-11 [001] d..2. 1.000132: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
 
 #[test]
@@ -69,6 +74,49 @@ fn a_sleep_ends_with_the_post_of_who_ended_it() {
     assert_eq!(waker.steps, posts);
     assert_eq!(wakee.steps, [Step::Await(a), Step::Run(20 * US)]);
     assert!(!wakee.runs_at_once && wakee.begins_on == 1);
+}
+
+/// A session shares the CPUs as a cgroup does; what is forked is where its parent is.
+#[test]
+fn tasks_are_in_the_cgroups_and_autogroups_that_the_header_names() {
+    let header = ["# cgroup: 10 /web/a", "# autogroup: 11,99 /autogroup-3", "# cgroup: 99 /none"];
+    let (start, rest) = A_WAKES_B.split_at(1);
+    let lines = [&header[..], start, &A_FORKS_C, rest, &[B_SLEEPS]].concat();
+    let recording = read_on("cgroups", "uma-8", &lines);
+    assert_eq!(
+        recording.cgroups,
+        ["/autogroup-3", "/web", "/web/a"],
+        "those of tasks of the trace"
+    );
+    let of = |name| task(&recording, name).1.cgroup;
+    assert_eq!([of("a"), of("b"), of("c")], [Some(2), Some(0), Some(2)]);
+    let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+    let parents: Vec<Option<u32>> = workload.cgroups.iter().map(|it| it.parent).collect();
+    assert_eq!(parents, [None, None, Some(1)]);
+    let program = workload.programs.iter().find(|program| program.name == "c");
+    assert_eq!(program.expect("c has one").cgroup, Some(2));
+}
+
+/// Two tasks of a name that wake b are as good as each other; one of another name is not.
+#[test]
+fn any_task_of_the_name_that_ended_a_sleep_ends_it() {
+    let mut recording = read_on("names", "uma-8", &[&A_WAKES_B[..], &[B_SLEEPS]].concat());
+    let ((a, waker), (b, _)) = (task(&recording, "a"), task(&recording, "b"));
+    let waker = RecordedTask { steps: vec![Step::Post(b, Wake::Plain)], ..waker.clone() };
+    let stranger = RecordedTask { name: "z".into(), ..waker.clone() };
+    recording.tasks.extend([waker, stranger]);
+    recording.tasks[b as usize].steps = vec![Step::Await(a), Step::Await(2), Step::Await(3)];
+    let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+    let waits: Vec<Object> =
+        workload.programs.iter().flat_map(|it| &it.ops).filter_map(awaited).collect();
+    assert!(waits[0] == waits[1] && waits[1] != waits[2], "{waits:?}");
+}
+
+fn awaited(op: &Op) -> Option<Object> {
+    match op {
+        Op::Await { semaphore, .. } => Some(*semaphore),
+        _ => None,
+    }
 }
 
 /// CPUs 0 and 6 are the threads of a core: beside a, b computes half as fast, and a beside b.
@@ -236,8 +284,7 @@ fn check_any(lines: &[String]) {
     match try_read("any", &(lines.join("\n") + "\n"), &machine) {
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         Ok(recording) => {
-            let workload =
-                recording.workload("any", &machine, placewise_replay::Begins::AsRecorded);
+            let workload = recording.workload("any", &machine, Begins::AsRecorded);
             assert_eq!(workload.check(), Ok(()));
         }
     }

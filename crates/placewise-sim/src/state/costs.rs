@@ -4,7 +4,7 @@
 //! number of CPUs looked at, the time an LLC has been idle. Draws are uniform
 //! around the figure, so that no two runs of different seeds are alike.
 
-use placewise_machine::{ByDistance, Costs, Domains, Machine};
+use placewise_machine::{ByDistance, Costs, Domains, Machine, Place};
 use placewise_policy::{CpuId, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -14,14 +14,6 @@ use crate::state::event_queue::Time;
 
 /// Bytes of a cache line.
 const LINE: u32 = 64;
-
-/// Where a CPU sits, for distances.
-#[derive(Clone, Copy)]
-struct Place {
-    core: u16,
-    cache: u16,
-    package: u16,
-}
 
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
@@ -58,14 +50,9 @@ impl Jitter {
 
 impl<'a> CostModel<'a> {
     pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
-        let place = |cpu: &placewise_machine::Cpu| Place {
-            core: cpu.core,
-            cache: cpu.cache,
-            package: cpu.package,
-        };
         let mut costs = CostModel {
             figures: &machine.costs,
-            places: machine.cpus.iter().map(place).collect(),
+            places: machine.places().collect(),
             core_speeds: machine.cpus.iter().map(|cpu| u64::from(cpu.speed)).collect(),
             rng: Pcg64Mcg::seed_from_u64(seed),
             passes: Table::default(),
@@ -143,18 +130,7 @@ impl<'a> CostModel<'a> {
     /// The figure for the distance between two CPUs; 0 if they are one.
     #[inline]
     pub fn by_distance(&self, figures: &ByDistance, a: CpuId, b: CpuId) -> Time {
-        let (here, there) = (self.places[a], self.places[b]);
-        if a == b {
-            0
-        } else if here.core == there.core {
-            figures.smt
-        } else if here.cache == there.cache {
-            figures.llc
-        } else if here.package == there.package {
-            figures.package
-        } else {
-            figures.remote
-        }
+        figures.between(self.places[a], self.places[b])
     }
 
     /// Moving `lines` cache lines that `from` wrote last to `to`.

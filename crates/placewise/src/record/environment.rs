@@ -1,5 +1,5 @@
 //! What a trace says about the host it is recorded on: machine, kernel settings that placement
-//! depends on, the tasks that may not run everywhere, and the cgroups of all.
+//! depends on, the tasks that may not run everywhere, and the cgroups and autogroups of all.
 //!
 //! What the kernel does not show is left out: the tick rate without a readable configuration,
 //! sched features and base slice without debugfs.
@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use placewise_machine::{CpuSet, MachineError, TraceTopology};
@@ -20,7 +20,7 @@ pub fn header() -> Result<Header, MachineError> {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let topology = TraceTopology { hz: hz(&kernel), ..TraceTopology::of_host()? };
     let online: CpuSet = topology.cpus.keys().copied().collect();
-    let Tasks { special, cgroups } = tasks(&online);
+    let Tasks { special, cgroups, autogroups } = tasks(&online);
     Ok(Header {
         kernel: Some(kernel),
         topology,
@@ -29,6 +29,7 @@ pub fn header() -> Result<Header, MachineError> {
         recorder: Some(std::process::id()),
         tasks: special,
         cgroups,
+        autogroups,
         ..Header::default()
     })
 }
@@ -66,12 +67,21 @@ struct Tasks {
     special: BTreeMap<u32, TaskLine>,
     /// Those that are not in the root cgroup.
     cgroups: BTreeMap<String, BTreeSet<u32>>,
+    /// The others, where each session is a group of its own.
+    autogroups: BTreeMap<String, BTreeSet<u32>>,
 }
 
 fn tasks(online: &CpuSet) -> Tasks {
     let mut tasks = Tasks::default();
+    let has_autogroups =
+        read("/proc/sys/kernel/sched_autogroup_enabled").is_some_and(|on| on != "0");
     let processes = numbered_dirs(Path::new("/proc"));
-    for (tid, dir) in processes.into_iter().flat_map(|(_, dir)| numbered_dirs(&dir.join("task"))) {
+    let threads = |process: &Path| numbered_dirs(&process.join("task"));
+    let of_process = |(_, process): (u32, PathBuf)| {
+        let autogroup = has_autogroups.then(|| read(process.join("autogroup"))).flatten();
+        threads(&process).into_iter().map(move |(tid, dir)| (tid, dir, autogroup.clone()))
+    };
+    for (tid, dir, autogroup) in processes.into_iter().flat_map(of_process) {
         // A task may end while we read.
         let [Some(stat), Some(status)] = ["stat", "status"].map(|file| read(dir.join(file))) else {
             continue;
@@ -83,6 +93,8 @@ fn tasks(online: &CpuSet) -> Tasks {
         // A kernel without cgroups has no such file.
         if let Some(path) = cgroup(&read(dir.join("cgroup")).unwrap_or_default()) {
             tasks.cgroups.entry(path.to_owned()).or_default().insert(tid);
+        } else if let Some(name) = autogroup.as_deref().and_then(autogroup_name) {
+            tasks.autogroups.entry(name.to_owned()).or_default().insert(tid);
         }
     }
     tasks
@@ -97,7 +109,12 @@ fn cgroup(text: &str) -> Option<&str> {
     Some(path).filter(|path| *path != "/")
 }
 
-fn numbered_dirs(parent: &Path) -> Vec<(u32, std::path::PathBuf)> {
+/// Of `/autogroup-7 nice 0`.
+fn autogroup_name(text: &str) -> Option<&str> {
+    text.split_whitespace().next()
+}
+
+fn numbered_dirs(parent: &Path) -> Vec<(u32, PathBuf)> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let number =
         |entry: fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()));
