@@ -228,9 +228,9 @@ static inline void keep_occupancy(struct state __arena *st, u32 process,
 	}
 }
 
-static subprogram int compare_llc(struct state __arena *st,
-				  struct llc_search *search, u32 number,
-				  u32 llc_number)
+verified_once int compare_llc(struct state __arena *st in_arena,
+			      struct llc_search *search on_stack, u32 number,
+			      u32 llc_number)
 {
 	const struct process __arena *process = process_of(st, number);
 	const struct llc __arena *llc =
@@ -246,7 +246,7 @@ static subprogram int compare_llc(struct state __arena *st,
 		search->best_cpu = busiest_cpu;
 	}
 	keep_occupancy(st, number, llc, sum);
-	return 0; /* what BPF hands back must be no pointer to the stack */
+	return 0;
 }
 
 /* A running average, over fewer samples where LLCs are small. */
