@@ -101,21 +101,15 @@ static inline bool migrate_degrades_llc(struct state __arena *st,
 verified_once u32 nr_pref_llc(struct state __arena *st in_arena, u32 cpu,
 			      u32 preferred)
 {
-	struct rq __arena *rq = cpu_rq(st, cpu);
+	u32 task = cpu_rq(st, cpu)->mru_head;
 	u32 i, nr = 0;
-	u32 task;
 
-	if (rq->mru_head == NO_TASK)
-		return 0;
-	rq_lock(st, cpu);
-	task = rq->mru_head;
 	for (i = opaque(0); task != NO_TASK && i < NR_TASKS && can_loop; i++) {
 		const struct task __arena *p = task_of(st, task);
 
 		nr += prefers_llc_of(st, p, preferred);
 		task = p->mru_next;
 	}
-	rq_unlock(st, cpu);
 	return nr;
 }
 

@@ -79,8 +79,7 @@ fn partners() -> Workload {
         Op::Repeat { counter: 0, times: TURNS, to: 0 },
         Op::Exit,
     ];
-    let main =
-        vec![Op::Fork { program: 1, count: THREADS, base: 0, step: 0 }, Op::Join, Op::Exit];
+    let main = vec![Op::Fork { program: 1, count: THREADS, base: 0, step: 0 }, Op::Join, Op::Exit];
     let programs = vec![Program::new(COMM, main), Program::new(COMM, turns)];
     Workload::new("partners", programs, Window { measure: 60_000_000_000, ..Window::default() })
 }

@@ -9,7 +9,8 @@ use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
 use placewise_machine::{Level, Machine, MachineError};
 use placewise_policy::own::OwnError;
 use placewise_policy::{
-    CACHE_AWARE_NONE, GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
+    CACHE_AWARE_NONE, GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State,
+    topology,
 };
 
 use crate::arena;
