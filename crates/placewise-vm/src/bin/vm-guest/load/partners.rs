@@ -2,12 +2,13 @@
 //! them together, only the balancer may.
 
 use std::hint;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getcpu};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 
 use super::case::Case;
 use super::team::{self, Body, Kind, Outcome};
@@ -19,18 +20,23 @@ struct Ran {
     on_llc: Vec<AtomicU64>,
 }
 
-/// A message is a thread's turn. `fuller_llc_pct` is what of their run time was on the LLC that has most.
+/// A message is a thread's turn. `fuller_llc_pct` is what of their run time was on the LLC that has most. With
+/// `start=apart` the second thread has its first turn in the last LLC, the others in the first one.
 pub fn run(case: &mut Case) -> anyhow::Result<Outcome> {
     let threads = case.number("threads", 3)?;
     let run = case.microseconds("run_us", 500)?;
     let sleep = case.microseconds("sleep_us", 1000)?;
     let turns = case.number("turns", 1000)? as u64;
+    let apart = case.is("start", "anywhere", "apart")?;
     case.ends_by_itself()?;
     let on_llc = (0..CpuSet::MAX_CPU).map(|_| AtomicU64::new(0)).collect();
     let ran = Arc::new(Ran { topology: Topology::of_guest()?, on_llc });
-    let body = |_| -> Body {
+    let body = |number| -> Body {
         let ran = ran.clone();
         Box::new(move || {
+            if apart {
+                ran.begin(number == 1)?;
+            }
             for _ in 0..turns {
                 ran.spin(run);
                 thread::sleep(sleep);
@@ -44,6 +50,13 @@ pub fn run(case: &mut Case) -> anyhow::Result<Outcome> {
 }
 
 impl Ran {
+    fn begin(&self, last: bool) -> io::Result<()> {
+        let topology = &self.topology;
+        let llc = if last { topology.last_llc() } else { topology.first_llc() };
+        sched_setaffinity(None, &topology.cpus_of(llc))?;
+        Ok(sched_setaffinity(None, &topology.cpus())?)
+    }
+
     fn spin(&self, run: Duration) {
         let start = Instant::now();
         while start.elapsed() < run {
