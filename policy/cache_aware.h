@@ -16,9 +16,11 @@
  * Limits: 4,095 processes; others prefer no LLC. Every task of the fair class
  * that is no per-CPU kthread counts as a thread of some process. A task's own
  * preference counts where the posted series ask its process. NUMA balancing
- * has no say: no preferred node, and a process's memory is what it was started
- * with. Core scheduling is not there. A live scheduler does not know processes,
- * and has none of it.
+ * has no say: no preferred node, and a process's memory is what the engine says.
+ * Core scheduling is not there.
+ *
+ * What a CPU has run is written with its lock held, and read without: a sum that
+ * is being halved may count by half once.
  */
 #ifndef PLACEWISE_CACHE_AWARE_H
 #define PLACEWISE_CACHE_AWARE_H
@@ -33,12 +35,8 @@
 /* Do processes have preferred LLCs? Only where there is more than one. */
 static inline bool sched_cache_enabled(const struct state __arena *st)
 {
-#ifdef CONCURRENT_ENGINE
-	return (void)st, false;
-#else
 	return st->profile.cache_aware && st->profile.llc_enabled &&
 	       st->root.nr_llcs > 1;
-#endif
 }
 
 static inline u64 cache_epoch(const struct state __arena *st, u64 now)
@@ -46,11 +44,17 @@ static inline u64 cache_epoch(const struct state __arena *st, u64 now)
 	return jiffies(st, now) / max(CACHE_EPOCH_NS / st->root.tick_ns, 1u);
 }
 
-/* Halve a sum for each epoch since it was halved last. */
+/* A sum, halved for each epoch since it was halved @last. */
+static inline u64 decayed(u64 sum, u64 last, u64 epoch)
+{
+	return sum >> min(sub_positive(epoch, last), 63ULL);
+}
+
+/* Halve it now. CPUs may read their clocks in another order than they come here. */
 static inline void decay_epochs(u64 __arena *sum, u64 __arena *last, u64 epoch)
 {
-	*sum >>= min(epoch - *last, 63ULL);
-	*last = epoch;
+	*sum = decayed(*sum, *last, epoch);
+	*last = max(*last, epoch);
 }
 
 /* Tasks of one thread only, and of processes that are not tracked, have none. */
@@ -113,7 +117,7 @@ static inline bool preference_void(struct state __arena *st,
 				   const struct process __arena *process,
 				   u32 cpu, u64 epoch)
 {
-	if (epoch - process->epoch > CACHE_EPOCHS_OLD)
+	if (sub_positive(epoch, process->epoch) > CACHE_EPOCHS_OLD)
 		return true;
 	if (st->profile.cache_aware == CACHE_AWARE_WAKEUP)
 		return false;
@@ -161,12 +165,12 @@ static inline void account_mm_sched(struct state __arena *st,
 static inline u64 occupancy(struct state __arena *st, u32 process, u32 cpu,
 			    u64 epoch)
 {
-	struct process_rq __arena *here = process_rq_of(st, process, cpu);
-	struct rq __arena *rq = cpu_rq(st, cpu);
+	const struct process_rq __arena *here = process_rq_of(st, process, cpu);
+	const struct rq __arena *rq = cpu_rq(st, cpu);
+	u64 all = decayed(rq->cache_runtime, rq->cache_epoch, epoch);
 
-	decay_epochs(&rq->cache_runtime, &rq->cache_epoch, epoch);
-	decay_epochs(&here->runtime, &here->epoch, epoch);
-	return FULL_OCCUPANCY * here->runtime / (rq->cache_runtime + 1);
+	return FULL_OCCUPANCY * decayed(here->runtime, here->epoch, epoch) /
+	       (all + 1);
 }
 
 /* What comparing the LLCs has found so far. */
@@ -224,9 +228,9 @@ static inline void keep_occupancy(struct state __arena *st, u32 process,
 	}
 }
 
-static subprogram void compare_llc(struct state __arena *st,
-				   struct llc_search *search, u32 number,
-				   u32 llc_number)
+verified_once int compare_llc(struct state __arena *st in_arena,
+			      struct llc_search *search on_stack, u32 number,
+			      u32 llc_number)
 {
 	const struct process __arena *process = process_of(st, number);
 	const struct llc __arena *llc =
@@ -242,6 +246,7 @@ static subprogram void compare_llc(struct state __arena *st,
 		search->best_cpu = busiest_cpu;
 	}
 	keep_occupancy(st, number, llc, sum);
+	return 0;
 }
 
 /* A running average, over fewer samples where LLCs are small. */
@@ -289,9 +294,9 @@ static inline void task_tick_cache(struct state __arena *st, u32 cpu, u64 now)
 	u64 epoch = cache_epoch(st, now);
 
 	if (!sched_cache_enabled(st) || p->process == NO_PROCESS ||
-	    process->epoch == epoch)
+	    process->epoch >= epoch ||
+	    atomic_swap(&process->epoch, epoch) == epoch)
 		return;
-	process->epoch = epoch;
 	if (p->exiting)
 		return;
 	if (st->profile.cache_aware != CACHE_AWARE_WAKEUP &&
@@ -309,17 +314,20 @@ static inline void leave_process(struct state __arena *st,
 
 	if (p->process == NO_PROCESS)
 		return;
-	process->nr_threads--;
+	atomic_add(&process->nr_threads, -1);
 	p->process = NO_PROCESS;
 	p->preferred_llc = 0;
 }
 
-static inline u32 free_process(struct state __arena *st)
+/* The first number that is free, which has one thread from now on. */
+static inline u32 claim_process(struct state __arena *st)
 {
 	u32 number;
 
 	for (number = opaque(1); number < NR_PROCESSES && can_loop; number++) {
-		if (!process_of(st, number)->nr_threads)
+		u32 __arena *threads = &process_of(st, number)->nr_threads;
+
+		if (!*threads && !atomic_compare_swap(threads, 0U, 1U))
 			return number;
 	}
 	return NO_PROCESS;
@@ -336,7 +344,7 @@ static inline void start_process(struct state __arena *st, u32 task,
 	leave_process(st, p);
 	if (!st->profile.cache_aware)
 		return;
-	number = free_process(st);
+	number = claim_process(st);
 	if (number == NO_PROCESS)
 		return;
 	for (cpu = opaque(0);
@@ -347,7 +355,6 @@ static inline void start_process(struct state __arena *st, u32 task,
 	process = process_of(st, number);
 	process->footprint = footprint;
 	process->epoch = 0;
-	process->nr_threads = 1;
 	process->nr_running_avg = 0;
 	process->preferred_cpu = NO_CPU;
 	p->process = number;
@@ -362,7 +369,7 @@ static inline void copy_process(struct state __arena *st,
 	child->process = creator->process;
 	child->preferred_llc = 0;
 	if (child->process != NO_PROCESS)
-		process_of(st, child->process)->nr_threads++;
+		atomic_add(&process_of(st, child->process)->nr_threads, 1);
 }
 
 /* Where a wakee's search begins: on the CPU that its process occupies most, or on prev. */

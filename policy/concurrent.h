@@ -26,15 +26,24 @@
 #define atomic_and(word, bits) ((void)__sync_fetch_and_and(word, bits))
 #define atomic_add(count, number) ((void)__sync_fetch_and_add(count, number))
 #define atomic_swap(word, value) __sync_lock_test_and_set(word, value)
+#define atomic_compare_swap(word, before, value)                               \
+	__sync_val_compare_and_swap(word, before, value)
 #else
 #define atomic_or(word, bits) (*(word) |= (bits))
 #define atomic_and(word, bits) (*(word) &= (bits))
 #define atomic_add(count, number) (*(count) += (number))
 #define atomic_swap(word, value)                                               \
 	({                                                                     \
-		u32 before = *(word);                                          \
+		__auto_type found = *(word);                                   \
 		*(word) = (value);                                             \
-		before;                                                        \
+		found;                                                         \
+	})
+#define atomic_compare_swap(word, before, value)                               \
+	({                                                                     \
+		__auto_type found = *(word);                                   \
+		if (found == (before))                                         \
+			*(word) = (value);                                     \
+		found;                                                         \
 	})
 #endif
 

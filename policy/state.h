@@ -16,7 +16,7 @@
  *   group_rq[g][c]       what CPU c has of task group g; group 0 is the root,
  *                        whose cfs_rq is in rq[c]
  *   process[p]           what has threads and memory; 0 means none that is tracked
- *   process_rq[p][c]     what process p has run on CPU c
+ *   process_rq[c][p]     what process p has run on CPU c
  *
  * Limits: 1,024 CPUs, 8 domain levels, 8 SMT siblings, 255 task groups besides
  * the root in 8 levels, 4,095 processes.
@@ -508,7 +508,7 @@ struct state {
 	struct task_group task_group[NR_TASK_GROUPS];
 	struct group_rq group_rq[NR_TASK_GROUPS][NR_CPUS];
 	struct process process[NR_PROCESSES];
-	struct process_rq process_rq[NR_PROCESSES][NR_CPUS];
+	struct process_rq process_rq[NR_CPUS][NR_PROCESSES];
 };
 
 static inline u64 jiffies(const struct state __arena *st, u64 now)
@@ -584,8 +584,8 @@ static inline struct process __arena *process_of(struct state __arena *st,
 static inline struct process_rq __arena *process_rq_of(struct state __arena *st,
 						       u32 process, u32 cpu)
 {
-	return indexed(*indexed(st->process_rq, process & (NR_PROCESSES - 1)),
-		       cpu & (NR_CPUS - 1));
+	return indexed(*indexed(st->process_rq, cpu & (NR_CPUS - 1)),
+		       process & (NR_PROCESSES - 1));
 }
 
 /* The queue of @cpu on which the entities of a task group compete. */

@@ -172,8 +172,8 @@ real_time_hogs() {
 
 # knob_file NAME: the file in which this kernel has the setting NAME; fails where it has none.
 knob_file() {
-	for knob_candidate in "/sys/kernel/debug/sched/$1" "/proc/sys/kernel/sched_$1" \
-		"/proc/sys/kernel/$1" "/sys/devices/system/cpu/$1/control"; do
+	for knob_candidate in "/sys/kernel/debug/sched/$1" "/sys/kernel/debug/sched/llc_balancing/${1#llc_}" \
+		"/proc/sys/kernel/sched_$1" "/proc/sys/kernel/$1" "/sys/devices/system/cpu/$1/control"; do
 		if [ -f "$knob_candidate" ]; then
 			echo "$knob_candidate"
 			return

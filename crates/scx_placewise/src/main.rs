@@ -16,9 +16,7 @@ use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::own::Spec;
-use placewise_policy::{
-    CACHE_AWARE_MERGED, CACHE_AWARE_NONE, Policy, Profile, SHARED_RUNQ_NONE, kernel_for_release,
-};
+use placewise_policy::{Policy, Profile, SHARED_RUNQ_NONE, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
@@ -170,13 +168,9 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     };
     let spec = Spec::parse(&cli.policy)?;
     let policy = spec.policy(&kernel)?;
-    let Profile { shared_runq, cache_aware, wakeup_gran_scales, next_buddy, .. } = policy.profile;
+    let Profile { shared_runq, wakeup_gran_scales, next_buddy, .. } = policy.profile;
     for (is_live, what) in [
         (shared_runq == SHARED_RUNQ_NONE, "lists of waiting tasks are"),
-        (
-            matches!(cache_aware, CACHE_AWARE_NONE | CACHE_AWARE_MERGED),
-            "where processes have run is",
-        ),
         (!wakeup_gran_scales && !next_buddy, "which wakee preempts whom is"),
     ] {
         let policy = &cli.policy;

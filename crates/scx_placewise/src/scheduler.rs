@@ -9,7 +9,8 @@ use libbpf_rs::{Link, MapCore, MapMut, Object, OpenMapMut, OpenObject, Program};
 use placewise_machine::{Level, Machine, MachineError};
 use placewise_policy::own::OwnError;
 use placewise_policy::{
-    GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State, topology,
+    CACHE_AWARE_NONE, GroupRq, NR_CPUS, NR_TASK_GROUPS, Policy, Profile, RUN_QUEUE_EEVDF, State,
+    topology,
 };
 
 use crate::arena;
@@ -172,7 +173,7 @@ fn configure(object: &mut OpenObject, options: Options, hotplug_seq: u64) {
 }
 
 /// Lays the machine out in the arena. Every page that the programs may use is to be there: the
-/// kernel adds none. Of task groups those are the parts of the CPUs that there are.
+/// kernel adds none. Of task groups and processes those are the parts of the CPUs that there are.
 /// Returns the levels of the sched domains, span by span.
 fn fill(
     object: &Object,
@@ -193,6 +194,11 @@ fn fill(
             let row = group_rqs + group * size_of::<[GroupRq; NR_CPUS as usize]>();
             let used = state.root.nr_cpu_ids as usize * size_of::<GroupRq>();
             arena::populate(start, row..row + used);
+        }
+        if state.profile.cache_aware != CACHE_AWARE_NONE {
+            let rows = state.root.nr_cpu_ids as usize * size_of_val(&state.process_rq[0]);
+            let processes = offset_of!(State, process);
+            arena::populate(start, processes..offset_of!(State, process_rq) + rows);
         }
         arena::populate(start, size_of::<State>()..size_of::<Shadow>());
         (&raw mut (*shadow).slice_ns).write(slice);

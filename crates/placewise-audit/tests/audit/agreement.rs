@@ -101,6 +101,25 @@ fn the_policy_of_a_kernel_accounts_for_what_that_kernel_did() {
     assert!(percent(forks.same_llc, &forks) >= FORKS_SAME_LLC, "{forks:?}");
 }
 
+/// Cache awareness moves tasks by the balancer alone: wakeups are to be accounted for as well with it.
+/// Two standard deviations of the difference, where half a percent of 1,500 wakeups each is missed, are luck.
+#[test]
+fn with_cache_awareness_no_fewer_wakeups_are_accounted_for() {
+    const LUCK: f64 = 0.5;
+    let all = |run: &str| {
+        let mut sum = Tally::default();
+        for load in ["partners", "schbench"] {
+            let name = format!("vm8-k73-{load}-{run}");
+            let path = traces().into_iter().find(|path| path.to_str().unwrap().contains(&name));
+            add(&mut sum, &audited(&path.expect("it is recorded")).audit.agreement.wakeups);
+        }
+        assert!(sum.decisions >= 1500, "{run}: too few wakeups say anything");
+        percent(sum.exact, &sum)
+    };
+    let (on, off) = (all("on"), all("off"));
+    assert!(on >= off - LUCK, "on {on:.2} %, off {off:.2} %");
+}
+
 /// A trace that reaches the goal is to be taken off the list.
 #[test]
 fn each_exception_is_one() {

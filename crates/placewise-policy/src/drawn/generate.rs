@@ -287,7 +287,7 @@ impl Generator {
                 reserved: 0,
             };
             for cpu in m.cpus() {
-                m.p.process_rq[process][cpu as usize] = ProcessRq {
+                m.p.process_rq[cpu as usize][process] = ProcessRq {
                     runtime: self.scaled(20_000_000),
                     epoch: NOW / (2 * TICK) - self.scaled(8),
                     occupancy: self.scaled(1 << 20),

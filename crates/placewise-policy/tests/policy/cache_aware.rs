@@ -388,7 +388,7 @@ fn in_the_first_rfc_a_task_is_hot_where_its_process_occupies_more() {
         m.p.start_process(waiting, 1);
         m.task(waiting).exec_start = NOW; // it has just run
         for (cpu, occupancy) in [(0, here), (4, there)] {
-            m.p.process_rq[1][cpu].occupancy = occupancy;
+            m.p.process_rq[cpu][1].occupancy = occupancy;
         }
         m.balance(0, TOP, CPU_IDLE).nr == 1
     };

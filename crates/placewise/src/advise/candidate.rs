@@ -44,7 +44,7 @@ const LIVE_FROM: (u32, u32) = (6, 12);
 const LIVE_BEFORE: (u32, u32) = (7, 3);
 
 /// Patches that are simulated only.
-const SIMULATED_ONLY: [&str; 2] = ["shared-runq", "cache-aware"];
+const SIMULATED_ONLY: [&str; 2] = ["shared-runq", "next-buddy"];
 
 /// One thing to do.
 pub struct Candidate {

@@ -77,13 +77,32 @@ struct cgroup {
 	struct kernfs_node *kn;
 } kernel_struct;
 
+struct percpu_counter {
+	s64 count;
+} kernel_struct;
+
+enum {
+	MM_FILEPAGES,
+	MM_ANONPAGES,
+	MM_SWAPENTS,
+	MM_SHMEMPAGES,
+	NR_MM_COUNTERS
+};
+
+struct mm_struct {
+	struct percpu_counter rss_stat[NR_MM_COUNTERS];
+} kernel_struct;
+
 struct task_struct {
 	s32 pid;
+	s32 tgid;
 	u32 flags;
 	u32 policy;
 	s32 nr_cpus_allowed;
 	u16 migration_disabled;
 	const void *cpus_ptr;
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	struct sched_ext_entity scx;
 } kernel_struct;
 

@@ -4,6 +4,7 @@
  *
  *   shadow.h   the policy's state, and who may write what of it
  *   cgroup.h   which task group stands for a cgroup; what its tasks weigh
+ *   process.h  which process of the policy a task belongs to
  *   task.h     which task of the kernel has which shadow; hints
  *   track.h    what happens to a task happens to its shadow
  *   select.h   which CPU a wakeup or a fork is for
@@ -102,7 +103,10 @@ void OPERATION(tick, struct task_struct *p)
 	struct state __arena *st = the_state();
 	u32 cpu = scx_bpf_task_cpu(p);
 	u64 now = bpf_ktime_get_ns();
+	u32 task = shadow_of(p);
 
+	if (task != NO_TASK)
+		note_footprint(st, task, p);
 	tick(cpu, now);
 	if (holds_lock) {
 		holds_lock = false;

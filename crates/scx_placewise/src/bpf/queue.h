@@ -81,11 +81,17 @@ static inline void limit_lag(struct state __arena *st, u32 task, u32 cpu,
 		entity_of(task)->vtime = latest;
 }
 
-/* Of a task in its critical section the kernel would not let another CPU have it. */
+/*
+ * Of a task in its critical section the kernel would not let another CPU have it. A
+ * BPF program that runs is one of the current task.
+ */
 static inline bool may_move(struct state __arena *st, struct task_struct *p,
 			    u32 task, u32 dst)
 {
-	return !p->migration_disabled && task_allowed(task_of(st, task), dst);
+	u32 ours = p == bpf_get_current_task_btf();
+
+	return p->migration_disabled <= ours &&
+	       task_allowed(task_of(st, task), dst);
 }
 
 /* Active balance wants @task elsewhere, now that it does not run. */

@@ -13,6 +13,7 @@
 #define SCX_PLACEWISE_TASK_H
 
 #include "cgroup.h"
+#include "process.h"
 
 /*
  * Both maps of storage outlive a scheduler that is loaded anew after hotplug.
@@ -57,6 +58,17 @@ static inline u32 shadow_of(struct task_struct *p)
 	u32 *task = bpf_task_storage_get(&tasks, p, 0, 0);
 
 	return task ? *task : NO_TASK;
+}
+
+/* The first thread of the process of @p. */
+static inline u32 leader_of(struct task_struct *p)
+{
+	u32 leader;
+
+	bpf_rcu_read_lock();
+	leader = shadow_of(p->group_leader);
+	bpf_rcu_read_unlock();
+	return leader;
 }
 
 static inline u32 hint_of(struct task_struct *p)
@@ -216,6 +228,7 @@ static inline s32 make_shadow(struct state __arena *st, struct task_struct *p,
 	start_task(st, task, p);
 	if (args->fork)
 		inherit(st, task, p);
+	join_process(st, task, p, leader_of(p));
 	task_of(st, task)->task_group = group_of_cgroup(args->cgroup);
 	get_task_group(task_of(st, task)->task_group);
 	return 0;

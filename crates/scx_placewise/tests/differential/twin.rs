@@ -194,9 +194,9 @@ fn used_parts(state: &State) -> Vec<Part> {
     // With the one that may be started next.
     let processes = state.root.nr_processes as usize;
     let row = size_of_val(&state.process_rq[0]);
-    let process_rqs = (1..=processes + 1).map(|process| {
-        let array = offset_of!(State, process_rq) + process * row;
-        part("process_rq", array, size_of_val(&state.process_rq[0][0]), 0..cpus)
+    let process_rqs = (0..cpus).map(|cpu| {
+        let array = offset_of!(State, process_rq) + cpu * row;
+        part("process_rq", array, size_of_val(&state.process_rq[0][0]), 1..processes + 2)
     });
     let others = [
         part!(profile),

@@ -26,10 +26,6 @@ fn a_wrong_argument_is_named_with_what_was_expected() {
         (&["--kernel", "v6.1"], &["v6.1", "v6.0", "v6.12"]),
         (&["--kernel", "v6.5", "--policy", "shared-runq"], &["shared-runq", "simulated only"]),
         (&["--kernel", "v6.18", "--policy", "next-buddy"], &["next-buddy", "simulated only"]),
-        (
-            &["--kernel", "v6.17", "--policy", "cache-aware-v1"],
-            &["cache-aware-v1", "simulated only"],
-        ),
         (&["--stats", "soon"], &["--stats", "soon"]),
         (&["--format", "json"], &["--stats"]),
         (&["--stats", "1s", "--format", "csv"], &["csv", "table, json"]),

@@ -1,5 +1,5 @@
 //! Loads by the names, parameters and meanings of the workload models, so that one case string runs
-//! here and in the simulator; and loads that no model has (`ring`, `forks`).
+//! here and in the simulator; and loads that no model has (`ring`, `forks`, `partners`).
 //!
 //! Figures are counts of the whole run, from the moment all tasks are let go until the last is done;
 //! the tasks' own come from the kernel's account of each, the others from the whole machine. Limits:
@@ -10,6 +10,7 @@ mod forks;
 mod futex;
 mod herd;
 mod messages;
+mod partners;
 mod schbench;
 mod schedstat;
 mod stream;
@@ -48,6 +49,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
         "schbench" => schbench::run(&mut case),
         "stream" => stream::run(&mut case),
         "herd" => herd::run(&mut case),
+        "partners" => partners::run(&mut case),
         "forks" => forks::run(&mut case),
         unknown => bail!("no load is called {unknown}"),
     }?;
