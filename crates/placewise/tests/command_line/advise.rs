@@ -161,7 +161,7 @@ fn advice_on_another_host_is_not_carried_out() {
     };
     let here = ["--machine=icx-2s", "--yes", &trace];
     for (apply, problem) in
-        [("1", "the trace is of v6.12, and this host"), ("9", "--apply 9: there")]
+        [("1", "the trace is of 6.12, and this host"), ("9", "--apply 9: there")]
     {
         let (error, status) = run(&[&["--apply", apply][..], &here].concat());
         assert_eq!((error.lines().count(), status), (1, Some(2)), "{error}");
