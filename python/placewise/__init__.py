@@ -13,7 +13,7 @@ line that says so.
 from ._study import study
 from ._table import Row, Table
 from ._tune import Trial, Tuned, tune
-from ._verbs import Report, audit, compare, machine, replay, reproduce
+from ._verbs import Report, advise, audit, compare, machine, replay, reproduce
 from ._program import Error, InputError, version
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Table",
     "Trial",
     "Tuned",
+    "advise",
     "audit",
     "compare",
     "machine",

@@ -1,9 +1,9 @@
-"""The verbs that answer at once: `machine`, `compare`, `audit`, `replay` and `reproduce`."""
+"""The verbs that answer at once: `machine`, `compare`, `audit`, `replay`, `advise` and `reproduce`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 from ._program import Several, StrPath, options, run_json
 from ._table import Table
@@ -113,6 +113,34 @@ def replay(
     args: list[StrPath] = ["replay", trace]
     args += options("machine", machine) + options("kernel", kernel) + options("set", knobs)
     args += [] if output is None else ["--output", output]
+    return Report(run_json(args))
+
+
+def advise(
+    trace: StrPath,
+    *,
+    goal: Literal["throughput", "p99", "spread"] = "throughput",
+    task: Optional[str] = None,
+    machine: Optional[str] = None,
+    kernel: Optional[str] = None,
+    knobs: Optional[Several] = None,
+    budget: Optional[int] = None,
+    jobs: Optional[int] = None,
+) -> Report:
+    """Says what to do about a recorded load, with the commands that do it and that undo it.
+
+    ``goal`` is what shall be better: stretches of computing per second, the 99th percentile of the time from
+    a wakeup until the task runs, or how far that is above the median; ``task`` whose. ``table("advice")`` has
+    at most five rows, best first, and none where it is best left as it is: ``change_pct`` is positive where
+    it is better, between ``change_low_pct`` and ``change_high_pct`` in 95 of 100 cases, and ``costs`` says whom
+    it makes worse. ``budget`` is a number of runs. Nothing is changed here: the program does that, by
+    ``placewise advise --apply``.
+    """
+    args: list[StrPath] = ["advise", trace, f"--for={goal}"]
+    args += options("machine", machine) + options("kernel", kernel) + options("set", knobs)
+    args += options("task", task)
+    numbers = {"budget": budget, "jobs": jobs}
+    args += [f"--{name}={value}" for name, value in numbers.items() if value is not None]
     return Report(run_json(args))
 
 

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import placewise
+from placewise._program import run_json
 
 TRACE = "traces/vm8-k618-nosmt-hackbench-pipe.txt.zst"
 SHORT = "groups=1;fds=2;warmup_ms=1;window_ms=4"
@@ -63,6 +64,21 @@ def test_a_replay_is_a_workload(repository: Path, tmp_path: Path) -> None:
     assert replay["tasks"] > 0 and len(figures) > 1
     assert replay["is_trusted"] == (replay["blamed"] is None)
     assert len(placewise.compare(workload, machines="x86-12", runs=1)) > 0
+
+
+def test_advice_has_its_commands_and_what_undoes_them(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    knobs = ["WA_IDLE=0", "WA_WEIGHT=0"]
+    what = [f"--set={knob}" for knob in knobs] + ["--workload=netperf", "--case=threads=2;window_ms=20"]
+    where = ["--machine=icx-2s", "--kernel=v6.12", "--runs=1", f"--trace={trace}"]
+    run_json(["compare", *where, *what])
+    advised = placewise.advise(trace, machine="icx-2s", goal="throughput", task="netperf", jobs=2)
+    assert advised["tasks"] == ["netperf"] and advised["is_trusted"]
+    rows = advised.table("advice")
+    assert 0 < len(rows) <= 5 and rows[0]["change_low_pct"] > 0
+    assert rows[0]["commands"] and rows[0]["undo"]
+    with pytest.raises(placewise.InputError, match="--budget 1: .* runs at least"):
+        placewise.advise(trace, machine="icx-2s", budget=1)
 
 
 def test_a_study_of_published_figures_is_predicted(tmp_path: Path) -> None:

@@ -57,14 +57,14 @@ impl Recording {
             tasks.iter().filter(|task| ancestors[**task as usize] == **task).count() > 1
         };
         let members = members.into_values().filter(is_group);
-        let mut groups: Vec<Group> = members
-            .map(|tasks| {
-                let computing = tasks.iter().map(|task| self.tasks[*task as usize].computing());
-                Group { computing: computing.fold(0, Nanos::saturating_add), tasks }
-            })
-            .collect();
+        let mut groups: Vec<Group> = members.map(|tasks| self.group(tasks)).collect();
         groups.sort_by_key(|group| (std::cmp::Reverse(group.computing), group.tasks[0]));
         groups
+    }
+
+    pub fn group(&self, tasks: Vec<TaskIndex>) -> Group {
+        let computing = tasks.iter().map(|task| self.tasks[*task as usize].computing());
+        Group { computing: computing.fold(0, Nanos::saturating_add), tasks }
     }
 
     /// Of each task itself, or, if it has exited, the one that forked it: who forks stands before whom it forks.

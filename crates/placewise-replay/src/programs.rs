@@ -66,6 +66,12 @@ impl Recording {
     pub fn workload(&self, name: &str, machine: &Machine, begins: Begins) -> Workload {
         Build::new(self, machine, begins).workload(name)
     }
+
+    /// Of a task, in a workload of this recording: where tasks are treated otherwise than they were.
+    pub fn program<'a>(&self, workload: &'a mut Workload, task: TaskIndex) -> &'a mut Program {
+        let before = workload.programs.len() - self.tasks.len();
+        &mut workload.programs[before + task as usize]
+    }
 }
 
 impl<'a> Build<'a> {

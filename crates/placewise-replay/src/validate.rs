@@ -13,7 +13,7 @@ use placewise_machine::Machine;
 use placewise_policy::Policy;
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Record, Sink};
-use placewise_workload::program::Nanos;
+use placewise_workload::program::{Nanos, Workload};
 use serde::Serialize;
 
 use crate::error::ReplayError;
@@ -113,19 +113,18 @@ fn replays(
     machine: &Machine,
     kernel: &Policy,
 ) -> Result<Vec<Measured>, ReplayError> {
-    let run = |&seed| rerun(recording, machine, kernel, (Begins::AsRecorded, seed));
-    SEEDS.iter().map(run).collect()
+    let workload = recording.workload("replay", machine, Begins::AsRecorded);
+    SEEDS.iter().map(|seed| rerun(&workload, machine, kernel, *seed)).collect()
 }
 
-/// One run of the recording, measured.
+/// One run of a recording's workload, measured.
 pub fn rerun(
-    recording: &Recording,
+    workload: &Workload,
     machine: &Machine,
     policy: &Policy,
-    (begins, seed): (Begins, u64),
+    seed: u64,
 ) -> Result<Measured, ReplayError> {
-    let workload = recording.workload("replay", machine, begins);
-    let scenario = Scenario { machine, policy, workload: &workload, seed };
+    let scenario = Scenario { machine, policy, workload, seed };
     let mut run =
         Run { timeline: timeline(machine), meter: Meter::new(machine, policy, Some(FIRST_PID))? };
     simulate(&scenario, Some(&mut run))?;

@@ -51,7 +51,7 @@ pub struct Engine<'a> {
     pub workload: &'a Workload,
     /// Those of the workload that are still to come.
     pub changes: &'a [Change],
-    /// What the first task hands down.
+    /// What the first task hands down, unless its program names another.
     pub hint: u8,
     pub measurement: Measurement,
     pub tracer: Tracer<'a>,
@@ -178,8 +178,9 @@ impl<'a> Engine<'a> {
         self.tasks[task].parent = task;
         self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
         self.start_process(task);
-        self.join_cgroup(task);
         self.scheduler.policy.task[task].hint = self.hint;
+        self.give_hint(task);
+        self.join_cgroup(task);
         self.scheduler.policy.place_new_task(task.into(), cpu.into());
         self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);

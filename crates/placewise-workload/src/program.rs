@@ -10,6 +10,7 @@
 
 use std::ops::RangeInclusive;
 
+use placewise_hint::Hint;
 use placewise_machine::{CpuSet, Machine};
 
 /// Nanoseconds.
@@ -240,6 +241,8 @@ pub struct Program {
     /// The cgroup its tasks are in; where none is named, that of the task that forks them. The
     /// first task is in the root.
     pub cgroup: Option<CgroupId>,
+    /// What its tasks are hinted; where nothing is named, what the task that forks them is.
+    pub hint: Option<Hint>,
     /// The part of the workload that its units, latencies and sections count for.
     pub part: Option<PartId>,
     /// The `i`th task of one fork counts for the part that is `i * part_step` behind that.
@@ -416,6 +419,7 @@ impl Program {
             footprint_kib: 0,
             memory_kib: Self::SMALL_PROCESS_KIB,
             cgroup: None,
+            hint: None,
             part: None,
             part_step: 0,
         }

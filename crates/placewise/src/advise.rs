@@ -2,12 +2,17 @@
 //! commands that do it and that undo it; or that nothing helps.
 //!
 //! What is likely comes from [`candidate`], is replayed by [`search`], and judged by one figure
-//! ([`goal`]). Of tasks whose replay is not like the trace nothing is said. Nothing is done here.
+//! ([`goal`]). Of tasks whose replay is not like the trace nothing is said. One piece of advice can be
+//! carried out ([`apply`]).
 
+mod apply;
 mod candidate;
+mod changes;
 mod goal;
+mod offered;
 mod report;
 mod search;
+mod step;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -24,6 +29,7 @@ use crate::audit::origin::{Origin, bad_trace};
 use crate::html_file::HtmlFile;
 use crate::replay::{self, Built, TracedArgs};
 use crate::report::{TableOrJson, json};
+use apply::Order;
 use candidate::Situation;
 use goal::{Aim, Goal};
 use report::Report;
@@ -34,7 +40,10 @@ Examples:
   placewise record --duration 2 && placewise advise placewise-trace.txt.zst
   placewise advise service.txt --for p99 --task postgres --budget 400
 
-Nothing is changed: the commands are printed. They name threads as the trace does.
+  placewise advise placewise-trace.txt.zst --apply 1
+  placewise advise --undo
+
+Without --apply nothing is changed: the commands are printed. They name threads as the trace does.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
 
 /// Say what to do about a recorded load, and what it would change
@@ -42,7 +51,7 @@ Exit status: 0 on success, 2 when the input is at fault, 1 when something else w
 #[command(after_help = EXAMPLE)]
 pub struct AdviseArgs {
     #[command(flatten)]
-    traced: TracedArgs,
+    traced: Option<TracedArgs>,
 
     /// What shall be better
     #[arg(long = "for", value_name = "GOAL", value_enum, default_value_t = Aim::Throughput)]
@@ -60,6 +69,22 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     jobs: Option<usize>,
 
+    /// Carry out that piece of the advice on this host, record again for as long, and compare
+    #[arg(long, value_name = "N")]
+    apply: Option<usize>,
+
+    /// With --apply: do not ask, and keep what is better or worse
+    #[arg(long, requires = "apply")]
+    yes: bool,
+
+    /// With --apply: where the second recording goes
+    #[arg(short, long, value_name = "FILE", default_value = "placewise-trace-after.txt.zst")]
+    output: PathBuf,
+
+    /// Take back what the last --apply has changed
+    #[arg(long, exclusive = true)]
+    undo: bool,
+
     /// How to print the result
     #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
     format: TableOrJson,
@@ -70,7 +95,10 @@ pub struct AdviseArgs {
 }
 
 pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
-    let origin = args.traced.origin();
+    let Some(traced) = args.traced.as_ref().filter(|_| !args.undo) else {
+        return apply::undo();
+    };
+    let origin = traced.origin();
     let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
     let built = replay::build(origin)?;
     let reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
@@ -80,8 +108,8 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     let groups = named_groups(recording, reader.header(), &goal);
     let candidates = match goal.is_believed() {
         true => {
-            let (groups, left_out) = (&groups, &goal.unlike);
-            Situation { recording, machine, kernel, groups, left_out }.candidates()
+            let (groups, goal) = (&groups, &goal);
+            Situation { recording, machine, kernel, groups, goal }.candidates()
         }
         false => Vec::new(),
     };
@@ -91,13 +119,19 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
         false => lab.advice(&candidates, args.budget)?,
     };
     let trace = origin.trace.display().to_string();
-    let report = Report::new(trace, &built, &goal, &groups, candidates.len(), &advice);
-    let text = match args.format {
-        TableOrJson::Table => report.text(),
-        TableOrJson::Json => json::render(&report)?,
-    };
-    page.map_or(Ok(()), |page| draw(page, &report, origin))?;
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    let mut report = Report::new(trace, &built, &goal, &groups, candidates.len(), &advice);
+    let print = |text: String| io::stdout().write_all(text.as_bytes());
+    if args.format == TableOrJson::Table {
+        print(report.text())?;
+    }
+    if let Some(number) = args.apply {
+        let order = Order { number, yes: args.yes, output: &args.output };
+        report.applied = Some(order.carry_out(&advice, &built, reader.header(), &goal)?);
+    }
+    if args.format == TableOrJson::Json {
+        print(json::render(&report)?)?;
+    }
+    page.map_or(Ok(()), |page| draw(page, &report, origin))
 }
 
 /// The advice, and below it the trace that it is of.

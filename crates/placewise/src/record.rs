@@ -115,7 +115,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
 }
 
 /// Ctrl-C, Ctrl-\\, kill and a closed terminal end the recording, not the recorder.
-fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
+pub fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;

@@ -65,6 +65,14 @@ impl Engine<'_> {
         }
     }
 
+    /// A task that has its creator's hint gets the one its program names, if it names one.
+    pub(crate) fn give_hint(&mut self, task: TaskId) {
+        let program = self.tasks[task].program as usize;
+        if let Some(hint) = self.workload.programs[program].hint {
+            self.scheduler.policy.task[task].hint = hint.mask() as u8;
+        }
+    }
+
     /// The task is a process of its own, no longer a thread of its creator's.
     pub(crate) fn start_process(&mut self, task: TaskId) {
         let program = &self.workload.programs[self.tasks[task].program as usize];
@@ -93,6 +101,7 @@ impl Engine<'_> {
         if self.workload.programs[program as usize].process {
             self.start_process(child);
         }
+        self.give_hint(child);
         self.join_cgroup(child);
         self.account_current(cpu);
         self.scheduler.fork(cpu, child);

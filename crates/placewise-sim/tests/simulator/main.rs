@@ -9,6 +9,7 @@ mod changes;
 mod common;
 mod conservation;
 mod decisions;
+mod hints;
 mod messages;
 mod mix;
 mod output;

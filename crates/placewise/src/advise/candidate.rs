@@ -1,59 +1,41 @@
-//! What could be done otherwise, with the commands that do it and that undo it: a list that does not
-//! grow with the trace.
+//! What could be done otherwise, with the steps that do it: a list that does not grow with the trace.
 //!
 //! Groups are bound to the LLC or node where most of them began, and all of them apart, over LLCs by
-//! load; only where they fit. What is bound more narrowly than the machine is set free. Knobs of the
-//! recorded kernel are turned, one at a time. Where `scx_placewise` runs, its patches are loaded.
-//! Limits: one thing at a time; no cgroup's weight or quota; no hint, for the simulator gives one to all
-//! tasks or none.
+//! load; only where they fit. What is bound more narrowly than the machine is set free. What is not
+//! the load in question gives way to it: off its LLC, or SCHED_IDLE. Cores are left to one thread each.
+//! What the kernel offers is in [`super::offered`].
+//! Limits: one thing at a time; no cgroup's weight or quota.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use placewise_hint::Hint;
 use placewise_machine::{Cpu, CpuSet, Machine};
-use placewise_policy::{Policy, patch_names, with_knobs};
-use placewise_replay::{Group, RecordedTask, Recording};
+use placewise_policy::Policy;
+use placewise_replay::{Group, RecordedTask, Recording, TaskIndex};
+use placewise_workload::program::{SchedPolicy, Workload};
 
+use super::goal::Goal;
+use super::step::{Step, Thread, Treatment};
 use crate::audit::origin::Kernel;
 
 /// Groups, and names of bound tasks, that have candidates of their own.
-const MOST_OF_A_KIND: usize = 4;
-
-/// Those of the kernel that an administrator can turn, and that every build has.
-const FEATURES: [&str; 10] = [
-    "WA_IDLE",
-    "WA_WEIGHT",
-    "WA_BIAS",
-    "SIS_UTIL",
-    "SIS_PROP",
-    "TTWU_QUEUE",
-    "WAKEUP_PREEMPTION",
-    "PLACE_LAG",
-    "RUN_TO_PARITY",
-    "DELAY_DEQUEUE",
-];
-
-/// A tenth, and ten times, of what kernels come with.
-const NUMBERS: [(&str, [&str; 2]); 3] = [
-    ("migration_cost_ns", ["50000", "5000000"]),
-    ("base_slice_ns", ["300000", "30000000"]),
-    ("wakeup_granularity_ns", ["400000", "40000000"]),
-];
-
-/// Kernels that `scx_placewise` runs under as they place tasks themselves.
-const LIVE_FROM: (u32, u32) = (6, 12);
-const LIVE_BEFORE: (u32, u32) = (7, 3);
-
-/// Patches that are simulated only.
-const SIMULATED_ONLY: [&str; 2] = ["shared-runq", "next-buddy"];
+pub const MOST_OF_A_KIND: usize = 4;
 
 /// One thing to do.
 pub struct Candidate {
     pub what: String,
-    pub commands: Vec<String>,
-    pub undo: Vec<String>,
-    policy: Option<Policy>,
-    /// Tasks by their place in the recording, and the CPUs they may use then.
-    binds: Vec<(u32, Option<CpuSet>)>,
+    pub steps: Vec<Step>,
+    pub policy: Option<Policy>,
+    /// Tasks by their place in the recording.
+    pub changes: Vec<(TaskIndex, Changed)>,
+}
+
+/// How a task is treated then.
+#[derive(Clone, Copy)]
+pub enum Changed {
+    Cpus(Option<CpuSet>),
+    Idle,
+    Hint(Hint),
 }
 
 impl Candidate {
@@ -61,13 +43,24 @@ impl Candidate {
         self.policy.as_ref().unwrap_or(recorded)
     }
 
-    /// The recording as it is then.
-    pub fn apply(&self, recording: &Recording) -> Recording {
-        let mut changed = recording.clone();
-        for (task, cpus) in &self.binds {
-            changed.tasks[*task as usize].cpus = *cpus;
+    /// The recording's workload as it is then.
+    pub fn apply(&self, recording: &Recording, workload: &mut Workload) {
+        for (task, changed) in &self.changes {
+            let program = recording.program(workload, *task);
+            match *changed {
+                Changed::Cpus(cpus) => program.cpus = cpus,
+                Changed::Idle => program.policy = SchedPolicy::Idle,
+                Changed::Hint(hint) => program.hint = Some(hint),
+            }
         }
-        changed
+    }
+
+    pub fn commands(&self) -> Vec<String> {
+        self.steps.iter().flat_map(Step::commands).collect()
+    }
+
+    pub fn undo(&self) -> Vec<String> {
+        self.steps.iter().rev().flat_map(|step| step.undo().commands()).collect()
     }
 }
 
@@ -78,8 +71,7 @@ pub struct Situation<'a> {
     pub kernel: &'a Kernel,
     /// Each with its name.
     pub groups: &'a [(String, Group)],
-    /// Names of tasks that are not to be set free.
-    pub left_out: &'a [String],
+    pub goal: &'a Goal,
 }
 
 impl Situation<'_> {
@@ -92,10 +84,12 @@ impl Situation<'_> {
         if self.machine.nr_nodes() > 1 && self.machine.nr_nodes() != self.machine.nr_llcs() {
             all.extend(self.together("node", |cpu| cpu.node));
         }
-        all.extend(self.knobs());
-        all.extend(self.patches());
+        let units = self.units();
+        all.extend(self.one_thread_of_each_core(&units));
+        all.extend(self.giving_way(&units));
+        all.extend(self.offered());
         // Of a group that has exited there is nobody to bind.
-        all.retain(|one| !one.commands.is_empty());
+        all.retain(|one| !one.steps.is_empty());
         all
     }
 
@@ -104,7 +98,7 @@ impl Situation<'_> {
         let online = self.machine.online();
         let is_bound = |task: &RecordedTask| {
             let is_narrow = task.cpus.is_some_and(|cpus| cpus & online != online);
-            is_narrow && !task.is_immovable() && !self.left_out.contains(&task.name)
+            is_narrow && !task.is_immovable() && !self.goal.is_unlike(&task.name)
         };
         let tasks = self.recording.tasks.iter().zip(0..);
         let bound: Vec<(&RecordedTask, u32)> = tasks.filter(|(task, _)| is_bound(task)).collect();
@@ -176,162 +170,148 @@ impl Situation<'_> {
     }
 
     fn bound(&self, what: String, binds: impl Iterator<Item = (u32, Option<CpuSet>)>) -> Candidate {
-        let binds: Vec<_> = binds.collect();
         let everywhere = self.machine.online();
-        let then = binds.iter().map(|(task, cpus)| (*task, cpus.unwrap_or(everywhere)));
-        let tasks = &self.recording.tasks;
-        let was =
-            binds.iter().map(|(task, _)| (*task, tasks[*task as usize].cpus.unwrap_or(everywhere)));
-        let (commands, undo) = (self.taskset(then), self.taskset(was));
-        Candidate { what, commands, undo, policy: None, binds }
+        let changes: Vec<_> = binds.map(|(task, cpus)| (task, Changed::Cpus(cpus))).collect();
+        let was = |task: &RecordedTask| task.cpus.unwrap_or(everywhere);
+        self.treated(what, changes, |task| Treatment::Cpus(was(task).to_string()))
     }
 
-    /// A command for all threads that get the same CPUs. Whoever has exited needs none.
-    fn taskset(&self, binds: impl Iterator<Item = (u32, CpuSet)>) -> Vec<String> {
-        let mut by_cpus = BTreeMap::<String, Vec<String>>::new();
-        for (task, cpus) in binds {
-            let task = &self.recording.tasks[task as usize];
-            if !task.exits && task.pid != 0 {
-                by_cpus.entry(cpus.to_string()).or_default().push(task.pid.to_string());
+    /// With the steps that it takes: one for all threads that are treated alike, and were.
+    pub(super) fn treated(
+        &self,
+        what: String,
+        changes: Vec<(TaskIndex, Changed)>,
+        was: impl Fn(&RecordedTask) -> Treatment,
+    ) -> Candidate {
+        let mut alike = BTreeMap::<(Treatment, Treatment), Vec<Thread>>::new();
+        for (task, changed) in &changes {
+            let task = &self.recording.tasks[*task as usize];
+            // Whoever has exited needs no command.
+            if task.exits || task.pid == 0 {
+                continue;
+            }
+            let then = match changed {
+                Changed::Cpus(cpus) => {
+                    Treatment::Cpus(cpus.unwrap_or(self.machine.online()).to_string())
+                }
+                Changed::Idle => Treatment::Idle,
+                Changed::Hint(hint) => Treatment::hint(*hint),
+            };
+            let thread = Thread { tid: task.pid, name: task.name.clone(), started: None };
+            alike.entry((then, was(task))).or_default().push(thread);
+        }
+        let step = |((then, was), threads)| Step::Threads { threads, then, was };
+        let steps = alike.into_iter().map(step).collect();
+        Candidate { what, steps, policy: None, changes }
+    }
+
+    /// What may be treated as one: the groups, and of who is in none all of a name. Those that computed
+    /// most.
+    fn units(&self) -> Vec<(String, Group)> {
+        let grouped: BTreeSet<TaskIndex> =
+            self.groups.iter().flat_map(|(_, group)| &group.tasks).copied().collect();
+        let mut alone = BTreeMap::<&str, Vec<TaskIndex>>::new();
+        for (task, index) in self.recording.tasks.iter().zip(0..) {
+            let may_move = !task.is_immovable() && !self.goal.is_unlike(&task.name);
+            if may_move && !grouped.contains(&index) {
+                alone.entry(&task.name).or_default().push(index);
             }
         }
-        let command = |(cpus, threads): (String, Vec<String>)| match &threads[..] {
-            [only] => format!("taskset -pc {cpus} {only}"),
-            all => format!("for t in {}; do taskset -pc {cpus} $t; done", all.join(" ")),
+        let alone =
+            alone.into_iter().map(|(name, tasks)| (name.to_owned(), self.recording.group(tasks)));
+        let mut units: Vec<(String, Group)> = self.groups.iter().cloned().chain(alone).collect();
+        units.sort_by_key(|(_, unit)| std::cmp::Reverse(unit.computing));
+        units.truncate(MOST_OF_A_KIND);
+        units
+    }
+
+    /// What the goal is about stays; each of the others leaves its LLC, or runs where nobody else would.
+    fn giving_way(&self, units: &[(String, Group)]) -> Vec<Candidate> {
+        let is_meant = |(_, unit): &&(String, Group)| {
+            let name = |task: &TaskIndex| &self.recording.tasks[*task as usize].name;
+            unit.tasks.iter().any(|task| self.goal.names.contains(name(task)))
         };
-        by_cpus.into_iter().map(command).collect()
+        let Some((service, meant)) = units.iter().find(is_meant) else { return Vec::new() };
+        let llc = self.home(meant, |cpu| cpu.llc);
+        let elsewhere = self.machine.cpus_where(|cpu| cpu.online && cpu.llc != llc);
+        let others = units.iter().filter(|(_, unit)| unit != meant);
+        others
+            .flat_map(|(name, unit)| {
+                let fits = self.load(unit) <= elsewhere.len() as f64 && !elsewhere.is_empty();
+                let what = format!("keep {name} off LLC {llc}, where {service} is");
+                let binds = unit.tasks.iter().map(|task| (*task, Some(elsewhere)));
+                let off = fits.then(|| self.bound(what, binds));
+                off.into_iter().chain([self.idle(name, unit)])
+            })
+            .collect()
     }
 
-    fn knobs(&self) -> Vec<Candidate> {
-        let features = FEATURES.iter().flat_map(|name| ["0", "1"].map(|value| (*name, value)));
-        let numbers = NUMBERS.iter().flat_map(|(name, values)| values.map(|value| (*name, value)));
-        features.chain(numbers).filter_map(|(name, value)| self.knob(name, value)).collect()
+    fn idle(&self, name: &str, unit: &Group) -> Candidate {
+        let tasks = &self.recording.tasks;
+        let is_other = |task: &&TaskIndex| tasks[**task as usize].policy == SchedPolicy::Other;
+        let changes = unit.tasks.iter().filter(is_other).map(|task| (*task, Changed::Idle));
+        let what = format!("let {name} run only where nobody else would (SCHED_IDLE)");
+        self.treated(what, changes.collect(), |_| Treatment::Other)
     }
 
-    /// `None` where the kernel has no such knob, or has it so.
-    fn knob(&self, name: &str, value: &str) -> Option<Candidate> {
-        let policy =
-            self.policy(&with_knobs(&self.kernel.policy.name, &[format!("{name}={value}")]))?;
-        let (commands, undo) = match name.starts_with(|first: char| first.is_ascii_uppercase()) {
-            true => self.turn_feature(name, value == "1"),
-            false => self.set_number(name, value),
-        };
-        let what = format!("set {name} to {value}");
-        Some(Candidate { what, commands, undo, policy: Some(policy), binds: Vec::new() })
-    }
-
-    fn turn_feature(&self, name: &str, on: bool) -> (Vec<String>, Vec<String>) {
-        let file = match self.has_debugfs_directory() {
-            true => "/sys/kernel/debug/sched/features",
-            false => "/sys/kernel/debug/sched_features",
-        };
-        let turn = |on: bool| vec![format!("echo {}{name} > {file}", if on { "" } else { "NO_" })];
-        (turn(on), turn(!on))
-    }
-
-    /// What it was depends on the machine: the command keeps it.
-    fn set_number(&self, name: &str, value: &str) -> (Vec<String>, Vec<String>) {
-        let file = match self.has_debugfs_directory() {
-            true => format!("/sys/kernel/debug/sched/{name}"),
-            false => format!("/proc/sys/kernel/sched_{name}"),
-        };
-        let set = vec![format!("was=$(cat {file})"), format!("echo {value} > {file}")];
-        (set, vec![format!("echo $was > {file}")])
-    }
-
-    /// Since v5.13 the scheduler's knobs have a directory of their own.
-    fn has_debugfs_directory(&self) -> bool {
-        version(&self.kernel.name) >= (5, 13)
-    }
-
-    fn patches(&self) -> Vec<Candidate> {
-        let version = version(&self.kernel.name);
-        if self.kernel.policy.name != "baseline" || version < LIVE_FROM || version >= LIVE_BEFORE {
+    /// Siblings stay free: of the load in most need of that, and of all.
+    fn one_thread_of_each_core(&self, units: &[(String, Group)]) -> Vec<Candidate> {
+        let mut cores = BTreeSet::new();
+        let cpus = self.machine.cpus.iter().zip(0..).filter(|(cpu, _)| cpu.online);
+        let first: CpuSet =
+            cpus.filter(|(cpu, _)| cores.insert(cpu.core)).map(|(_, id)| id).collect();
+        if first == self.machine.online() {
             return Vec::new();
         }
-        let is_live = |name: &String| {
-            let simulated = SIMULATED_ONLY.iter().any(|patch| name.starts_with(patch));
-            !name.starts_with("hint:") && !simulated
+        let bound = |name: &str, units: &[(String, Group)]| {
+            let load: f64 = units.iter().map(|(_, unit)| self.load(unit)).sum();
+            let binds = units.iter().flat_map(|(_, unit)| &unit.tasks);
+            let what = format!("keep {name} on one CPU of each core (CPUs {first})");
+            (load <= first.len() as f64)
+                .then(|| self.bound(what, binds.map(|task| (*task, Some(first)))))
         };
-        let mut loaded: Vec<Candidate> = Vec::new();
-        for name in patch_names().into_iter().map(|(name, _)| name).filter(is_live) {
-            let Some(policy) = self.policy(&name) else { continue };
-            let decides = |other: &Candidate| is_alike(other.policy(&self.kernel.policy), &policy);
-            // Some have two names.
-            if !loaded.iter().any(decides) {
-                loaded.push(Candidate {
-                    what: format!("load scx_placewise with {name}"),
-                    commands: vec![format!("scx_placewise --policy {name} &")],
-                    undo: vec!["kill -INT $(pidof scx_placewise)".into()],
-                    policy: Some(policy),
-                    binds: Vec::new(),
-                });
-            }
-        }
-        loaded
+        let all = (units.len() > 1).then(|| bound("all that computes much", units)).flatten();
+        let most = units.first().and_then(|unit| bound(&unit.0, std::slice::from_ref(unit)));
+        all.into_iter().chain(most).collect()
     }
-
-    /// `None` where the kernel has no place for it, or decides so already.
-    fn policy(&self, spec: &str) -> Option<Policy> {
-        let policy = Policy::parse(&self.kernel.name, spec).ok()?;
-        (!is_alike(&policy, &self.kernel.policy)).then_some(policy)
-    }
-}
-
-fn is_alike(one: &Policy, other: &Policy) -> bool {
-    format!("{:?}", one.profile) == format!("{:?}", other.profile)
-}
-
-/// `v6.12.117` is (6, 12).
-fn version(kernel: &str) -> (u32, u32) {
-    let mut numbers = kernel.trim_start_matches('v').split('.').map_while(|it| it.parse().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
+    use placewise_replay::Begins;
+
     use super::*;
 
-    fn on(kernel: &str, look: impl Fn(&[Candidate])) {
-        let (recording, machine) =
-            (Recording::default(), placewise_machine::load("uma-8").unwrap());
-        let policy = Policy::parse(kernel, "baseline").unwrap();
-        let kernel = Kernel { name: kernel.to_owned(), release: None, policy };
-        let (recording, machine, kernel) = (&recording, &machine, &kernel);
-        look(&Situation { recording, machine, kernel, groups: &[], left_out: &[] }.candidates());
-    }
-
-    fn commands<'a>(all: &'a [Candidate], what: &str) -> Option<(&'a [String], &'a [String])> {
-        let one = all.iter().find(|one| one.what == what)?;
-        Some((&one.commands, &one.undo))
-    }
-
+    /// Three tasks of which two are hinted.
     #[test]
-    fn knobs_are_the_kernels_own_and_stand_where_it_has_them() {
-        on("v5.3", |all| {
-            assert!(commands(all, "set SIS_UTIL to 0").is_none());
-            assert!(commands(all, "set WA_IDLE to 1").is_none(), "it is 1");
-            let (set, undo) = commands(all, "set WA_IDLE to 0").unwrap();
-            assert_eq!(set, ["echo NO_WA_IDLE > /sys/kernel/debug/sched_features"]);
-            assert_eq!(undo, ["echo WA_IDLE > /sys/kernel/debug/sched_features"]);
-            let (_, undo) = commands(all, "set migration_cost_ns to 50000").unwrap();
-            assert_eq!(undo, ["echo $was > /proc/sys/kernel/sched_migration_cost_ns"]);
-        });
-        on("v6.12", |all| {
-            let (set, _) = commands(all, "set SIS_UTIL to 0").unwrap();
-            assert_eq!(set, ["echo NO_SIS_UTIL > /sys/kernel/debug/sched/features"]);
-            assert!(commands(all, "set SIS_PROP to 1").is_none());
-        });
-    }
-
-    #[test]
-    fn patches_are_loaded_where_the_live_scheduler_runs() {
-        let loads = |one: &Candidate| one.what.starts_with("load ");
-        on("v6.6", |all| assert!(!all.iter().any(loads)));
-        on("v7.3", |all| assert!(!all.iter().any(loads)));
-        on("v6.18", |all| {
-            assert!(commands(all, "load scx_placewise with short-task:v4").is_some());
-            assert!(!all.iter().any(|one| one.what.contains("hint:")));
-        });
+    fn a_group_is_hinted_and_nobody_else() {
+        let machine = placewise_machine::load("uma-8").unwrap();
+        let task = |name: &str| RecordedTask {
+            name: name.into(),
+            pid: 7,
+            nice: 0,
+            policy: SchedPolicy::Other,
+            cpus: None,
+            lines: 1,
+            begins_on: 0,
+            runs_at_once: true,
+            is_forked: false,
+            exits: false,
+            steps: Vec::new(),
+        };
+        let recording =
+            Recording { length_ns: 1, tasks: ["a", "b", "c"].map(task).into_iter().collect() };
+        let hint: Hint = "wake_hold".parse().unwrap();
+        let candidate = Candidate {
+            what: String::new(),
+            steps: Vec::new(),
+            policy: None,
+            changes: [0, 2].map(|task| (task, Changed::Hint(hint))).into(),
+        };
+        let mut workload = recording.workload("replay", &machine, Begins::AsRecorded);
+        candidate.apply(&recording, &mut workload);
+        let hinted = workload.programs.iter().filter(|program| program.hint == Some(hint));
+        assert_eq!(hinted.map(|program| program.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(workload.programs.iter().filter(|it| it.hint.is_some()).count(), 2);
     }
 }

@@ -17,12 +17,13 @@ use crate::input::InputError;
 /// Fewer wakeups have no 99th percentile.
 const WAKEUPS_OF_P99: u64 = 100;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aim {
     /// The 99th percentile of the time from a wakeup until the task runs
     P99,
     /// Stretches of computing per second
+    #[default]
     Throughput,
     /// How far that 99th percentile is above the median
     Spread,
@@ -51,6 +52,7 @@ impl Aim {
     }
 }
 
+#[derive(Default)]
 pub struct Goal {
     pub aim: Aim,
     /// Whose figure it is.
@@ -123,6 +125,12 @@ impl Goal {
     /// Of a run; NaN where it has none.
     pub fn of(&self, run: &Measured) -> f64 {
         self.figure(run, &self.names)
+    }
+
+    /// Of a recording, whose stretches are its own; NaN where it has none.
+    pub fn recorded(&self, recorded: &Measured) -> f64 {
+        let (segments, names) = (segments(recorded), self.names.clone());
+        Goal { segments, names, unlike: Vec::new(), ..*self }.of(recorded)
     }
 
     /// Of the tasks of one name.

@@ -3,6 +3,7 @@
 use placewise_replay::Group;
 use serde::Serialize;
 
+use super::apply::Applied;
 use super::goal::{Aim, Goal};
 use super::search::Advice;
 use crate::change::Change;
@@ -30,6 +31,9 @@ pub struct Report {
     groups: Vec<GroupRow>,
     candidates: usize,
     advice: Vec<Line>,
+    /// What came of that which was carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
 }
 
 #[derive(Serialize)]
@@ -115,6 +119,7 @@ impl Report {
             groups: groups.iter().map(of_group).collect(),
             candidates,
             advice: advice.iter().map(Line::of).collect(),
+            applied: None,
         }
     }
 
@@ -183,8 +188,8 @@ impl Line {
             what: advice.candidate.what.clone(),
             change: Predicted::of(&advice.change),
             costs: advice.costs.iter().map(cost).collect(),
-            commands: advice.candidate.commands.clone(),
-            undo: advice.candidate.undo.clone(),
+            commands: advice.candidate.commands(),
+            undo: advice.candidate.undo(),
         }
     }
 
@@ -197,7 +202,8 @@ impl Line {
         };
         // Commands are copied: they are not broken into lines.
         let commands = |label: &str, commands: &[String]| {
-            format!("   {label}{}\n", visible(&commands.join("; ")))
+            // After `&` no shell takes a semicolon.
+            format!("   {label}{}\n", visible(&commands.join("; ").replace("&;", "&")))
         };
         wrapped(&what)
             + &wrapped(&format!("   costs {costs}"))

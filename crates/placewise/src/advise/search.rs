@@ -64,10 +64,11 @@ impl<'a> Lab<'a> {
         let mut left: Vec<&Candidate> = candidates.iter().collect();
         let mut samples = vec![Vec::new(); left.len() + 1];
         let mut first = 1;
-        for round in &rounds {
-            let share = (budget - last(candidates.len())) / rounds.len();
-            let seeds = (first, (share / (round + 1)).max(1));
+        let mut to_spend = budget - last(candidates.len());
+        for (round, rounds_left) in rounds.iter().zip((1..=rounds.len()).rev()) {
+            let seeds = (first, (to_spend / rounds_left / (round + 1)).max(1));
             first += seeds.1 as u64;
+            to_spend -= seeds.1 * (round + 1);
             for (samples, runs) in samples.iter_mut().zip(self.runs(&left, seeds)?) {
                 samples.extend(runs.iter().map(|run| self.goal.of(run)));
             }
@@ -87,14 +88,13 @@ impl<'a> Lab<'a> {
         let cells: Vec<(Option<&Candidate>, u64)> =
             subjects.flat_map(|subject| seeds().map(move |seed| (subject, seed))).collect();
         let runs = parallel::map(&cells, self.jobs, |(subject, seed)| {
-            let placed = (Begins::WhereTheyWere, *seed);
-            match subject {
-                None => rerun(self.recording, self.machine, self.kernel, placed),
-                Some(candidate) => {
-                    let changed = candidate.apply(self.recording);
-                    rerun(&changed, self.machine, candidate.policy(self.kernel), placed)
-                }
+            let begins = Begins::WhereTheyWere;
+            let mut workload = self.recording.workload("replay", self.machine, begins);
+            let policy = subject.map_or(self.kernel, |it| it.policy(self.kernel));
+            if let Some(candidate) = subject {
+                candidate.apply(self.recording, &mut workload);
             }
+            rerun(&workload, self.machine, policy, *seed)
         })?;
         let mut runs = runs.into_iter();
         (0..=left.len()).map(|_| Ok(runs.by_ref().take(count).collect::<Result<_, _>>()?)).collect()
@@ -183,8 +183,7 @@ fn last(candidates: usize) -> usize {
 
 /// With one seed in each round.
 fn least(rounds: &[usize], candidates: usize) -> usize {
-    let share = rounds.iter().map(|left| left + 1).max().unwrap_or(0);
-    rounds.len() * share + last(candidates)
+    rounds.iter().map(|left| left + 1).sum::<usize>() + last(candidates)
 }
 
 #[cfg(test)]
@@ -195,7 +194,7 @@ mod tests {
     fn a_round_keeps_half_until_few_are_left() {
         assert_eq!(rounds(25), [25, 13, 7]);
         assert!(rounds(5).is_empty());
-        assert_eq!((least(&rounds(25), 25), least(&[], 2)), (3 * 26 + 48, 24));
+        assert_eq!((least(&rounds(25), 25), least(&[], 2)), (26 + 14 + 8 + 48, 24));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub enum Format {
 }
 
 /// How what is no comparison is printed.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TableOrJson {
     /// For the terminal
     Table,

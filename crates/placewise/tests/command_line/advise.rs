@@ -52,6 +52,51 @@ fn pairs_that_talk_over_two_llcs_are_brought_together() {
     assert!(knob.is_some(), "what parted them is turned back: {advised:#}");
 }
 
+/// Workers wake where they were, far from who wakes them: half of their latency is the way.
+#[test]
+fn a_hint_is_advised_for_the_group_that_wants_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = ["--workload=schbench", "--case=workers=4;warmup_ms=50;window_ms=2000"];
+    let machine = "--machine=pack:1 l3:4 core:4 pu:2";
+    let trace = recorded(directory.path(), &[&[machine][..], &run].concat());
+    let advised = advice(&["--for=p99", &trace]);
+    let all = advised["advice"].as_array().unwrap();
+    let what = "hint wake_affine to messenger and 4 worker";
+    let hint = all.iter().find(|it| it["what"] == what);
+    let hint = hint.unwrap_or_else(|| panic!("{advised:#}"));
+    assert!(hint["change_low_pct"].as_f64().unwrap() > 25.0, "{hint:#}");
+    assert_eq!(hint["commands"][0], "scx_placewise --policy baseline &");
+    let command = hint["commands"][2].as_str().unwrap();
+    assert!(command.contains("placewise hint --wake affine --tid $t"), "{hint:#}");
+    assert_eq!(hint["undo"].as_array().unwrap().len(), 2, "{hint:#}");
+    assert_eq!(hint["undo"][1], "kill -INT $(pidof scx_placewise)");
+}
+
+/// A service, and a batch job of as many threads as its LLC has CPUs, which was put there.
+#[test]
+fn a_background_job_gives_way_to_the_service_whose_llc_it_takes() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = directory.path().join("beside.json");
+    let tasks = r#"{"global": {"duration": 1}, "tasks": {
+        "service": {"instance": 2, "loop": -1, "cpus": [0, 1, 2, 3], "run": 200, "sleep": 1500},
+        "batch": {"instance": 8, "loop": -1, "cpus": [0, 1, 2, 3], "run": 9000, "sleep": 1000}}}"#;
+    fs::write(&workload, tasks).unwrap();
+    let workload = format!("--workload={}", workload.display());
+    let machine = "--machine=pack:1 l3:2 core:4 pu:1";
+    let trace = recorded(directory.path(), &[machine, &workload]);
+    let trace = bound_in_the_header(&trace, &[("service", 2), ("batch", 8)], "0-3");
+    let advised = advice(&["--for=p99", "--task=service", &trace]);
+    let all = advised["advice"].as_array().unwrap();
+    let what = |it: &Value| it["what"].as_str().unwrap().to_owned();
+    let off = all.iter().find(|it| what(it) == "keep batch off LLC 0, where service is");
+    let idle = all.iter().find(|it| what(it).starts_with("let batch run only where nobody else"));
+    for (remedy, command) in [(off, "taskset -pc 4-7 $t"), (idle, "chrt -i -p 0 $t")] {
+        let remedy = remedy.unwrap_or_else(|| panic!("{command}: {advised:#}"));
+        assert!(remedy["change_low_pct"].as_f64().unwrap() > 25.0, "{remedy:#}");
+        assert!(remedy["commands"][0].as_str().unwrap().contains(command), "{remedy:#}");
+    }
+}
+
 #[test]
 fn what_needs_no_remedy_is_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -74,31 +119,62 @@ fn tasks_that_share_a_cpu_they_are_bound_to_are_set_free() {
     fs::write(&workload, tasks).unwrap();
     let workload = format!("--workload={}", workload.display());
     let trace = recorded(directory.path(), &["--machine=uma-8", &workload]);
-    let advised = advice(&["--machine=uma-8", &bound_in_the_header(&trace)]);
+    let advised = advice(&["--machine=uma-8", &bound_in_the_header(&trace, &[("batch", 3)], "0")]);
     let best = &advised["advice"][0];
     assert_eq!(best["what"], "let batch run on all CPUs", "{advised:#}");
     assert!(best["change_low_pct"].as_f64().unwrap() > 50.0, "{best:#}");
     assert!(best["undo"][0].as_str().unwrap().ends_with("do taskset -pc 0 $t; done"), "{best:#}");
 }
 
-/// The end of the trace, as if it had been recorded of tasks that were there and bound to CPU 0.
-fn bound_in_the_header(trace: &str) -> String {
+/// The end of the trace, as if it had been recorded of so many tasks of each name that were there and
+/// bound to these CPUs.
+fn bound_in_the_header(trace: &str, tasks: &[(&str, usize)], cpus: &str) -> String {
     let text = fs::read_to_string(trace).unwrap();
     let (mut head, mut events): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with('#'));
     events.drain(..events.len() / 2);
-    let pid = |line: &str| {
-        line.split_once("next_comm=batch next_pid=")?.1.split(' ').next().map(str::to_owned)
-    };
-    let pids: std::collections::BTreeSet<String> =
-        events.iter().filter_map(|line| pid(line)).collect();
-    assert_eq!(pids.len(), 3);
-    let line = |pid: &String| format!("# task {pid} comm=batch policy=SCHED_OTHER cpus=0");
-    let lines: Vec<String> = pids.iter().map(line).collect();
+    let mut lines = Vec::new();
+    for (name, count) in tasks {
+        let next = format!("next_comm={name} next_pid=");
+        let pid = |line: &&str| line.split_once(&next)?.1.split(' ').next().map(str::to_owned);
+        let pids: std::collections::BTreeSet<String> = events.iter().filter_map(pid).collect();
+        assert_eq!(pids.len(), *count, "{name}");
+        let line =
+            |pid: &String| format!("# task {pid} comm={name} policy=SCHED_OTHER cpus={cpus}");
+        lines.extend(pids.iter().map(line));
+    }
     head.extend(lines.iter().map(String::as_str));
     head.extend(events);
     fs::write(trace, head.join("\n") + "\n").unwrap();
     trace.to_owned()
+}
+
+/// Nothing is changed where advice cannot be carried out here, or there is none.
+#[test]
+fn advice_on_another_host_is_not_carried_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let off = ["--machine=icx-2s", "--set=WA_IDLE=0", "--set=WA_WEIGHT=0"];
+    let trace = recorded(directory.path(), &[&off[..], &[PAIRS, TWO_PAIRS]].concat());
+    let run = |args: &[&str]| {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.env("RUNTIME_DIRECTORY", directory.path()).arg("advise").args(args);
+        let output = command.output().unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+    };
+    let here = ["--machine=icx-2s", "--yes", &trace];
+    for (apply, problem) in
+        [("1", "the trace is of 6.12, and this host"), ("9", "--apply 9: there")]
+    {
+        let (error, status) = run(&[&["--apply", apply][..], &here].concat());
+        assert_eq!((error.lines().count(), status), (1, Some(2)), "{error}");
+        assert!(error.contains(problem), "{error}");
+    }
+    let (error, status) = run(&["--undo"]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(error.contains("no advice is carried out here"), "{error}");
+    let (error, status) = run(&["--undo", &trace]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(!directory.path().join("placewise-advice.json").exists());
 }
 
 #[test]

@@ -11,7 +11,7 @@ const QUICK: [&str; 14] = [
     "--workload",
     "hackbench",
     "--case",
-    "groups=1;fds=8;warmup_ms=2;window_ms=5",
+    "groups=2;fds=8;warmup_ms=2;window_ms=5",
     "--policy",
     "baseline",
     "--policy",
