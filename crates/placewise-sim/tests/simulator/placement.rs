@@ -164,7 +164,7 @@ fn workers_follow_their_messenger_only_when_told_to() {
 }
 
 fn hackbench(policy: &str) -> Outcome {
-    let workload = benchmark("hackbench", "groups=2,warmup_ms=40,window_ms=25");
+    let workload = benchmark("hackbench", "groups=4,warmup_ms=40,window_ms=25");
     Setup::new("zen3-2s-nps1", "v6.0", policy, workload).run()
 }
 

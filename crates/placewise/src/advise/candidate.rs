@@ -296,11 +296,12 @@ mod tests {
             begins_on: 0,
             runs_at_once: true,
             is_forked: false,
+            cgroup: None,
             exits: false,
             steps: Vec::new(),
         };
-        let recording =
-            Recording { length_ns: 1, tasks: ["a", "b", "c"].map(task).into_iter().collect() };
+        let tasks = ["a", "b", "c"].map(task).into_iter().collect();
+        let recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks };
         let hint: Hint = "wake_hold".parse().unwrap();
         let candidate = Candidate {
             what: String::new(),
