@@ -336,6 +336,19 @@ pub fn patch_names() -> Vec<(String, &'static str)> {
 }
 
 impl Policy {
+    /// What of it `scx_placewise` cannot do on a live kernel, as a sentence begins that says so; `None` if it
+    /// can do all.
+    pub fn simulated_only(&self) -> Option<&'static str> {
+        let Profile { shared_runq, wakeup_gran_scales, next_buddy, .. } = self.profile;
+        if shared_runq != SHARED_RUNQ_NONE {
+            Some("lists of waiting tasks are")
+        } else if wakeup_gran_scales || next_buddy {
+            Some("which wakee preempts whom is")
+        } else {
+            None
+        }
+    }
+
     /// `kernel` with the changes that `spec` names.
     pub fn parse(kernel: &str, spec: &str) -> Result<Policy, PolicyError> {
         let as_booted = kernel::profile(kernel)

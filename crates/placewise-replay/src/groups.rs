@@ -128,7 +128,7 @@ fn propagated(edges: &[Vec<(TaskIndex, u64)>]) -> Vec<TaskIndex> {
 
 #[cfg(test)]
 mod tests {
-    use placewise_workload::program::{SchedPolicy, Wake};
+    use placewise_workload::program::Wake;
 
     use super::*;
 
@@ -136,20 +136,8 @@ mod tests {
     fn recording(wakes: &[&[TaskIndex]]) -> Recording {
         let task = |wakes: &&[TaskIndex]| {
             let posts = wakes.iter().map(|to| Step::Post(*to, Wake::Plain));
-            RecordedTask {
-                name: "a".into(),
-                pid: 1,
-                nice: 0,
-                policy: SchedPolicy::Other,
-                cpus: None,
-                cgroup: None,
-                lines: 1,
-                begins_on: 0,
-                runs_at_once: false,
-                is_forked: false,
-                exits: false,
-                steps: std::iter::once(Step::Run(1)).chain(posts).collect(),
-            }
+            let steps = std::iter::once(Step::Run(1)).chain(posts).collect();
+            RecordedTask { name: "a".into(), steps, ..RecordedTask::default() }
         };
         Recording { length_ns: 100, cgroups: Vec::new(), tasks: wakes.iter().map(task).collect() }
     }

@@ -18,7 +18,7 @@ pub struct Recording {
 }
 
 /// A task, and what it did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedTask {
     pub name: String,
     /// Its number in the trace; 0 where that is not known.

@@ -334,7 +334,7 @@ impl Compared {
 
 #[cfg(test)]
 mod tests {
-    use placewise_workload::program::{SchedPolicy, Wake};
+    use placewise_workload::program::Wake;
 
     use super::*;
     use crate::recording::RecordedTask;
@@ -345,20 +345,8 @@ mod tests {
             [Step::Run(10), Step::Post(0, Wake::Plain), Step::Run(20), Step::Post(0, Wake::Plain)],
             [Step::Run(3), Step::Sleep(1), Step::Run(5), Step::Sleep(1)],
         ];
-        let task = RecordedTask {
-            name: "a".into(),
-            pid: 1,
-            nice: 0,
-            policy: SchedPolicy::Other,
-            cpus: None,
-            cgroup: None,
-            lines: 1,
-            begins_on: 0,
-            runs_at_once: true,
-            is_forked: false,
-            exits: false,
-            steps: steps.concat(),
-        };
+        let task =
+            RecordedTask { name: "a".into(), steps: steps.concat(), ..RecordedTask::default() };
         let mut recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks: vec![task] };
         assert_eq!(recording.computing("a"), [35, 3]);
         recording.scale_computing("a", [2.0, 0.0]);

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::own::Spec;
-use placewise_policy::{Policy, Profile, SHARED_RUNQ_NONE, kernel_for_release};
+use placewise_policy::{Policy, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
@@ -168,16 +168,9 @@ fn run(cli: &Cli) -> anyhow::Result<Option<Exit>> {
     };
     let spec = Spec::parse(&cli.policy)?;
     let policy = spec.policy(&kernel)?;
-    let Profile { shared_runq, wakeup_gran_scales, next_buddy, .. } = policy.profile;
-    for (is_live, what) in [
-        (shared_runq == SHARED_RUNQ_NONE, "lists of waiting tasks are"),
-        (!wakeup_gran_scales && !next_buddy, "which wakee preempts whom is"),
-    ] {
+    if let Some(what) = policy.simulated_only() {
         let policy = &cli.policy;
-        anyhow::ensure!(
-            is_live,
-            "--policy {policy}: {what} simulated only; try `placewise compare`"
-        );
+        anyhow::bail!("--policy {policy}: {what} simulated only; try `placewise compare`");
     }
     scheduler::check()?;
     let object = scheduler::object(spec.directory.map(Path::new))?;

@@ -286,20 +286,7 @@ mod tests {
     #[test]
     fn a_group_is_hinted_and_nobody_else() {
         let machine = placewise_machine::load("uma-8").unwrap();
-        let task = |name: &str| RecordedTask {
-            name: name.into(),
-            pid: 7,
-            nice: 0,
-            policy: SchedPolicy::Other,
-            cpus: None,
-            lines: 1,
-            begins_on: 0,
-            runs_at_once: true,
-            is_forked: false,
-            cgroup: None,
-            exits: false,
-            steps: Vec::new(),
-        };
+        let task = |name: &str| RecordedTask { name: name.into(), ..RecordedTask::default() };
         let tasks = ["a", "b", "c"].map(task).into_iter().collect();
         let recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks };
         let hint: Hint = "wake_hold".parse().unwrap();

@@ -42,9 +42,6 @@ const GATHERING: [(&str, [&str; 2]); 2] =
 const LIVE_FROM: (u32, u32) = (6, 12);
 const LIVE_BEFORE: (u32, u32) = (7, 3);
 
-/// Patches that are simulated only.
-const SIMULATED_ONLY: [&str; 2] = ["shared-runq", "next-buddy"];
-
 /// The policy with which `scx_placewise` decides as the kernel does, but for hints.
 const BASELINE: &str = "baseline";
 
@@ -102,13 +99,11 @@ impl Situation<'_> {
     }
 
     fn patches(&self) -> Vec<Candidate> {
-        let is_live = |name: &String| {
-            let simulated = SIMULATED_ONLY.iter().any(|patch| name.starts_with(patch));
-            !name.starts_with("hint:") && !simulated
-        };
+        let names = patch_names().into_iter().map(|(name, _)| name);
         let mut loaded: Vec<Candidate> = Vec::new();
-        for name in patch_names().into_iter().map(|(name, _)| name).filter(is_live) {
-            let Some(policy) = self.policy(&name) else { continue };
+        for name in names.filter(|name| !name.starts_with("hint:")) {
+            let is_live = |policy: &Policy| policy.simulated_only().is_none();
+            let Some(policy) = self.policy(&name).filter(is_live) else { continue };
             let decides = |other: &Candidate| is_alike(other.policy(&self.kernel.policy), &policy);
             // Some have two names.
             if !loaded.iter().any(decides) {
@@ -217,6 +212,10 @@ mod tests {
         on("v7.3", |all| assert!(!all.iter().any(loads)));
         on("v6.18", |all| {
             assert!(commands(all, "load scx_placewise with short-task:v4").is_some());
+            assert!(
+                commands(all, "load scx_placewise with next-buddy").is_none(),
+                "simulated only"
+            );
             assert!(!all.iter().any(|one| one.what.contains("hint:")));
         });
     }
