@@ -175,8 +175,11 @@ pub struct RemoteBandwidth {
 #[serde(deny_unknown_fields)]
 pub struct IdleState {
     pub name: String,
-    /// From the interrupt to the first instruction.
+    /// From the interrupt, or the store that takes its place, to the first instruction.
     pub exit_ns: u64,
+    /// The CPU watches its need-resched flag there (mwait), so a store to it is enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polling: bool,
     /// The idle governor chooses the state when it expects at least this much idle time.
     pub residency_ns: u64,
 }

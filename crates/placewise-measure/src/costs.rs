@@ -333,6 +333,7 @@ impl Figures<'_> {
             name,
             exit_ns: whole(exit),
             residency_ns: u64::from(us) * 1_000,
+            polling: false,
         };
         let mut states = vec![state("at once".to_owned(), least, 0)];
         let Some((_, shortest)) = rests.first() else { return };
@@ -544,6 +545,7 @@ mod tests {
                 name: name.to_owned(),
                 exit_ns,
                 residency_ns,
+                polling: false,
             })
             .to_vec();
         truth.hz = 300;

@@ -45,6 +45,13 @@ impl Engine<'_> {
         states.iter().rposition(|state| state.residency_ns <= time).unwrap_or(0)
     }
 
+    /// TIF_POLLING_NRFLAG: is the CPU idle, and watches its need-resched flag?
+    pub(super) fn polls(&self, cpu: CpuId) -> bool {
+        let here = &self.cpus[cpu];
+        here.activity == Activity::Idle
+            && self.costs.figures.idle_states.get(here.idle_state).is_some_and(|it| it.polling)
+    }
+
     /// An idle CPU is woken by something that reaches it at `arrival`.
     pub(crate) fn kick_idle(&mut self, cpu: CpuId, arrival: Time) {
         if self.cpus[cpu].activity != Activity::Idle {

@@ -30,11 +30,15 @@ impl Engine<'_> {
     }
 
     /// `target` is to notice soon that something has changed for it; `cpu` itself notices when what
-    /// it does now is over.
+    /// it does now is over. A CPU that watches its flag while idle is sent no interrupt.
     pub(super) fn interrupt_remotely(&mut self, cpu: CpuId, target: CpuId) {
         if cpu == target {
             return;
         }
+        if self.polls(target) {
+            return self.kick_idle(target, self.now + self.costs.cache_lines(1, cpu, target));
+        }
+        self.cpus[cpu].debt += self.costs.draw(self.costs.figures.ipi_send_ns);
         let arrival = self.now + self.costs.interrupt_delivery(cpu, target);
         if self.cpus[target].activity == Activity::Idle {
             self.kick_idle(target, arrival);

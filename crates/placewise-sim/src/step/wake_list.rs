@@ -15,8 +15,6 @@ impl Engine<'_> {
         let list = &mut self.cpus[target].wake_list;
         list.push(wakee);
         if list.len() == 1 {
-            let send = self.costs.draw(self.costs.figures.ipi_send_ns);
-            self.cpus[cpu].debt += send;
             self.interrupt_remotely(cpu, target);
         }
     }
