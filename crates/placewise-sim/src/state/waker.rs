@@ -1,7 +1,5 @@
 //! Who wakes, and a wakeup that is under way.
 
-use placewise_policy::{CpuId, TaskId};
-
 /// What a waker is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WakerContext {
@@ -20,11 +18,4 @@ impl WakerContext {
     pub fn holds_up_the_task(self) -> bool {
         self != WakerContext::Interrupt
     }
-}
-
-/// A wakeup whose CPU has been chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Placed {
-    pub wakee: TaskId,
-    pub cpu: CpuId,
 }

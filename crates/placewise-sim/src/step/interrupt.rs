@@ -36,10 +36,11 @@ impl Engine<'_> {
             return;
         }
         if self.polls(target) {
-            return self.kick_idle(target, self.now + self.costs.cache_lines(1, cpu, target));
+            let arrival = self.paid_at(cpu) + self.costs.cache_lines(1, cpu, target);
+            return self.kick_idle(target, arrival);
         }
         self.cpus[cpu].debt += self.costs.draw(self.costs.figures.ipi_send_ns);
-        let arrival = self.now + self.costs.interrupt_delivery(cpu, target);
+        let arrival = self.paid_at(cpu) + self.costs.interrupt_delivery(cpu, target);
         if self.cpus[target].activity == Activity::Idle {
             self.kick_idle(target, arrival);
         } else if self.cpus[target].activity == Activity::Segment {
@@ -48,6 +49,11 @@ impl Engine<'_> {
                 self.events.arm(slot, arrival);
             }
         }
+    }
+
+    /// When `cpu` has done what it owes time for.
+    fn paid_at(&self, cpu: CpuId) -> Time {
+        self.now + self.stretched(cpu, self.cpus[cpu].debt)
     }
 
     fn interrupt_segment(&mut self, cpu: CpuId) {
@@ -115,8 +121,8 @@ impl Engine<'_> {
 
     /// A wakeup in interrupt context has come to its next step.
     pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
-        if let Some(placed) = self.cpus[cpu].interrupt_placed.take() {
-            self.finish_wakeup(cpu, WakerContext::Interrupt, placed);
+        if let Some(wakee) = self.cpus[cpu].interrupt_waking.take() {
+            self.finish_wakeup(cpu, WakerContext::Interrupt, wakee);
         }
         self.begin_interrupt(cpu);
     }
