@@ -264,7 +264,7 @@ fn in_flight(engine: &Engine, task: TaskId) -> usize {
         let listed =
             cpu.wake_list.iter().chain(&cpu.arriving).filter(|wakee| **wakee == task).count();
         let waking = [cpu.waking, cpu.interrupt_waking];
-        listed + waking.iter().flatten().filter(|wakee| **wakee == task).count()
+        listed + waking.iter().flatten().filter(|waking| waking.wakee() == task).count()
     };
     spins + engine.cpus.iter().map(of_cpu).sum::<usize>()
 }

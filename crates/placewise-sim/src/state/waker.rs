@@ -1,5 +1,7 @@
 //! Who wakes, and a wakeup that is under way.
 
+use placewise_policy::TaskId;
+
 /// What a waker is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WakerContext {
@@ -17,5 +19,21 @@ impl WakerContext {
     /// The current task goes on only once the wakeup is done.
     pub fn holds_up_the_task(self) -> bool {
         self != WakerContext::Interrupt
+    }
+}
+
+/// What comes next of a wakeup that is under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Waking {
+    /// A CPU is chosen.
+    Choose(TaskId),
+    /// The run queue of the chosen CPU is locked.
+    Enqueue(TaskId),
+}
+
+impl Waking {
+    pub fn wakee(self) -> TaskId {
+        let (Waking::Choose(wakee) | Waking::Enqueue(wakee)) = self;
+        wakee
     }
 }

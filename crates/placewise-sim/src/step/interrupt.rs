@@ -121,8 +121,10 @@ impl Engine<'_> {
 
     /// A wakeup in interrupt context has come to its next step.
     pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
-        if let Some(wakee) = self.cpus[cpu].interrupt_waking.take() {
-            self.finish_wakeup(cpu, WakerContext::Interrupt, wakee);
+        if let Some(waking) = self.cpus[cpu].interrupt_waking.take()
+            && !self.go_on_waking(cpu, WakerContext::Interrupt, waking)
+        {
+            return;
         }
         self.begin_interrupt(cpu);
     }

@@ -20,7 +20,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::task::{Resume, TaskState};
-use crate::state::waker::WakerContext;
+use crate::state::waker::{Waking, WakerContext};
 
 impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on. Most wake
@@ -77,8 +77,10 @@ impl Engine<'_> {
 
     /// A wakeup on the current task's time has come to its next step.
     pub(crate) fn wakeup_step_done(&mut self, cpu: CpuId) {
-        if let Some(wakee) = self.cpus[cpu].waking.take() {
-            self.finish_wakeup(cpu, self.cpus[cpu].effect.context, wakee);
+        if let Some(waking) = self.cpus[cpu].waking.take()
+            && !self.go_on_waking(cpu, self.cpus[cpu].effect.context, waking)
+        {
+            return;
         }
         self.next_wakee(cpu);
     }
@@ -154,14 +156,18 @@ impl Engine<'_> {
 
     /// What a wakeup costs wherever it ends comes first.
     fn begin_placement(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
-        match context {
-            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].waking = Some(wakee),
-            WakerContext::Interrupt => self.cpus[cpu].interrupt_waking = Some(wakee),
-        }
         let figures = self.costs.figures;
         let prev = self.scheduler.cpu_of(wakee);
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
+        self.set_waking(cpu, context, Waking::Choose(wakee));
         self.step_ends(cpu, context, figures.wakeup_ns + lines);
+    }
+
+    fn set_waking(&mut self, cpu: CpuId, context: WakerContext, waking: Waking) {
+        match context {
+            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].waking = Some(waking),
+            WakerContext::Interrupt => self.cpus[cpu].interrupt_waking = Some(waking),
+        }
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.
@@ -171,18 +177,46 @@ impl Engine<'_> {
         }
     }
 
-    /// The wakee goes to the CPU that is chosen for it.
-    pub(super) fn finish_wakeup(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
+    /// The next step of a wakeup; true if it was the last.
+    pub(super) fn go_on_waking(
+        &mut self,
+        cpu: CpuId,
+        context: WakerContext,
+        waking: Waking,
+    ) -> bool {
+        match waking {
+            Waking::Choose(wakee) => self.place(cpu, context, wakee),
+            Waking::Enqueue(wakee) => {
+                if self.confinement.affinity.in_use {
+                    let target = self.still_allowed_cpu(wakee, self.scheduler.cpu_of(wakee));
+                    self.move_wakee(cpu, context, wakee, target);
+                }
+                self.activate(cpu, context, wakee);
+                self.account_wakeup(cpu, wakee);
+                true
+            }
+        }
+    }
+
+    /// The wakee goes to the CPU that is chosen for it. One that idles looks so to others, too,
+    /// until the wakee is on its run queue or its wake list.
+    fn place(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> bool {
         let target = self.select(cpu, context, wakee);
         self.move_wakee(cpu, context, wakee, target);
-        if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false)
-        {
+        let policy = &mut self.scheduler.policy;
+        if policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false) {
             self.queue_on_wake_list(cpu, wakee);
         } else {
             self.lock_run_queue(target, cpu);
+            if self.cpus[target].activity == Activity::Idle {
+                self.set_waking(cpu, context, Waking::Enqueue(wakee));
+                self.step_ends(cpu, context, 0);
+                return false;
+            }
             self.activate(cpu, context, wakee);
         }
         self.account_wakeup(cpu, wakee);
+        true
     }
 
     /// A CPU for the wakee; what the search costs is owed.
