@@ -102,11 +102,14 @@ static inline u32 group_balance_cpu(struct state __arena *st,
 	return NO_CPU;
 }
 
-/* One CPU of each group balances it: the first idle one, else the first one. */
+/*
+ * One CPU of each group balances it: the first idle one, else the first one. A
+ * newly idle one always does: from v6.0 on not once work has arrived, but that is
+ * asked before the pass looks at any run queue, when no time has passed yet.
+ */
 verified_once bool should_we_balance(struct state __arena *st in_arena,
 				     const struct lb_env *env on_stack)
 {
-	const struct rq __arena *rq = cpu_rq(st, env->dst_cpu);
 	u32 cpu = NO_CPU;
 
 	if (!(lb_cpus(st, env, cpumask_word(env->dst_cpu)) >>
@@ -114,8 +117,7 @@ verified_once bool should_we_balance(struct state __arena *st in_arena,
 	      1))
 		return false;
 	if (env->idle == CPU_NEWLY_IDLE)
-		return !st->profile.newidle_bails_out ||
-		       (!rq->nr_running && !rq->ttwu_pending);
+		return true;
 	if (st->profile.balance_smt &&
 	    !(env->span->flags & SD_SHARE_CPUCAPACITY))
 		cpu = first_idle_cpu(st, env, true);

@@ -287,7 +287,8 @@ static subprogram void detach_tasks(struct state __arena *st,
 		env->loop++;
 		if (may_leave(st, env, task)) {
 			detach_task(st, env, task);
-			if (env->idle == CPU_NEWLY_IDLE && st->root.preemptible)
+			if (env->idle == CPU_NEWLY_IDLE &&
+			    st->profile.preemption)
 				break;
 			/* All that is left prefers to stay. */
 			if (orders_tasks_by_llc(st, env) &&

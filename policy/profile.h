@@ -267,8 +267,8 @@ struct profile {
 	enum newidle_gate newidle_gate;
 	enum newidle_failure newidle_failure;
 	enum newidle_random_rule newidle_random;
-	bool newidle_bails_out; /* should_we_balance refuses once work has arrived */
 	bool newidle_skips_pending; /* no newly-idle balance with a wakeup pending */
+	bool preemption; /* CONFIG_PREEMPTION: a newly-idle pass takes one task */
 	bool avg_idle_at_switch; /* sampled when the idle task is switched out, not at wakeups */
 	bool nohz_wants_idle_core; /* a CPU of a fully idle core balances for all, if there is one */
 	bool serialize_inside; /* the lock of NUMA levels is taken inside an attempt, not around it */

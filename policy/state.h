@@ -431,7 +431,6 @@ struct root_domain {
 	struct cpumask sched_idle; /* only SCHED_IDLE tasks queued */
 	struct cpumask tickless;   /* tickless idle CPUs */
 	struct cpumask filtered;   /* left out of searches: scan_filter */
-	u32 preemptible;    /* the kernel is: newly-idle passes pull one task */
 	u32 nr_task_groups; /* the greatest number that one has, or had */
 	u64 clock; /* ns; of the last update of an average, kept if there are task groups */
 };

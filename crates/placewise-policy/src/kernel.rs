@@ -151,8 +151,8 @@ pub const V3_10: Profile = Profile {
     newidle_gate: NEWIDLE_MIGRATION_COST,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
     newidle_random: NEWIDLE_ALWAYS,
-    newidle_bails_out: false,
     newidle_skips_pending: false,
+    preemption: false,
     avg_idle_at_switch: false,
     nohz_wants_idle_core: false,
     serialize_inside: false,
@@ -243,7 +243,9 @@ pub const V5_10: Profile = Profile {
     ..V5_3
 };
 
-/// A busy LLC is searched in one walk; a NUMA level tolerates what a quarter of its CPUs runs.
+/// A busy LLC is searched in one walk; a NUMA level tolerates what a quarter of its CPUs runs. Whatever
+/// its default is, a kernel is built to be preemptible, c597bfddc9e9 ("sched: Provide Kconfig support
+/// for default dynamic preempt mode"): so are x86's defaults and those of the distributions.
 pub const V5_17: Profile = Profile {
     affine_prev_idle_last: true,
     sis_prop_wakes: true,
@@ -260,6 +262,7 @@ pub const V5_17: Profile = Profile {
     slice_floor: true,
     newidle_gate: NEWIDLE_DOMAIN_COST,
     newidle_skips_pending: true,
+    preemption: true,
     active_balance_any_type: false,
     active_balance_backs_off: false,
     ..V5_10
@@ -294,7 +297,6 @@ pub const V6_0: Profile = Profile {
     wake_list: WAKE_LIST_CROSS_LLC_OR_IDLE,
     fork_numa: FORK_NUMA_ADJUST,
     balance_numa: BALANCE_NUMA_LIMIT,
-    newidle_bails_out: true,
     misfit_reduced_capacity: true,
     imb_numa: IMB_NUMA_EIGHTH,
     ..V5_19

@@ -455,19 +455,6 @@ fn an_idle_core_balances_before_an_idle_sibling() {
 }
 
 #[test]
-fn a_newly_idle_pass_gives_up_once_work_arrives() {
-    let goes_on = |bails_out, pending| {
-        let mut m = two_llcs(Profile { newidle_bails_out: bails_out, ..V6_0 });
-        m.newly_idle(0);
-        m.rq(0).ttwu_pending = u8::from(pending);
-        m.balance(0, LLC, CPU_NEWLY_IDLE).continue_balancing == 1
-    };
-    assert!(goes_on(true, false));
-    assert!(!goes_on(true, true));
-    assert!(goes_on(false, true));
-}
-
-#[test]
 fn the_busiest_queue_depends_on_what_is_moved() {
     // One task with a big load, two with little, three with hardly any utilisation.
     let prepare = |m: &mut Machine| {
@@ -628,18 +615,17 @@ fn migration_cost_ns_says_what_is_hot_and_boots_as_it_was() {
 
 #[test]
 fn a_newly_idle_preemptible_kernel_takes_one_task() {
-    let taken = |preemptible, idle| {
-        let mut m = two_llcs(V6_0);
-        m.p.root.preemptible = preemptible;
+    let taken = |preemption, idle| {
+        let mut m = two_llcs(Profile { preemption, ..V6_0 });
         m.queue(1, 5);
         if idle == CPU_NEWLY_IDLE {
             m.newly_idle(0);
         }
         pull(&mut m, idle).len()
     };
-    assert_eq!(taken(0, CPU_NEWLY_IDLE), 2);
-    assert_eq!(taken(1, CPU_NEWLY_IDLE), 1);
-    assert_eq!(taken(1, CPU_IDLE), 2);
+    assert_eq!(taken(false, CPU_NEWLY_IDLE), 2);
+    assert_eq!(taken(true, CPU_NEWLY_IDLE), 1);
+    assert_eq!(taken(true, CPU_IDLE), 2);
 }
 
 #[test]
