@@ -17,7 +17,7 @@ use placewise_policy::*;
 use placewise_workload::program::ChannelKind;
 
 use crate::state::effect::Effect;
-use crate::state::event_queue::Time;
+use crate::state::lock::Lock;
 use crate::state::waker::WakerContext;
 
 const PAGE: u32 = 4096;
@@ -43,10 +43,10 @@ pub struct Channel {
     content: Content,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
-    /// The CPU that touched it last, the one that last wrote to it, and until when its lock is held.
+    /// The CPU that touched it last, and the one that last wrote to it.
     pub last_cpu: CpuId,
     pub written_on: CpuId,
-    pub busy_until: Time,
+    pub lock: Lock,
 }
 
 enum Content {
@@ -113,7 +113,7 @@ impl Channel {
             writers: VecDeque::new(),
             last_cpu: CpuId::default(),
             written_on: CpuId::default(),
-            busy_until: 0,
+            lock: Lock::default(),
         }
     }
 

@@ -13,6 +13,7 @@ pub mod events;
 pub mod hardware;
 pub mod hotplug;
 pub mod idle_searches;
+pub mod lock;
 pub mod measure;
 pub mod memory_bandwidth;
 pub mod objects;

@@ -20,6 +20,17 @@ mod stage {
     pub const SLEPT: u32 = 2;
     /// It slept, and has seen that there is something to do.
     pub const GOES_ON: u32 = 3;
+    /// Not yet there: the task computes before it.
+    pub const COMES: u32 = 4;
+}
+
+/// A call that begins later than this takes no turn at the channel's lock until it has come there.
+const SOON: Time = 1_000;
+
+/// What a call takes beside entering and leaving the kernel, and how much of that with a lock.
+struct Inside {
+    all: Time,
+    locked: Time,
 }
 
 /// A message that a task transfers by a call.
@@ -38,9 +49,8 @@ impl Transfer {
         }
     }
 
-    /// What is inside the call takes from `begin` on: the channel's lock is taken in turn, and its
-    /// lines come from where they were last.
-    fn cost(self, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId, begin: Time) -> Time {
+    /// The lines of the channel, and of the message, come from where they were last.
+    fn cost(self, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
         let figures = costs.figures;
         let copy = match channel.kind {
             ChannelKind::Pipe => figures.pipe_message_ns,
@@ -49,33 +59,30 @@ impl Transfer {
             ChannelKind::LoopbackUdp => figures.udp_message_ns + costs.copy(self.bytes),
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
-        let lines = match channel.kind {
+        let shared = costs.cache_lines(figures.channel_lines, channel.last_cpu, cpu);
+        let message = match channel.kind {
             ChannelKind::Pipe | ChannelKind::UnixSocket => {
-                figures.channel_lines + CostModel::lines_of(self.bytes)
+                costs.cache_lines(CostModel::lines_of(self.bytes), channel.last_cpu, cpu)
             }
-            _ => figures.channel_lines,
-        };
-        let transfer = costs.cache_lines(lines, channel.last_cpu, cpu);
-        // Long messages stream, and only to the reader: the writer fills new buffers.
-        let streamed = match (channel.kind, self.side) {
-            (ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp, Side::Reader) => {
+            // Long messages stream, and only to the reader: the writer fills new buffers.
+            ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp if self.side == Side::Reader => {
                 let lines = CostModel::lines_of(self.bytes).div_ceil(figures.copy_overlap);
                 costs.cache_lines(lines, channel.written_on, cpu)
             }
             _ => 0,
         };
-        let inside = costs.draw(copy) + transfer + streamed;
-        let mut left = begin + inside;
-        // Polled sockets have a lock each.
-        if channel.kind != ChannelKind::PolledSockets {
-            left = left.max(channel.busy_until + inside);
-            channel.busy_until = left;
-        }
         channel.last_cpu = cpu;
         if self.side == Side::Writer {
             channel.written_on = cpu;
         }
-        left - begin
+        let all = costs.draw(copy) + shared + message;
+        let locked = match channel.kind {
+            // A mutex, held while the message is copied.
+            ChannelKind::Pipe => all,
+            // A spinlock: the message is put on a list, or taken off it.
+            _ => shared,
+        };
+        Inside { all, locked }
     }
 
     /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
@@ -102,20 +109,24 @@ impl Transfer {
 }
 
 impl Engine<'_> {
-    /// What a step of the call takes that begins at `begin`: one that only looks takes the lines in
-    /// which it does, and copies nothing.
+    /// What a step of the call takes whose task computes for `before` first: one that only looks takes
+    /// the lines in which it does, and copies nothing.
     #[inline]
     pub(super) fn transfer_cost(
         &mut self,
         cpu: CpuId,
         task: TaskId,
         transfer: Transfer,
-        begin: Time,
+        before: Time,
     ) -> Time {
         let Engine { tasks, objects, costs, .. } = self;
         let at = &mut tasks[task].stage;
         let channel = &mut objects.channels[transfer.channel];
         let calls = *at == stage::CALLS;
+        if calls && before > SOON {
+            *at = stage::COMES;
+            return 0;
+        }
         if calls && !transfer.is_possible(channel, false) {
             *at = stage::LOOKS;
         }
@@ -125,8 +136,29 @@ impl Engine<'_> {
                 let from = std::mem::replace(&mut channel.last_cpu, cpu);
                 call + costs.cache_lines(costs.figures.channel_lines, from, cpu)
             }
-            _ => call + transfer.cost(channel, costs, cpu, begin + call),
+            _ => {
+                let inside = transfer.cost(channel, costs, cpu);
+                call + inside.all + self.lock_wait(cpu, transfer, before + call, inside)
+            }
         }
+    }
+
+    /// How long the call, `before` which the CPU works for so long, waits busily for the channel's lock,
+    /// as work too. A sender takes it last, a receiver first; polled sockets have one each.
+    #[inline]
+    fn lock_wait(&mut self, cpu: CpuId, transfer: Transfer, before: Time, inside: Inside) -> Time {
+        let unlocked = match transfer.side {
+            Side::Writer => inside.all - inside.locked,
+            Side::Reader => 0,
+        };
+        let arrives = self.now + self.stretched(cpu, before + unlocked);
+        let hold = self.stretched(cpu, inside.locked);
+        let channel = &mut self.objects.channels[transfer.channel];
+        if channel.kind == ChannelKind::PolledSockets {
+            return 0;
+        }
+        let wait = channel.lock.take(arrives, hold);
+        self.work_within(cpu, wait)
     }
 
     /// A step of the call ends: it sleeps, or goes on, or the message is transferred.
@@ -138,6 +170,10 @@ impl Engine<'_> {
         effect: &mut Effect,
     ) -> Then {
         let state = &mut self.tasks[task];
+        if state.stage == stage::COMES {
+            state.stage = stage::CALLS;
+            return Then::Again;
+        }
         let channel = &mut self.objects.channels[transfer.channel];
         let slept = matches!(state.stage, stage::SLEPT | stage::GOES_ON);
         if !transfer.is_possible(channel, slept) {

@@ -105,7 +105,7 @@ impl Engine<'_> {
                     break;
                 }
                 operation => {
-                    work += self.operation_cost(cpu, task, operation, self.now + work);
+                    work += self.operation_cost(cpu, task, operation, work);
                     break;
                 }
             }
@@ -128,12 +128,13 @@ impl Engine<'_> {
         again
     }
 
-    /// What an operation that begins at `begin` takes before its effect.
-    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, op: Op, begin: Time) -> Time {
+    /// What an operation takes before its effect, before which the program computes for `work`.
+    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, op: Op, work: Time) -> Time {
         let figures = self.costs.figures;
         let figure = match op {
             Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
-                return self.transfer_cost(cpu, task, self.transfer_of(task, op), begin);
+                let before = self.tasks[task].work_left + work;
+                return self.transfer_cost(cpu, task, self.transfer_of(task, op), before);
             }
             Op::Fork { program, .. } => match self.workload.programs[program as usize].process {
                 true => figures.fork_ns,

@@ -51,6 +51,12 @@ impl Engine<'_> {
         at_speed(time, self.cpus[cpu].pace)
     }
 
+    /// What a CPU computes in `time`.
+    #[inline]
+    pub(super) fn work_within(&self, cpu: CpuId, time: Time) -> Time {
+        time * self.cpus[cpu].pace / FULL_SPEED
+    }
+
     /// What the core of `cpu` gives it while those of its siblings are busy that are.
     pub(crate) fn pace(&self, cpu: CpuId) -> Speed {
         let core = &self.scheduler.policy.cpu[cpu];

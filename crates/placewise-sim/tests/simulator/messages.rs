@@ -1,27 +1,30 @@
-//! Calls that find a pipe full: what they cost, and what they do once they are woken.
+//! Calls that find a pipe full: what they cost, and what they do once they are woken; and who waits for
+//! the lock of a channel.
 
 use std::collections::BTreeMap;
 
-use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
+use placewise_workload::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
 
-use crate::common::{Setup, main_of, programs};
+use crate::common::{Setup, figure, main_of, programs};
 use crate::trace::parse;
 
 /// Far more than all else that a call or a wakeup costs.
 const MESSAGE_US: u64 = 200;
 
+const CHANNEL: Object = Object::shared(0);
+
+fn for_ever(name: &str, mut ops: Vec<Op>) -> Program {
+    ops.extend([Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]);
+    Program::new(name, ops)
+}
+
 /// How long, in us, each of two writers runs from its switch in until it falls asleep, in the order in
 /// which they do, on a pipe whose reader is ten times as slow. Before v6.18 each read of the full pipe
 /// wakes one of them.
 fn stints_of_writers() -> Vec<u64> {
-    let channel = Object::shared(0);
-    let for_ever = |name, mut ops: Vec<Op>| {
-        ops.extend([Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]);
-        Program::new(name, ops)
-    };
-    let receive = Op::Receive { channel, bytes: 100 };
+    let receive = Op::Receive { channel: CHANNEL, bytes: 100 };
     let reader = for_ever("reader", vec![Op::Run { ns: 10 * MESSAGE_US * 1_000 }, receive]);
-    let writer = || for_ever("writer", vec![Op::Send { channel, bytes: 100 }]);
+    let writer = || for_ever("writer", vec![Op::Send { channel: CHANNEL, bytes: 100 }]);
     let all = programs(vec![main_of(3), reader, writer(), writer()], 1_000);
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
@@ -61,4 +64,51 @@ fn a_writer_that_slept_waits_until_a_page_is_free() {
     // Until the pipe is full both fill it, and the first page to be freed is begun before.
     let between = &looks[3..looks.len() - 1];
     assert!(!between.is_empty() && between.iter().all(|&n| n == 39), "{looks:?}");
+}
+
+/// What the tasks that count do in all, in each of `ms`, with a channel of that kind whose message costs
+/// `MESSAGE_US` on either side.
+fn counts_per_ms(kind: ChannelKind, ms: u64, tasks: Vec<Program>) -> f64 {
+    let main = main_of(tasks.len() as u32);
+    let metrics = vec![Metric::Throughput { unit: "counts/ms", scale: 0.001 }];
+    let all = programs([vec![main], tasks].concat(), ms);
+    let workload = Workload { channels: vec![kind], metrics, ..all };
+    let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+    let costs = &mut setup.machine.costs;
+    (costs.pipe_message_ns, costs.socket_message_ns) = (MESSAGE_US * 1_000, MESSAGE_US * 1_000);
+    figure(&setup.run(), "throughput")
+}
+
+fn two_senders(kind: ChannelKind) -> f64 {
+    let send = Op::Send { channel: CHANNEL, bytes: 100 };
+    let sender = || for_ever("sender", vec![send, Op::Count]);
+    counts_per_ms(kind, 20, vec![sender(), sender()])
+}
+
+/// Fails if a pipe's messages were copied at the same time, or those of a socket one after the other:
+/// its lock is held only to put a message on the list.
+#[test]
+fn a_pipe_is_locked_for_the_copy_and_a_socket_is_not() {
+    let one = 1_000.0 / MESSAGE_US as f64;
+    let pipe = two_senders(ChannelKind::Pipe);
+    let socket = two_senders(ChannelKind::UnixSocket);
+    assert!(pipe < 1.1 * one, "{pipe} messages per ms");
+    assert!(socket > 1.7 * one, "{socket} messages per ms");
+}
+
+/// Fails if a sender takes its turn at the lock when it begins to compute: the reader, which comes when
+/// there are 40 messages already, would wait for each of the sender's.
+#[test]
+fn nobody_waits_for_a_sender_that_has_not_come_yet() {
+    let send = Op::Send { channel: CHANNEL, bytes: 100 };
+    let goes_on = |from| [Op::Repeat { counter: 0, times: FOREVER, to: from }, Op::Exit];
+    let seldom = [vec![send; 40], vec![Op::Run { ns: 900_000 }, send], goes_on(40).to_vec()];
+    let reader =
+        [Op::Run { ns: 50_000_000 }, Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Count];
+    let tasks = vec![
+        Program::new("seldom", seldom.concat()),
+        Program::new("reader", [&reader[..], &goes_on(1)].concat()),
+    ];
+    let read = 60.0 * counts_per_ms(ChannelKind::Pipe, 60, tasks);
+    assert!(read > 30.0, "{read} messages in 10 ms");
 }
