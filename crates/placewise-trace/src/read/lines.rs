@@ -135,10 +135,9 @@ impl Lines {
         loop {
             match self.source.read(&mut self.buffer[self.unread.end..]) {
                 Ok(count) => {
-                    let (unread, more) = self.buffer[self.unread.start..]
-                        [..self.unread.len() + count]
-                        .split_at(self.unread.len());
-                    self.is_ascii = (self.is_ascii || unread.is_ascii()) && more.is_ascii();
+                    let more = self.unread.end..self.unread.end + count;
+                    self.is_ascii = (self.is_ascii || self.buffer[self.unread.clone()].is_ascii())
+                        && self.buffer[more].is_ascii();
                     self.unread.end += count;
                     return Ok(count);
                 }

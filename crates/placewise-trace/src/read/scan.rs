@@ -4,8 +4,10 @@
 /// Numbers of so many digits fit into 64 bits.
 const FIT: usize = 19;
 
-/// A byte in each of the eight of a word.
-const EACH: u64 = 0x0101_0101_0101_0101;
+/// In each of eight bytes: `0`, the highest bit, and what carries into that from 10 on.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const HIGHEST: u64 = 0x8080_8080_8080_8080;
+const CARRY: u64 = 0x7676_7676_7676_7676;
 
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 #[inline(always)]
@@ -46,8 +48,8 @@ fn any_last_number(text: &str) -> Option<(&str, u64)> {
 
 /// The values of eight digits, the first in the lowest byte, and a bit in each byte that is none.
 fn eight_digits(text: [u8; 8]) -> (u64, u64) {
-    let digits = u64::from_le_bytes(text) ^ u64::from(b'0') * EACH;
-    let others = (((digits & 0x7f * EACH) + 0x76 * EACH) | digits) & 0x80 * EACH;
+    let digits = u64::from_le_bytes(text) ^ ZEROS;
+    let others = (((digits & !HIGHEST) + CARRY) | digits) & HIGHEST;
     (digits, others)
 }
 
