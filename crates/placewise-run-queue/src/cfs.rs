@@ -5,7 +5,7 @@
 //! count where their groups meet, not those in the group of the current one.
 
 use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
-use crate::waiting::{Waiting, WaitingTasks};
+use crate::waiting::{Order, Waiting, WaitingTasks};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
@@ -22,7 +22,7 @@ pub struct Cfs<Id> {
 impl<Id: EntityId> Cfs<Id> {
     pub fn new(tunables: Tunables) -> Self {
         Cfs {
-            waiting: WaitingTasks::default(),
+            waiting: WaitingTasks::new(Order::Vruntime),
             tunables,
             min_vruntime: 0,
             next_buddy: None,
@@ -31,8 +31,7 @@ impl<Id: EntityId> Cfs<Id> {
     }
 
     fn leftmost(&self) -> Option<&Waiting<Id>> {
-        // min_by_key returns the first of equals: the one queued earlier.
-        self.waiting.iter().min_by_key(|waiting| waiting.vruntime)
+        self.waiting.first()
     }
 
     fn update_min_vruntime(&mut self, current: Option<i64>) {
@@ -121,7 +120,7 @@ impl<Id: EntityId> Cfs<Id> {
         why: Dequeue,
     ) {
         if current != Some(task) {
-            self.waiting.remove(task);
+            self.waiting.remove(&Waiting::new(entities, task));
         }
         self.forget(task);
         let current = current.filter(|&current| current != task);
@@ -154,8 +153,9 @@ impl<Id: EntityId> Cfs<Id> {
         task: Id,
         weight: u64,
     ) {
+        let before = Waiting::new(entities, task);
         entities[task].weight = weight;
-        self.waiting.reweight(task, weight);
+        self.waiting.replace(&before, Waiting::new(entities, task));
     }
 
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {

@@ -12,7 +12,7 @@
 use crate::entity::{
     Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Tunables,
 };
-use crate::waiting::{Waiting, WaitingTasks};
+use crate::waiting::{Order, Waiting, WaitingTasks};
 
 pub struct Eevdf<Id> {
     pub(crate) waiting: WaitingTasks<Id>,
@@ -31,7 +31,10 @@ struct Average {
 
 impl Average {
     fn value(&self) -> i64 {
-        self.weighted.div_euclid(self.weight) as i64
+        match narrow(self.weighted, self.weight) {
+            Some((weighted, weight)) => weighted.div_euclid(weight),
+            None => self.weighted.div_euclid(self.weight) as i64,
+        }
     }
 
     /// Compared exactly, without the division.
@@ -42,7 +45,8 @@ impl Average {
 
 impl<Id: EntityId> Eevdf<Id> {
     pub fn new(tunables: Tunables) -> Self {
-        Eevdf { waiting: WaitingTasks::default(), tunables, last_average: 0, next_buddy: None }
+        let waiting = WaitingTasks::new(Order::Deadline);
+        Eevdf { waiting, tunables, last_average: 0, next_buddy: None }
     }
 
     fn average(&self, entities: &impl Entities<Id>, current: Option<Id>) -> Option<Average> {
@@ -111,7 +115,7 @@ impl<Id: EntityId> Eevdf<Id> {
         let average = self.average(entities, current).expect("the task is queued").value();
         self.last_average = average;
         if current != Some(task) {
-            self.waiting.remove(task);
+            self.waiting.remove(&Waiting::new(entities, task));
         }
         self.next_buddy.take_if(|buddy| *buddy == task);
         let limit =
@@ -142,8 +146,8 @@ impl<Id: EntityId> Eevdf<Id> {
     }
 
     /// The earliest deadline of the eligible tasks that wait; of equals the one queued earlier.
-    fn earliest(&mut self, average: &Average) -> Option<&Waiting<Id>> {
-        self.waiting.choose(|waiting| average.admits(waiting.vruntime))
+    fn earliest(&self, average: &Average) -> Option<&Waiting<Id>> {
+        self.waiting.iter().find(|waiting| average.admits(waiting.vruntime))
     }
 
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
@@ -181,6 +185,7 @@ impl<Id: EntityId> Eevdf<Id> {
         weight: u64,
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
+        let before = Waiting::new(entities, task);
         let entity = &mut entities[task];
         let old = i128::from(entity.weight);
         let scaled = |time: i64| (i128::from(time) * old / i128::from(weight)) as i64;
@@ -189,7 +194,7 @@ impl<Id: EntityId> Eevdf<Id> {
         entity.protected_until = vruntime + scaled(entity.protected_until - entity.vruntime);
         entity.vruntime = vruntime;
         entity.weight = weight;
-        self.waiting.replace(Waiting::new(entities, task));
+        self.waiting.replace(&before, Waiting::new(entities, task));
     }
 
     pub fn tick(&mut self, entities: &impl Entities<Id>, current: Id) -> bool {
@@ -262,7 +267,7 @@ impl<Id: EntityId> Eevdf<Id> {
         if average <= entities[task].vruntime {
             return;
         }
-        self.waiting.remove(task);
+        self.waiting.remove(&Waiting::new(entities, task));
         let others = self.average(entities, current).map(|others| others.value());
         let entity = &mut entities[task];
         entity.vruntime = others.unwrap_or(average);
@@ -280,7 +285,15 @@ impl<Id: EntityId> Eevdf<Id> {
 /// The lag a task must be placed with to have its own after V moved by its arrival.
 fn inflated_lag(entity: &Entity, queued_weight: i128) -> i64 {
     let lag = i128::from(entity.lag) * (queued_weight + i128::from(entity.weight));
-    (lag / queued_weight) as i64
+    match narrow(lag, queued_weight) {
+        Some((lag, queued_weight)) => lag / queued_weight,
+        None => (lag / queued_weight) as i64,
+    }
+}
+
+/// Nearly all sums fit into 64 bits, where a division is one instruction instead of a hundred.
+fn narrow(dividend: i128, divisor: i128) -> Option<(i64, i64)> {
+    Some((dividend.try_into().ok()?, divisor.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -313,9 +326,9 @@ mod tests {
         };
         let entities: Table<TaskId, Entity> = vruntimes.iter().map(entity).collect();
         let mut queue = Eevdf::new(TUNABLES);
-        queue.waiting = (0..entities.len() as u32)
-            .map(|task| Waiting::new(&entities, TaskId::new(task)))
-            .collect();
+        for task in 0..entities.len() as u32 {
+            queue.waiting.push(Waiting::new(&entities, TaskId::new(task)));
+        }
         (queue, entities)
     }
 
@@ -334,16 +347,18 @@ mod tests {
     #[test]
     fn the_earliest_deadline_of_the_eligible_runs() {
         let (mut queue, mut entities) = queue_of(&[0, 10, 1_000]);
-        entities[TaskId::new(1)].deadline = 5;
-        entities[TaskId::new(2)].deadline = 1;
-        queue.waiting = (0..3).map(|task| Waiting::new(&entities, TaskId::new(task))).collect();
+        for (task, deadline) in [(1, 5), (2, 1)] {
+            let before = Waiting::new(&entities, TaskId::new(task));
+            entities[TaskId::new(task)].deadline = deadline;
+            queue.waiting.replace(&before, Waiting::new(&entities, TaskId::new(task)));
+        }
         assert_eq!(queue.pick(&entities), Some(TaskId::new(1)));
     }
 
     #[test]
     fn protected_current_is_not_preempted() {
         let (mut queue, mut entities) = queue_of(&[0, -10]);
-        queue.waiting.remove(TaskId::new(0));
+        queue.waiting.remove(&Waiting::new(&entities, TaskId::new(0)));
         entities[TaskId::new(0)].protected_until = SLICE;
         entities[TaskId::new(0)].vruntime = -20;
         assert!(

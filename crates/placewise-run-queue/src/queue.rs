@@ -100,7 +100,7 @@ impl<Id: EntityId> Queue<Id> {
 
     pub fn take(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
         either!(self, queue => {
-            assert!(queue.waiting.remove(task), "the picked task waits");
+            assert!(queue.waiting.remove(&Waiting::new(entities, task)), "the picked task waits");
             queue.taken(entities, task);
         });
     }

@@ -1,7 +1,11 @@
-//! The entities that wait in a queue, in the order in which they were queued.
+//! The entities that wait in a queue, in the order of what it picks by: the virtual runtime or the
+//! deadline; of equals the one queued earlier comes first.
 //!
-//! Their weighted sum of virtual runtimes is kept along, so that the average does
-//! not take a walk over all of them.
+//! What is picked stands near the front, and what has just come near the back, so that a long queue costs
+//! little more than a short one. The weighted sum of virtual runtimes is kept along, so that the
+//! average does not take a walk over all of them.
+
+use std::collections::VecDeque;
 
 use crate::entity::{Entities, Entity, EntityId};
 
@@ -26,27 +30,59 @@ impl<Id: EntityId> Waiting<Id> {
     }
 }
 
+/// What a queue picks by.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    Vruntime,
+    Deadline,
+}
+
+impl Order {
+    fn key<Id>(self, waiting: &Waiting<Id>) -> i64 {
+        match self {
+            Order::Vruntime => waiting.vruntime,
+            Order::Deadline => waiting.deadline,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Place<Id> {
+    key: i64,
+    /// How many were queued before it.
+    number: u64,
+    waiting: Waiting<Id>,
+}
+
 #[derive(Clone, Debug)]
 pub struct WaitingTasks<Id> {
-    tasks: Vec<Waiting<Id>>,
+    order: Order,
+    places: VecDeque<Place<Id>>,
     /// Of virtual runtime times weight.
     weighted: i128,
     weight: u64,
-    /// Where the one stood that was chosen last: it is likely to leave next.
-    chosen: usize,
+    queued: u64,
 }
 
 impl<Id: EntityId> WaitingTasks<Id> {
+    pub fn new(order: Order) -> Self {
+        WaitingTasks { order, places: VecDeque::new(), weighted: 0, weight: 0, queued: 0 }
+    }
+
     pub fn len(&self) -> usize {
-        self.tasks.len()
+        self.places.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
+        self.places.is_empty()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Waiting<Id>> {
-        self.tasks.iter()
+        self.places.iter().map(|place| &place.waiting)
+    }
+
+    pub fn first(&self) -> Option<&Waiting<Id>> {
+        self.places.front().map(|place| &place.waiting)
     }
 
     /// The sums of virtual runtime times weight, and of weight.
@@ -54,83 +90,111 @@ impl<Id: EntityId> WaitingTasks<Id> {
         (self.weighted, self.weight)
     }
 
-    /// Inline, so that what was just put together is not read back from memory.
     #[inline]
     pub fn push(&mut self, waiting: Waiting<Id>) {
+        let number = self.queued;
+        self.queued += 1;
+        self.put(number, waiting);
+    }
+
+    fn put(&mut self, number: u64, waiting: Waiting<Id>) {
         self.weighted += waiting.weighted();
         self.weight += waiting.weight;
-        self.tasks.push(waiting);
-    }
-
-    /// The one with the earliest deadline of those that `admit` lets pass; of equals the one queued
-    /// earlier.
-    pub fn choose(&mut self, admit: impl Fn(&Waiting<Id>) -> bool) -> Option<&Waiting<Id>> {
-        let mut best: Option<(usize, i64)> = None;
-        for (at, waiting) in self.tasks.iter().enumerate() {
-            // Few are earlier than all before them, and only those are to be admitted.
-            let earlier = best.is_none_or(|(_, deadline)| waiting.deadline < deadline);
-            if earlier && admit(waiting) {
-                best = Some((at, waiting.deadline));
-            }
+        let key = self.order.key(&waiting);
+        let place = Place { key, number, waiting };
+        // Mostly it is the last.
+        if self.places.back().is_none_or(|last| (last.key, last.number) < (key, number)) {
+            self.places.push_back(place);
+            return;
         }
-        self.chosen = best?.0;
-        self.tasks.get(self.chosen)
+        let at = self.places.partition_point(|other| (other.key, other.number) < (key, number));
+        self.places.insert(at, place);
     }
 
-    fn position(&self, id: Id) -> Option<usize> {
-        if self.tasks.get(self.chosen).is_some_and(|chosen| chosen.entity == id) {
-            return Some(self.chosen);
-        }
-        self.tasks.iter().position(|waiting| waiting.entity == id)
+    fn position(&self, waiting: &Waiting<Id>) -> Option<usize> {
+        let key = self.order.key(waiting);
+        let from = match self.places.front() {
+            Some(first) if first.key < key => self.places.partition_point(|other| other.key < key),
+            _ => 0,
+        };
+        let mut equals = self.places.range(from..).take_while(|other| other.key == key);
+        equals.position(|other| other.waiting.entity == waiting.entity).map(|at| from + at)
     }
 
-    /// False if the task does not wait.
-    pub fn remove(&mut self, id: Id) -> bool {
-        let Some(at) = self.position(id) else { return false };
-        let gone = self.tasks.remove(at);
-        self.weighted -= gone.weighted();
-        self.weight -= gone.weight;
-        true
+    /// False if the task does not wait as what it is.
+    pub fn remove(&mut self, waiting: &Waiting<Id>) -> bool {
+        self.take(waiting).is_some()
     }
 
-    /// A task, which may wait, has another weight.
-    pub fn reweight(&mut self, id: Id, weight: u64) {
-        if let Some(&waiting) = self.tasks.iter().find(|waiting| waiting.entity == id) {
-            self.replace(Waiting { weight, ..waiting });
+    fn take(&mut self, waiting: &Waiting<Id>) -> Option<Place<Id>> {
+        let gone = self.places.remove(self.position(waiting)?)?;
+        self.weighted -= gone.waiting.weighted();
+        self.weight -= gone.waiting.weight;
+        Some(gone)
+    }
+
+    /// What a task that may wait has become: it counts as queued when it was.
+    pub fn replace(&mut self, waiting: &Waiting<Id>, by: Waiting<Id>) {
+        if let Some(Place { number, .. }) = self.take(waiting) {
+            self.put(number, by);
         }
     }
 
     /// Each waits as what it is, and the sums are theirs.
     #[cfg(feature = "invariants")]
     pub fn check(&self, entities: &impl Entities<Id>) {
-        for waiting in &self.tasks {
+        for waiting in self.iter() {
             assert_eq!(*waiting, Waiting::new(entities, waiting.entity), "it waits as what it was");
         }
-        let weighted = self.tasks.iter().map(Waiting::weighted).sum::<i128>();
-        let weight = self.tasks.iter().map(|waiting| waiting.weight).sum::<u64>();
+        let in_order = self.places.iter().is_sorted_by_key(|place| (place.key, place.number));
+        assert!(in_order, "what is first runs first");
+        let weighted = self.iter().map(Waiting::weighted).sum::<i128>();
+        let weight = self.iter().map(|waiting| waiting.weight).sum::<u64>();
         assert_eq!(self.sums(), (weighted, weight), "sums over what waits");
     }
-
-    /// What a task that waits has become, in the place it had.
-    pub fn replace(&mut self, by: Waiting<Id>) {
-        if let Some(waiting) = self.tasks.iter_mut().find(|waiting| waiting.entity == by.entity) {
-            self.weighted += by.weighted() - waiting.weighted();
-            self.weight = self.weight - waiting.weight + by.weight;
-            *waiting = by;
-        }
-    }
 }
 
-impl<Id> Default for WaitingTasks<Id> {
-    fn default() -> Self {
-        WaitingTasks { tasks: Vec::new(), weighted: 0, weight: 0, chosen: 0 }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use placewise_policy::TaskId;
 
-impl<Id: EntityId> FromIterator<Waiting<Id>> for WaitingTasks<Id> {
-    fn from_iter<I: IntoIterator<Item = Waiting<Id>>>(waiting: I) -> Self {
-        let mut tasks = WaitingTasks::default();
-        waiting.into_iter().for_each(|waiting| tasks.push(waiting));
+    use super::*;
+
+    fn waiting(task: u32, deadline: i64) -> Waiting<TaskId> {
+        Waiting { vruntime: -deadline, deadline, weight: 1024, entity: TaskId::new(task) }
+    }
+
+    fn order(tasks: &WaitingTasks<TaskId>) -> Vec<u32> {
+        tasks.iter().map(|waiting| waiting.entity.into()).collect()
+    }
+
+    fn queued(by: Order, deadlines: &[i64]) -> WaitingTasks<TaskId> {
+        let mut tasks = WaitingTasks::new(by);
+        (0..).zip(deadlines).for_each(|(task, &deadline)| tasks.push(waiting(task, deadline)));
         tasks
+    }
+
+    #[test]
+    fn the_least_comes_first_and_equals_as_they_were_queued() {
+        assert_eq!(order(&queued(Order::Deadline, &[5, 3, 5, 1, 3])), [3, 1, 4, 0, 2]);
+        assert_eq!(order(&queued(Order::Vruntime, &[5, 3, 5, 1, 3])), [0, 2, 1, 4, 3]);
+    }
+
+    #[test]
+    fn what_is_replaced_keeps_its_turn_among_equals() {
+        let mut tasks = queued(Order::Deadline, &[1, 5, 5, 9]);
+        tasks.replace(&waiting(0, 1), waiting(0, 5));
+        tasks.replace(&waiting(3, 9), waiting(3, 5));
+        assert_eq!(order(&tasks), [0, 1, 2, 3]);
+        assert_eq!(tasks.sums(), (-4 * 5 * 1024, 4 * 1024));
+    }
+
+    #[test]
+    fn who_does_not_wait_is_not_removed() {
+        let mut tasks = queued(Order::Deadline, &[5, 5, 7]);
+        assert!(!tasks.remove(&waiting(3, 5)));
+        assert!(tasks.remove(&waiting(1, 5)));
+        assert_eq!(order(&tasks), [0, 2]);
+        assert_eq!(tasks.sums(), (-12 * 1024, 2 * 1024));
     }
 }

@@ -34,8 +34,8 @@ impl Question {
         let before = Memory::of(policy, self);
         let predicted = self.ask(policy, believed);
         let decision = policy.decision;
-        let after = Memory::of(policy, self);
         if beliefs.wants_trial(waker, wakee, predicted == actual) {
+            let after = Memory::of(policy, self);
             let explained = Hypothesis::ALL.map(|hypothesis| {
                 if hypothesis == believed {
                     return Some(predicted == actual);
@@ -46,9 +46,9 @@ impl Question {
                 })
             });
             beliefs.learn(waker, wakee, explained);
+            after.restore(policy, self);
+            policy.decision = decision;
         }
-        after.restore(policy, self);
-        policy.decision = decision;
         Answer { predicted, decision, believed }
     }
 

@@ -12,9 +12,14 @@ impl<T: Clone + Default> ByName<T> {
     pub fn of(&mut self, name: NameId) -> &mut T {
         let at = name as usize;
         if self.values.len() <= at {
-            self.values.resize(at + 1, T::default());
+            self.grow_to(at);
         }
         &mut self.values[at]
+    }
+
+    #[cold]
+    fn grow_to(&mut self, at: usize) {
+        self.values.resize(at + 1, T::default());
     }
 
     /// `None`: nobody has asked for it yet.

@@ -10,7 +10,7 @@ use crate::steps::task::NameId;
 /// Pairs that are told apart.
 const PAIRS_MAX: usize = 1 << 16;
 /// Pairs that are found at once.
-const RECENT: usize = 256;
+const RECENT: usize = 1 << 12;
 
 pub struct ByPair<K, V> {
     values: Vec<((K, K), V)>,
@@ -39,7 +39,7 @@ impl<K: Copy + Eq + Hash + Place, V: Default> ByPair<K, V> {
     /// The number of a pair; `None`: it is one too many.
     #[inline]
     pub fn id(&mut self, one: K, other: K) -> Option<usize> {
-        let place = (one.place() * 31 + other.place()) % RECENT;
+        let place = (one.place() * 61 + other.place()) % RECENT;
         let recent = self.recent[place];
         match self.values.get(recent) {
             Some((key, _)) if *key == (one, other) => Some(recent),

@@ -51,6 +51,11 @@ impl Task {
     pub fn is_fair(&self) -> bool {
         self.prio >= MAX_RT_PRIO
     }
+
+    fn is_called(&self, comm: &str) -> bool {
+        let comm = &comm.as_bytes()[..comm.len().min(COMM_BYTES)];
+        self.comm.starts_with(comm) && self.comm.get(comm.len()).is_none_or(|&byte| byte == 0)
+    }
 }
 
 /// All tasks that the trace may still mention.
@@ -149,9 +154,8 @@ impl Tasks {
         if let Some(prio) = prio {
             entry.prio = prio;
         }
-        let comm = comm_bytes(comm);
-        if entry.comm != comm && comm[0] != 0 {
-            self.rename(task, comm);
+        if !matches!(comm.as_bytes(), [] | [0, ..]) && !entry.is_called(comm) {
+            self.rename(task, comm_bytes(comm));
         }
         Some(task)
     }

@@ -87,8 +87,8 @@ pub struct Timeline {
     current: Vec<Option<TaskNumber>>,
     looked_ahead: bool,
     ended: bool,
-    /// Tasks whose last step has been handed out, so that their numbers may be used again.
-    retired: Vec<TaskNumber>,
+    /// Its last step has just been handed out, so that its number may be used again.
+    retired: Option<TaskNumber>,
     forgotten: Vec<TaskNumber>,
     repairs: Repairs,
 }
@@ -110,7 +110,7 @@ impl Timeline {
             current: vec![None; NR_CPUS as usize],
             looked_ahead: false,
             ended: false,
-            retired: Vec::new(),
+            retired: None,
             forgotten: Vec::new(),
             repairs: Repairs::default(),
         }
@@ -169,23 +169,13 @@ impl Timeline {
         if waits && !self.ended && self.window.len() < self.most {
             return None;
         }
-        for task in self.retired.drain(..) {
+        if let Some(task) = self.retired.take() {
             self.tasks.reuse(task);
         }
         let step = self.window.pop_front()?;
         self.handed_out += 1;
-        self.retire(&step);
+        self.retired = retired(&step);
         Some(step)
-    }
-
-    /// A task that is dead and switched out, or forgotten, is not mentioned by later steps.
-    fn retire(&mut self, step: &Step) {
-        match step.action {
-            Action::Switch { prev, prev_state: PrevState::Dead, .. } if prev >= FIRST_TASK => {
-                self.retired.push(prev);
-            }
-            _ => {}
-        }
     }
 
     fn step(&mut self, record: &Record<'_>, action: Action) {
@@ -455,6 +445,16 @@ impl Timeline {
                 woken_by,
             });
         }
+    }
+}
+
+/// A task that is dead and switched out is not mentioned by later steps.
+fn retired(step: &Step) -> Option<TaskNumber> {
+    match step.action {
+        Action::Switch { prev, prev_state: PrevState::Dead, .. } if prev >= FIRST_TASK => {
+            Some(prev)
+        }
+        _ => None,
     }
 }
 

@@ -8,10 +8,8 @@
 
 use std::str::FromStr;
 
-use memchr::memrchr_iter;
-
 use super::losses::Malformed;
-use super::scan::{FIT, digits, first_word, last_digits};
+use super::scan::{first_word, last_number};
 use super::skip::Skip;
 
 /// What is left of the fields of one event.
@@ -22,9 +20,8 @@ impl<'a> Keys<'a> {
     #[inline(always)]
     pub fn number<N: FromStr + TryFrom<u64>>(&mut self, key: &'static str) -> Result<N, Skip> {
         // Mostly nothing follows it.
-        let (before, last) = last_digits(self.0);
-        if let Some(before) = before.strip_suffix(key)
-            && let Some((number, _)) = digits(last).filter(|_| last.len() <= FIT)
+        if let Some((before, number)) = last_number(self.0)
+            && let Some(before) = before.strip_suffix(key)
         {
             self.0 = before;
             return N::try_from(number).map_err(|_| Malformed::Number(key).into());
@@ -58,6 +55,6 @@ pub(super) fn rsplits<'a>(
     text: &'a str,
     key: &'static str,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    memrchr_iter(b' ', text.as_bytes())
-        .filter_map(move |at| Some((&text[..at], text[at..].strip_prefix(key)?)))
+    let spaces = text.bytes().enumerate().rev().filter(|&(_, byte)| byte == b' ');
+    spaces.filter_map(move |(at, _)| Some((&text[..at], text[at..].strip_prefix(key)?)))
 }

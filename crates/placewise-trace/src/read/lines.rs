@@ -24,6 +24,8 @@ pub(super) struct Lines {
     /// What of the buffer has been filled and not yet been handed out.
     unread: Range<usize>,
     current: Range<usize>,
+    /// What is unread is ASCII, as nearly all of a trace is: no line of it is looked at for that.
+    is_ascii: bool,
     /// Of the current line, from 1.
     pub number: u64,
     /// Read so far: the lines with their ends.
@@ -52,6 +54,7 @@ impl Lines {
             buffer: vec![0; LONGEST_LINE].into_boxed_slice(),
             unread: 0..0,
             current: 0..0,
+            is_ascii: true,
             number: 0,
             bytes: 0,
             repaired: 0,
@@ -72,7 +75,9 @@ impl Lines {
 
     /// The line that [`advance`](Self::advance) found, without its end.
     pub fn current(&self) -> &str {
-        str::from_utf8(&self.buffer[self.current.clone()]).expect("repaired when found")
+        let line = &self.buffer[self.current.clone()];
+        // SAFETY: `advance` has repaired the line, and the buffer changes with the next one only.
+        unsafe { str::from_utf8_unchecked(line) }
     }
 
     pub fn advance(&mut self) -> io::Result<Found> {
@@ -130,6 +135,9 @@ impl Lines {
         loop {
             match self.source.read(&mut self.buffer[self.unread.end..]) {
                 Ok(count) => {
+                    let more = self.unread.end..self.unread.end + count;
+                    self.is_ascii = (self.is_ascii || self.buffer[self.unread.clone()].is_ascii())
+                        && self.buffer[more].is_ascii();
                     self.unread.end += count;
                     return Ok(count);
                 }
@@ -147,6 +155,9 @@ impl Lines {
     }
 
     fn repair(&mut self) {
+        if self.is_ascii {
+            return;
+        }
         let line = &mut self.buffer[self.current.clone()];
         if !line.is_ascii() && replace_invalid(line) {
             self.repaired += 1;

@@ -6,7 +6,7 @@
 
 use memchr::memchr_iter;
 
-use super::scan::{digits, last_digits, skip_spaces, split_once};
+use super::scan::{digits, last_digits, last_number, skip_spaces, split_once};
 use crate::event::Context;
 
 /// The column of the comm in front of ftrace's lines.
@@ -80,8 +80,7 @@ fn task(text: &str) -> Option<RunningTask<'_>> {
         Some(text) => text.rsplit_once('(')?,
         None => (text, ""),
     };
-    let (before, pid) = last_digits(text.trim_ascii_end());
-    let (pid, _) = digits(pid)?;
+    let (before, pid) = last_number(text.trim_ascii_end())?;
     let pid = u32::try_from(pid).ok()?;
     let (comm, tgid) = match before.as_bytes().last()? {
         b'-' => (without_instance(&before[..before.len() - 1]), tgid),
