@@ -165,8 +165,9 @@ impl DomainSpan {
 pub fn build(machine: &Machine, rules: &DomainRules) -> Result<Domains, MachineError> {
     let levels = levels(machine, rules)?;
     check_nesting(machine, &levels)?;
+    let whole = Whole::new(machine, rules);
     let chain_of = |cpu: usize| match machine.cpus[cpu].online {
-        true => chain(machine, rules, &levels, cpu),
+        true => whole.chain(&levels, cpu),
         false => Vec::new(),
     };
     let built = Built::new((0..machine.cpus.len()).map(chain_of).collect());
@@ -295,93 +296,107 @@ fn check_nesting(machine: &Machine, levels: &[LevelSpans]) -> Result<(), Machine
     Ok(())
 }
 
-/// The domains of one CPU, bottom up, one for each level; groups are not filled in yet.
-fn chain(
-    machine: &Machine,
-    rules: &DomainRules,
-    levels: &[LevelSpans],
-    cpu: usize,
-) -> Vec<DomainSpan> {
-    let mut chain: Vec<DomainSpan> = Vec::new();
-    for level in levels {
-        let domain = DomainSpan::init(machine, rules, level.level, level.spans[cpu]);
-        if domain.flags.contains(DomainFlags::ASYM_CPUCAPACITY)
-            && !rules.asym_capacity_spreads
-            && let Some(child) = chain.last_mut()
-        {
-            child.flags.remove(DomainFlags::PREFER_SIBLING);
-        }
-        chain.push(domain);
-        if level.spans[cpu] == machine.online() {
-            break;
-        }
-    }
-    set_imb_numa_nr(&mut chain, rules.numa_imbalance);
-    chain
+/// What the domains of all CPUs look at.
+struct Whole<'a> {
+    machine: &'a Machine,
+    rules: &'a DomainRules,
+    online: CpuSet,
+    nr_capacities: usize,
+    asym_packing: DomainFlags,
 }
 
-impl DomainSpan {
-    /// `sd_init`.
-    fn init(machine: &Machine, rules: &DomainRules, level: Level, cpus: CpuSet) -> Self {
+impl<'a> Whole<'a> {
+    fn new(machine: &'a Machine, rules: &'a DomainRules) -> Self {
+        let online = machine.online();
+        let asym_packing = match machine.has_preference_order() {
+            true => DomainFlags::ASYM_PACKING,
+            false => DomainFlags::empty(),
+        };
+        Self {
+            machine,
+            rules,
+            online,
+            nr_capacities: nr_capacities(machine, &online),
+            asym_packing,
+        }
+    }
+
+    /// The domains of one CPU, bottom up, one for each level; groups are not filled in yet.
+    fn chain(&self, levels: &[LevelSpans], cpu: usize) -> Vec<DomainSpan> {
+        let mut chain: Vec<DomainSpan> = Vec::new();
+        for level in levels {
+            let domain = self.sd_init(level.level, level.spans[cpu]);
+            if domain.flags.contains(DomainFlags::ASYM_CPUCAPACITY)
+                && !self.rules.asym_capacity_spreads
+                && let Some(child) = chain.last_mut()
+            {
+                child.flags.remove(DomainFlags::PREFER_SIBLING);
+            }
+            chain.push(domain);
+            if level.spans[cpu] == self.online {
+                break;
+            }
+        }
+        set_imb_numa_nr(&mut chain, self.rules.numa_imbalance);
+        chain
+    }
+
+    fn sd_init(&self, level: Level, cpus: CpuSet) -> DomainSpan {
         let (imbalance_pct, cache_nice_tries) = match level {
             Level::Smt => (110, 0),
             Level::Cls | Level::Mc => (117, 1),
-            Level::Die | Level::Pkg | Level::Node => (rules.default_imbalance_pct, 1),
-            Level::Numa(_) => (rules.default_imbalance_pct, 2),
+            Level::Die | Level::Pkg | Level::Node => (self.rules.default_imbalance_pct, 1),
+            Level::Numa(_) => (self.rules.default_imbalance_pct, 2),
         };
-        Self {
+        DomainSpan {
             level,
             cpus,
             groups: Vec::new(),
-            flags: level_flags(machine, rules, level) | asym_cpu_capacity(machine, &cpus),
+            flags: self.level_flags(level) | self.asym_cpu_capacity_classify(&cpus),
             imbalance_pct,
             cache_nice_tries,
             imb_numa_nr: 0,
         }
     }
-}
 
-fn level_flags(machine: &Machine, rules: &DomainRules, level: Level) -> DomainFlags {
-    use DomainFlags as Flags;
-    let placement = Flags::BALANCE_EXEC | Flags::BALANCE_FORK | Flags::WAKE_AFFINE;
-    let every_level = Flags::BALANCE_NEWIDLE | placement | Flags::PREFER_SIBLING;
-    let asym_packing = match machine.has_preference_order() {
-        true => Flags::ASYM_PACKING,
-        false => Flags::empty(),
-    };
-    let (asym_smt, asym_package) = match rules.asym_packing_smt {
-        true => (asym_packing, Flags::empty()),
-        false => (Flags::empty(), asym_packing),
-    };
-    match level {
-        Level::Smt => every_level | Flags::SHARE_CPUCAPACITY | Flags::SHARE_LLC | asym_smt,
-        Level::Cls => every_level | Flags::CLUSTER | Flags::SHARE_LLC | asym_packing,
-        Level::Mc => every_level | Flags::SHARE_LLC | asym_packing,
-        Level::Die | Level::Pkg => every_level | asym_package,
-        Level::Node => every_level,
-        Level::Numa(distance) => {
-            let numa = (every_level - Flags::PREFER_SIBLING) | Flags::NUMA | Flags::SERIALIZE;
-            match distance > machine.node_reclaim_distance {
-                true => numa - placement,
-                false => numa,
+    fn level_flags(&self, level: Level) -> DomainFlags {
+        use DomainFlags as Flags;
+        let placement = Flags::BALANCE_EXEC | Flags::BALANCE_FORK | Flags::WAKE_AFFINE;
+        let every_level = Flags::BALANCE_NEWIDLE | placement | Flags::PREFER_SIBLING;
+        let (asym_smt, asym_package) = match self.rules.asym_packing_smt {
+            true => (self.asym_packing, Flags::empty()),
+            false => (Flags::empty(), self.asym_packing),
+        };
+        match level {
+            Level::Smt => every_level | Flags::SHARE_CPUCAPACITY | Flags::SHARE_LLC | asym_smt,
+            Level::Cls => every_level | Flags::CLUSTER | Flags::SHARE_LLC | self.asym_packing,
+            Level::Mc => every_level | Flags::SHARE_LLC | self.asym_packing,
+            Level::Die | Level::Pkg => every_level | asym_package,
+            Level::Node => every_level,
+            Level::Numa(distance) => {
+                let numa = (every_level - Flags::PREFER_SIBLING) | Flags::NUMA | Flags::SERIALIZE;
+                match distance > self.machine.node_reclaim_distance {
+                    true => numa - placement,
+                    false => numa,
+                }
             }
+        }
+    }
+
+    fn asym_cpu_capacity_classify(&self, span: &CpuSet) -> DomainFlags {
+        if self.nr_capacities < 2 {
+            return DomainFlags::empty();
+        }
+        match nr_capacities(self.machine, span) {
+            0 | 1 => DomainFlags::empty(),
+            some if some < self.nr_capacities => DomainFlags::ASYM_CPUCAPACITY,
+            _ => DomainFlags::ASYM_CPUCAPACITY | DomainFlags::ASYM_CPUCAPACITY_FULL,
         }
     }
 }
 
-/// `asym_cpu_capacity_classify`.
-fn asym_cpu_capacity(machine: &Machine, span: &CpuSet) -> DomainFlags {
-    let capacities = |cpus: &CpuSet| -> BTreeSet<u32> {
-        cpus.iter().map(|cpu| machine.cpus[cpu].capacity).collect()
-    };
-    let in_span = capacities(span);
-    if in_span.len() < 2 {
-        DomainFlags::empty()
-    } else if in_span.len() < capacities(&machine.online()).len() {
-        DomainFlags::ASYM_CPUCAPACITY
-    } else {
-        DomainFlags::ASYM_CPUCAPACITY | DomainFlags::ASYM_CPUCAPACITY_FULL
-    }
+fn nr_capacities(machine: &Machine, cpus: &CpuSet) -> usize {
+    cpus.iter().map(|cpu| machine.cpus[cpu].capacity).collect::<BTreeSet<u32>>().len()
 }
 
 /// Computed before degenerate levels go, as the rule looks at the node level even where the LLC

@@ -7,7 +7,9 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 const PAIRS: &str = "--workload=netperf";
-const TWO_PAIRS: &str = "--case=threads=2;window_ms=20;warmup_ms=5";
+const TWO_PAIRS: &str = "--case=threads=2;window_ms=10;warmup_ms=5";
+/// What their candidates take at least, or little more.
+const FEW_RUNS: &str = "--budget=100";
 
 fn placewise(args: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::cargo_bin("placewise").unwrap().args(args).output().unwrap();
@@ -36,7 +38,7 @@ fn pairs_that_talk_over_two_llcs_are_brought_together() {
     let directory = tempfile::tempdir().unwrap();
     let off = ["--machine=icx-2s", "--set=WA_IDLE=0", "--set=WA_WEIGHT=0"];
     let trace = recorded(directory.path(), &[&off[..], &[PAIRS, TWO_PAIRS]].concat());
-    let advised = advice(&["--machine=icx-2s", &trace]);
+    let advised = advice(&["--machine=icx-2s", FEW_RUNS, &trace]);
     let groups: Vec<_> =
         advised["groups"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(groups, ["netperf and netserver"; 2], "{advised:#}");
@@ -161,7 +163,7 @@ fn advice_on_another_host_is_not_carried_out() {
         let output = command.output().unwrap();
         (String::from_utf8(output.stderr).unwrap(), output.status.code())
     };
-    let here = ["--machine=icx-2s", "--yes", &trace];
+    let here = ["--machine=icx-2s", FEW_RUNS, "--yes", &trace];
     for (apply, problem) in
         [("1", "the trace is of 6.12, and this host"), ("9", "--apply 9: there")]
     {
@@ -195,7 +197,7 @@ fn a_replay_that_is_not_like_its_trace_is_told_of_first() {
 fn the_answer_depends_on_the_budget_alone_and_one_that_is_too_small_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let trace = recorded(directory.path(), &["--machine=icx-2s", PAIRS, TWO_PAIRS]);
-    let on = |jobs: &str| placewise(&["advise", &trace, "--budget=200", "--jobs", jobs]);
+    let on = |jobs: &str| placewise(&["advise", &trace, FEW_RUNS, "--jobs", jobs]);
     assert_eq!(on("1"), on("3"));
     let (_, error, status) = placewise(&["advise", &trace, "--budget=9"]);
     assert_eq!((status, error.lines().count()), (Some(2), 1), "{error}");

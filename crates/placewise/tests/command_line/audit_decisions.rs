@@ -13,7 +13,7 @@ const POLICIES: [&str; 3] = ["baseline", "short-task", "hint:wake_affine+fork_af
 const WORKLOADS: [(&str, &str, u64); 4] = [
     ("hackbench", "groups=2;fds=8;loops=100", 100),
     ("schbench", "workers=6;messengers=2;warmup_ms=50;window_ms=150", 20),
-    ("context_switch1", "instances=10;warmup_ms=10;window_ms=20", 1_000),
+    ("context_switch1", "instances=10;warmup_ms=1;window_ms=2", 1_000),
     // In cgroups, where a task's own load is not what it adds to its CPU's.
     ("lu", "threads=30;burners=4;plane_us=5;spin_count=1;warmup_ms=10;window_ms=1000", 20),
 ];

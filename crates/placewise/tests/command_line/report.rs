@@ -157,7 +157,7 @@ fn a_comparison_has_its_text_to_post() {
         "--workload",
         "hackbench",
         "--case",
-        "groups=1",
+        "groups=1;fds=4;loops=20",
         "--runs",
         "2",
         "--policy",

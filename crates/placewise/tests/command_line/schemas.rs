@@ -39,7 +39,6 @@ fn schema(name: &str) -> Value {
 fn placewise(args: &[&str]) -> Value {
     let mut command = Command::cargo_bin("placewise").unwrap();
     let output = command.args(args).args(["--format", "json"]).current_dir(repository());
-    let output = output.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let output = output.output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -231,11 +230,11 @@ fn replays() {
 fn advice() {
     let directory = tempfile::tempdir().unwrap();
     let trace = format!("{}", directory.path().join("trace.txt").display());
-    let case = "--case=threads=2;window_ms=20;warmup_ms=5";
+    let case = "--case=threads=2;window_ms=10;warmup_ms=5";
     let traced = ["compare", "--machine=icx-2s", "--kernel=v6.12", "--workload=netperf", case];
     let off = ["--set=WA_IDLE=0", "--set=WA_WEIGHT=0", "--runs=1", "--trace", &trace];
     placewise(&[&traced[..], &off].concat());
-    assert_fits("advise", &["advise", &trace, "--machine=icx-2s"]);
+    assert_fits("advise", &["advise", &trace, "--machine=icx-2s", "--budget=100"]);
 }
 
 /// The shorter one.
@@ -282,23 +281,6 @@ fn a_schema_is_closed_all_the_way() {
 }
 
 /// The check itself: what it must find.
-#[test]
-fn policies_of_ones_own() {
-    let directory = tempfile::tempdir().unwrap();
-    let mine = directory.path().join("mine");
-    let mine = mine.to_str().unwrap();
-    Command::cargo_bin("placewise").unwrap().args(["policy", "eject", mine]).assert().success();
-    let header = format!("{mine}/place.h");
-    let text = fs::read_to_string(&header).unwrap();
-    let edited = text.replace("return wake_affine(wakeup, level);", "return wakeup->this_cpu;");
-    fs::write(&header, edited).unwrap();
-    let args = ["policy", "diff", mine, "--states=2000"];
-    assert_fits("policy-diff", &args);
-    let difference = placewise(&args);
-    assert_eq!(difference["examples"].as_array().map(Vec::len), Some(3), "{difference}");
-    assert_eq!(difference["headers"][0]["header"], "place.h");
-}
-
 #[test]
 fn what_does_not_fit_is_found() {
     let schema = schema("intents");

@@ -65,7 +65,7 @@ fn what_is_thrown_away_on_purpose_is_no_failure() {
 /// A trace is as wide as its lines are, and a document's tables do not wrap.
 #[test]
 fn no_text_is_wider_than_100_columns() {
-    let study = "reproduce studies/wake-wide_x86_12_pgbench.csv --only-published";
+    let study = "reproduce studies/wake-wide_x86_12_pgbench.csv --only-published --sample 1";
     let quick = "compare --machine zen3-2s-nps1 --workload hackbench --runs 2 --policy baseline \
                  --policy short-task --case groups=1;fds=2;warmup_ms=1;window_ms=2";
     for args in [
