@@ -31,6 +31,7 @@ pub enum Waking {
     Enqueue(TaskId),
 }
 
+#[cfg(feature = "invariants")]
 impl Waking {
     pub fn wakee(self) -> TaskId {
         let (Waking::Choose(wakee) | Waking::Enqueue(wakee)) = self;

@@ -62,3 +62,25 @@ fn a_workload_that_does_not_settle_is_measured_in_the_end_and_told() {
     assert_eq!(warm_ups(&outcome), 8.0);
     assert_eq!(counter(&outcome, "settled"), 0.0);
 }
+
+/// Run queues that are looked at in a search of an LLC of 112 CPUs that has just become busy.
+fn scanned_per_search(warm_up: u64) -> f64 {
+    let burner = Op::Fork { program: 1, count: 112, base: 0, step: 0 };
+    let pause = Op::Sleep { ns: MS / 2, random_pct: 0 };
+    let main = vec![burner, pause, Op::Repeat { counter: 0, times: FOREVER, to: 1 }, Op::Exit];
+    let burns = vec![Op::Run { ns: 60_000 * MS }, Op::Exit];
+    let programs = vec![Program::new("main", main), Program::new("burner", burns)];
+    let window = Window { warm_up, until_steady: false, measure: 50 * MS };
+    let outcome =
+        Setup::new("spr-112", "v6.0", "baseline", Workload::new("test", programs, window)).run();
+    counter(&outcome, "scanned_per_domain_search")
+}
+
+/// Fails if what a busy CPU's balancing tells searches, seconds after a wide LLC became busy, is not
+/// known by the end of the warm-up.
+#[test]
+fn the_limit_of_searches_has_settled_by_the_window() {
+    let (at_once, settled) = (scanned_per_search(0), scanned_per_search(400 * MS));
+    assert!(at_once > 20.0, "{at_once}");
+    assert!(settled < 1.0, "{settled}");
+}
