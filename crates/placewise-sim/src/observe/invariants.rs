@@ -263,8 +263,8 @@ fn in_flight(engine: &Engine, task: TaskId) -> usize {
     let of_cpu = |cpu: &Cpu| {
         let listed =
             cpu.wake_list.iter().chain(&cpu.arriving).filter(|wakee| **wakee == task).count();
-        let waking = [cpu.waking, cpu.interrupt_waking];
-        listed + waking.iter().flatten().filter(|waking| waking.wakee() == task).count()
+        let placed = [cpu.placed, cpu.interrupt_placed];
+        listed + placed.iter().flatten().filter(|placed| placed.wakee == task).count()
     };
     spins + engine.cpus.iter().map(of_cpu).sum::<usize>()
 }

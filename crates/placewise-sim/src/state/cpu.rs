@@ -6,7 +6,7 @@ use placewise_policy::{BalanceWalk, CpuId, TaskId};
 
 use crate::state::effect::Effect;
 use crate::state::event_queue::Time;
-use crate::state::waker::Waking;
+use crate::state::waker::Placed;
 
 /// What a CPU is doing. All but `Idle` and `Spinning` end with an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,9 +81,9 @@ pub struct Cpu {
     /// enqueued.
     pub wake_list: Vec<TaskId>,
     pub arriving: Vec<TaskId>,
-    /// The wakeups under way, by the current task and in hard interrupt context.
-    pub waking: Option<Waking>,
-    pub interrupt_waking: Option<Waking>,
+    /// The wakeups under way, of the current task and in hard interrupt context.
+    pub placed: Option<Placed>,
+    pub interrupt_placed: Option<Placed>,
 
     /// When the idle task became current, and when it began to rest.
     pub idle_task_since: Time,

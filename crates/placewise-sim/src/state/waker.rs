@@ -1,6 +1,6 @@
 //! Who wakes, and a wakeup that is under way.
 
-use placewise_policy::TaskId;
+use placewise_policy::{CpuId, TaskId};
 
 /// What a waker is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,19 +22,9 @@ impl WakerContext {
     }
 }
 
-/// What comes next of a wakeup that is under way.
+/// A wakeup whose CPU has been chosen.
 #[derive(Clone, Copy, Debug)]
-pub enum Waking {
-    /// A CPU is chosen.
-    Choose(TaskId),
-    /// The run queue of the chosen CPU is locked.
-    Enqueue(TaskId),
-}
-
-#[cfg(feature = "invariants")]
-impl Waking {
-    pub fn wakee(self) -> TaskId {
-        let (Waking::Choose(wakee) | Waking::Enqueue(wakee)) = self;
-        wakee
-    }
+pub struct Placed {
+    pub wakee: TaskId,
+    pub cpu: CpuId,
 }

@@ -121,10 +121,8 @@ impl Engine<'_> {
 
     /// A wakeup in interrupt context has come to its next step.
     pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
-        if let Some(waking) = self.cpus[cpu].interrupt_waking.take()
-            && !self.go_on_waking(cpu, WakerContext::Interrupt, waking)
-        {
-            return;
+        if let Some(placed) = self.cpus[cpu].interrupt_placed.take() {
+            self.finish_wakeup(cpu, WakerContext::Interrupt, placed);
         }
         self.begin_interrupt(cpu);
     }

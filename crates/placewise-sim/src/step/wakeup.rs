@@ -1,14 +1,10 @@
-//! Wakeups: claim the wakee, then, after the time that took, ask the policy for a
-//! CPU and bring the wakee there.
+//! Wakeups: claim the wakee, ask the policy for a CPU, then, after the time that
+//! took, bring the wakee there.
 //!
-//! A search looks at the CPU that it takes last, so others see it taken at once;
-//! the search's time is owed, and delays what the CPU is told. A wakeup runs in
-//! the context of the current task, of a softirq that its system call ends in, or
-//! of a hard interrupt; a CPU has at most one of the first two and one of the last
-//! under way.
-//!
-//! Limits: no two wakers choose a CPU in the moment between a look at it and the
-//! enqueue.
+//! Choosing a CPU and enqueueing on it are two events: in between, others may
+//! choose the same CPU. A wakeup runs in the context of the current task, of a
+//! softirq that its system call ends in, or of a hard interrupt; a CPU has at
+//! most one of the first two and one of the last under way.
 
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, EnqueuedBy};
@@ -20,7 +16,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::task::{Resume, TaskState};
-use crate::state::waker::{Waking, WakerContext};
+use crate::state::waker::{Placed, WakerContext};
 
 impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on. Most wake
@@ -77,10 +73,8 @@ impl Engine<'_> {
 
     /// A wakeup on the current task's time has come to its next step.
     pub(crate) fn wakeup_step_done(&mut self, cpu: CpuId) {
-        if let Some(waking) = self.cpus[cpu].waking.take()
-            && !self.go_on_waking(cpu, self.cpus[cpu].effect.context, waking)
-        {
-            return;
+        if let Some(placed) = self.cpus[cpu].placed.take() {
+            self.finish_wakeup(cpu, self.cpus[cpu].effect.context, placed);
         }
         self.next_wakee(cpu);
     }
@@ -112,7 +106,7 @@ impl Engine<'_> {
             self.wake_delayed(cpu, context, wakee);
             self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         } else if !self.tasks[wakee].on_cpu {
-            self.begin_placement(cpu, context, wakee);
+            self.select(cpu, context, wakee);
         } else if self.scheduler.policy.ttwu_queue_wakelist(
             wakee.into(),
             cpu.into(),
@@ -154,87 +148,51 @@ impl Engine<'_> {
         }
     }
 
-    /// What a wakeup costs wherever it ends comes first.
-    fn begin_placement(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
-        let figures = self.costs.figures;
-        let prev = self.scheduler.cpu_of(wakee);
-        let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
-        self.set_waking(cpu, context, Waking::Choose(wakee));
-        self.step_ends(cpu, context, figures.wakeup_ns + lines);
-    }
-
-    fn set_waking(&mut self, cpu: CpuId, context: WakerContext, waking: Waking) {
-        match context {
-            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].waking = Some(waking),
-            WakerContext::Interrupt => self.cpus[cpu].interrupt_waking = Some(waking),
-        }
-    }
-
-    /// The wakee has switched out: a waker that waited for that goes on.
-    pub(super) fn resume_spinner(&mut self, wakee: TaskId) {
-        if let Some((cpu, context)) = self.tasks[wakee].spinner.take() {
-            self.begin_placement(cpu, context, wakee);
-        }
-    }
-
-    /// The next step of a wakeup; true if it was the last.
-    pub(super) fn go_on_waking(
-        &mut self,
-        cpu: CpuId,
-        context: WakerContext,
-        waking: Waking,
-    ) -> bool {
-        match waking {
-            Waking::Choose(wakee) => self.place(cpu, context, wakee),
-            Waking::Enqueue(wakee) => {
-                if self.confinement.affinity.in_use {
-                    let target = self.still_allowed_cpu(wakee, self.scheduler.cpu_of(wakee));
-                    self.move_wakee(cpu, context, wakee, target);
-                }
-                self.activate(cpu, context, wakee);
-                self.account_wakeup(cpu, wakee);
-                true
-            }
-        }
-    }
-
-    /// The wakee goes to the CPU that is chosen for it. One that idles looks so to others, too,
-    /// until the wakee is on its run queue or its wake list.
-    fn place(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> bool {
-        let target = self.select(cpu, context, wakee);
-        self.move_wakee(cpu, context, wakee, target);
-        let policy = &mut self.scheduler.policy;
-        if policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false) {
-            self.queue_on_wake_list(cpu, wakee);
-        } else {
-            self.lock_run_queue(target, cpu);
-            if self.cpus[target].activity == Activity::Idle {
-                self.set_waking(cpu, context, Waking::Enqueue(wakee));
-                self.step_ends(cpu, context, 0);
-                return false;
-            }
-            self.activate(cpu, context, wakee);
-        }
-        self.account_wakeup(cpu, wakee);
-        true
-    }
-
-    /// A CPU for the wakee; what the search costs is owed.
-    fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> CpuId {
+    /// Choose a CPU now; the wakee gets there once the search has taken its time.
+    fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let prev = self.scheduler.cpu_of(wakee);
         let sync = if self.tasks[wakee].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
         let target = self.select_task_rq(cpu, context, wakee, prev, WF_TTWU | sync | interrupt);
         self.count_affine(wakee);
         self.measurement.idle_searches.count(&self.scheduler.policy.decision);
-        let cost = |cpus: u32| u64::from(cpus) * self.costs.figures.scan_cpu_ns;
-        let (scan, timed) = (
-            cost(self.scheduler.policy.decision.scanned.into()),
-            cost(self.scheduler.policy.decision.timed_scan.into()),
+        let figures = self.costs.figures;
+        self.scheduler.policy.record_scan_cost(
+            cpu.into(),
+            u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
-        self.scheduler.policy.record_scan_cost(cpu.into(), timed);
-        self.cpus[cpu].debt += self.costs.draw(scan);
-        target
+        let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
+        let placed = Some(Placed { wakee, cpu: target });
+        match context {
+            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].placed = placed,
+            WakerContext::Interrupt => self.cpus[cpu].interrupt_placed = placed,
+        }
+        let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
+        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
+    }
+
+    /// The wakee has switched out: a waker that waited for that goes on.
+    pub(super) fn resume_spinner(&mut self, wakee: TaskId) {
+        if let Some((cpu, context)) = self.tasks[wakee].spinner.take() {
+            self.select(cpu, context, wakee);
+        }
+    }
+
+    /// The wakee goes to the CPU that was chosen for it.
+    pub(super) fn finish_wakeup(&mut self, cpu: CpuId, context: WakerContext, placed: Placed) {
+        let Placed { wakee, cpu: mut target } = placed;
+        if self.confinement.affinity.in_use {
+            target = self.still_allowed_cpu(wakee, target);
+        }
+        self.move_wakee(cpu, context, wakee, target);
+        if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false)
+        {
+            self.queue_on_wake_list(cpu, wakee);
+        } else {
+            self.lock_run_queue(target, cpu);
+            self.activate(cpu, context, wakee);
+        }
+        self.account_wakeup(cpu, wakee);
     }
 
     /// A wakee on no run queue leaves the CPU where it slept.
