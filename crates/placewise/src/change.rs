@@ -1,17 +1,17 @@
 //! Decides by how much a policy's runs differ from the baseline's, and how well that is known.
 //!
 //! A change is in percent of the baseline and positive where the policy is better, whichever
-//! direction of the figure is the good one. It is that of the means, and its 95 % interval goes by the
-//! differences run by run, for both policies ran with the same seeds. Where either policy's runs
-//! settled in different states it is that of the medians, each within its own interval: a seed that
-//! settles high under one policy may settle low under the other, so pairs say nothing.
+//! direction of the figure is the good one. It is that of the means, and its 95 % interval that of
+//! their ratio: how far the baseline itself is known counts only for what is left of it. Where either
+//! policy's runs settled in different states it is that of the medians, each within its own interval:
+//! a seed that settles high under one policy may settle low under the other, so pairs say nothing.
 //!
 //! More runs are added until a change is known: either its interval leaves out 0, or all of it is too
 //! small to matter.
 
 use placewise_sim::Better;
 
-use crate::noise::{Interval, error_of_mean, interval_of_median, mean, median};
+use crate::noise::{Interval, error_of_difference, interval_of_median, mean, median};
 use crate::states::States;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,12 +33,22 @@ impl Change {
     }
 
     fn of_means(baseline: &[f64], other: &[f64], better: Better) -> Option<Self> {
-        let differences: Vec<f64> = baseline.iter().zip(other).map(|(b, o)| o - b).collect();
-        let baseline = mean(baseline);
-        let pct = change_pct(baseline, mean(other), better)?;
-        let error = error_of_mean(&differences).map(|error| 100.0 * error / baseline.abs());
-        let interval = error.and_then(|error| Interval::between(pct - error, pct + error));
-        Some(Self { pct, interval })
+        let (from, to) = (mean(baseline), mean(other));
+        let pct = change_pct(from, to, better)?;
+        let end = |to: f64| change_pct(from, to, better);
+        let interval = || {
+            let error = error_of_difference(&relative(baseline), &relative(other))?;
+            match error < 1.0 {
+                // While it is small, that of a logarithm is that of the figure relative to its mean.
+                true => Interval::between(end(to * (-error).exp())?, end(to * error.exp())?),
+                // As large as the figure, or of nothing: a ratio says no more than the difference.
+                false => {
+                    let error = error_of_difference(baseline, other)?;
+                    Interval::between(end(to - error)?, end(to + error)?)
+                }
+            }
+        };
+        Some(Self { pct, interval: interval() })
     }
 
     fn of_medians(baseline: &[f64], other: &[f64], better: Better) -> Option<Self> {
@@ -62,13 +72,27 @@ impl Change {
         let is_small = |interval: Interval| interval.is_within(-precision, precision);
         self.is_significant() == Some(true) || self.interval.is_some_and(is_small)
     }
+
+    /// As it would be if as many runs again said the same: their interval is about half as wide.
+    pub fn after_as_many_runs_again(&self) -> Self {
+        let towards = |end: f64| (end + self.pct) / 2.0;
+        let halved = |it: Interval| Interval::between(towards(it.low), towards(it.high));
+        Self { interval: self.interval.and_then(halved), ..*self }
+    }
+}
+
+/// In units of their mean.
+fn relative(samples: &[f64]) -> Vec<f64> {
+    let mean = mean(samples);
+    samples.iter().map(|sample| sample / mean).collect()
 }
 
 /// Whether runs differ by more than noise, also where there is no change to tell because the baseline is
 /// 0; `None` where too few are there.
 pub fn differ(baseline: &[f64], other: &[f64]) -> Option<bool> {
-    let differences: Vec<f64> = baseline.iter().zip(other).map(|(b, o)| o - b).collect();
-    error_of_mean(&differences).map(|error| mean(&differences).abs() > error)
+    let common = baseline.len().min(other.len());
+    let (baseline, other) = (&baseline[..common], &other[..common]);
+    error_of_difference(baseline, other).map(|error| (mean(other) - mean(baseline)).abs() > error)
 }
 
 /// The figure that stands for all runs: their mean, or where they settled in different states their
@@ -112,10 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn equal_runs_are_no_change_and_a_constant_shift_is_one() {
+    fn equal_runs_are_no_change_and_a_steady_one_is_significant() {
         let none = higher(&[1.0, 2.0], &[1.0, 2.0]);
         assert_eq!((none.pct, none.is_significant()), (0.0, Some(false)));
-        let shift = higher(&[1.0, 2.0], &[1.5, 2.5]);
+        let shift = higher(&[1.0, 2.0], &[1.5, 3.0]);
         assert_eq!(shift.is_significant(), Some(true));
         assert!(none.is_known(0.1) && shift.is_known(0.1));
     }
@@ -136,17 +160,51 @@ mod tests {
         assert_eq!(differ(&[0.0], &[5.0]), None);
     }
 
-    /// By hand: differences 1, 3 and 5 of a baseline of 100; the mean is 3, the error
-    /// 4.303 * 2 / sqrt(3) = 4.97.
+    /// By hand: the mean is 103, its error 4.303 * 2 / sqrt(3) = 4.968, of which 4.824 % are
+    /// e^-0.04824 and e^0.04824.
     #[test]
-    fn the_interval_is_by_the_differences_in_percent_of_the_baseline() {
+    fn the_interval_is_that_of_the_ratio_of_the_means() {
         let change = higher(&[100.0; 3], &[101.0, 103.0, 105.0]);
         let interval = change.interval.unwrap();
         assert_eq!(change.pct, 3.0);
-        assert!((interval.low - (3.0 - 4.968)).abs() < 1e-3, "{interval:?}");
-        assert!((interval.high - (3.0 + 4.968)).abs() < 1e-3, "{interval:?}");
+        assert!((interval.low + 1.851).abs() < 1e-3, "{interval:?}");
+        assert!((interval.high - 8.091).abs() < 1e-3, "{interval:?}");
         assert_eq!(change.is_significant(), Some(false));
-        assert!(!change.is_known(7.9) && change.is_known(8.0));
+        assert!(!change.is_known(8.0) && change.is_known(8.1));
+    }
+
+    /// Whichever of the two is the baseline, their ratio lies within the same factors.
+    #[test]
+    fn what_the_baseline_may_be_counts_as_what_the_other_may_be() {
+        let [few, many] = [[8.0, 12.0, 10.0], [120.0, 100.0, 80.0]];
+        let fall = higher(&many, &few).interval.unwrap();
+        let rise = higher(&few, &many).interval.unwrap();
+        let product = (1.0 + fall.low / 100.0) * (1.0 + rise.high / 100.0);
+        assert!((product - 1.0).abs() < 1e-9, "{fall:?} {rise:?}");
+    }
+
+    #[test]
+    fn a_figure_that_is_gone_has_changed_by_more_than_noise_or_not() {
+        let gone = |baseline: &[f64]| higher(baseline, &[0.0; 3]);
+        assert_eq!(gone(&[5.0, 5.0, 6.0]).is_significant(), Some(true));
+        assert_eq!(gone(&[0.0, 0.0, 6.0]).is_significant(), Some(false));
+    }
+
+    /// One run of five makes the mean a hundred times as large, and its error as well.
+    #[test]
+    fn where_the_error_is_as_large_as_the_figure_the_difference_counts() {
+        let change = higher(&[1.0; 5], &[1.0, 1.0, 1.0, 1.0, 500.0]);
+        assert_eq!(change.is_significant(), Some(false));
+        assert!(change.interval.unwrap().low < -100.0);
+    }
+
+    #[test]
+    fn as_many_runs_again_halve_the_interval() {
+        let change = Change { pct: 4.0, interval: Interval::between(-2.0, 12.0) };
+        let after = change.after_as_many_runs_again();
+        assert_eq!((after.pct, after.interval), (4.0, Interval::between(1.0, 8.0)));
+        let one_run = Change { pct: 4.0, interval: None };
+        assert_eq!(one_run.after_as_many_runs_again(), one_run);
     }
 
     /// One of seven runs of the baseline is in a state of its own: the means would say that the policy

@@ -9,9 +9,6 @@ use clap::builder::RangedU64ValueParser;
 
 use crate::input::InputError;
 
-/// Fewer say nothing about a mean.
-pub const LEAST_TO_TELL: u32 = 3;
-
 #[derive(Clone, clap::Args)]
 pub struct Effort {
     /// Add runs until each change is known: its 95 % interval leaves out 0, or is within ±PCT
@@ -55,7 +52,7 @@ impl Effort {
     /// The runs to add after the first `done`; `None` where these are all.
     pub fn more(&self, done: u32) -> Option<Range<u32>> {
         self.precision?;
-        let all = (2 * done).max(LEAST_TO_TELL).min(self.budget());
+        let all = (2 * done).min(self.budget());
         (all > done).then_some(done..all)
     }
 }
@@ -69,10 +66,10 @@ mod tests {
     }
 
     #[test]
-    fn runs_double_from_three_on_until_the_budget_ends() {
+    fn runs_double_until_the_budget_ends() {
         let until_known = effort(Some(1.0), 10);
         let more = [1, 3, 6, 10].map(|done| until_known.more(done));
-        assert_eq!(more, [Some(1..3), Some(3..6), Some(6..10), None]);
+        assert_eq!(more, [Some(1..2), Some(3..6), Some(6..10), None]);
         assert_eq!(effort(None, 10).more(1), None);
     }
 

@@ -1,10 +1,11 @@
 //! Decides how far a figure of a few runs may be from that of all runs there could be.
 //!
-//! An interval holds the true figure in 95 of 100 cases: that of a mean by Student's
-//! t-distribution, that of a median by the order of the runs alone, whatever their distribution.
-//! With one run nothing can be said, nor of a median with fewer than seven.
+//! An interval holds the true figure in 95 of 100 cases: that of the difference of two means by
+//! Welch's test, that of a median by the order of the runs alone, whatever their distribution.
+//! With one run nothing can be said, nor of a median with fewer than seven. How a run goes within its
+//! window says nothing of how far the next seed is from it, so that only runs count.
 //!
-//! Limits: the t-distribution takes the runs as normally distributed, and nothing allows for
+//! Limits: Welch's test takes the runs as normally distributed, and nothing allows for
 //! looking at the runs several times while they are added.
 
 use std::f64::consts::FRAC_2_PI;
@@ -37,11 +38,33 @@ impl Interval {
     }
 }
 
-/// How far to either side of the mean its interval goes; `None` with fewer than two samples.
-pub fn error_of_mean(samples: &[f64]) -> Option<f64> {
-    let std = sample_std(samples)?;
-    let n = samples.len();
-    Some(critical_t(n - 1) * std / (n as f64).sqrt())
+/// How far to either side of the difference of two means its interval goes, by Welch's test, or run by
+/// run where the runs go in pairs; `None` with fewer than two runs. Both have as many.
+pub fn error_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
+    let runs = one.len() as f64;
+    let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| other - one).collect();
+    let [one, other, differences] =
+        [sample_variance(one)?, sample_variance(other)?, sample_variance(&differences)?];
+    let (variance, degrees_of_freedom) = match are_pairs(runs, one, other, differences) {
+        true => (differences, runs - 1.0),
+        false => {
+            let both = one + other;
+            (both, both * both / (one * one + other * other) * (runs - 1.0))
+        }
+    };
+    Some(critical_t(degrees_of_freedom) * (variance / runs).sqrt())
+}
+
+/// A seed that is high under one policy is high under the other: the runs are the same, or correlate
+/// by more than chance. Mostly they do not, for one decision that differs changes all that follow.
+fn are_pairs(runs: f64, one: f64, other: f64, differences: f64) -> bool {
+    let covariance = (one + other - differences) / 2.0;
+    let correlate = || {
+        let squared_t = critical_t(runs - 2.0).powi(2);
+        let squared = covariance * covariance / (one * other);
+        covariance > 0.0 && squared * (runs - 2.0 + squared_t) >= squared_t
+    };
+    differences == 0.0 || runs > 2.0 && correlate()
 }
 
 /// The interval of one of two medians; `None` with fewer than seven samples.
@@ -60,8 +83,16 @@ pub fn interval_of_median(samples: &[f64]) -> Option<Interval> {
     Interval::between(low, sorted[n - outside])
 }
 
-/// The t that CONFIDENCE of Student's distribution lies within.
-fn critical_t(degrees_of_freedom: usize) -> f64 {
+/// The t that CONFIDENCE of Student's distribution lies within. Between whole degrees of freedom its
+/// logarithm is interpolated by their inverse, which is too wide by 3 % at most.
+fn critical_t(degrees_of_freedom: f64) -> f64 {
+    let below = degrees_of_freedom.max(1.0).floor();
+    let weight = (below + 1.0) * (1.0 - below / degrees_of_freedom.max(1.0));
+    let [below, above] = [below, below + 1.0].map(|whole| critical_t_of_whole(whole as usize).ln());
+    (below + (above - below) * weight).exp()
+}
+
+fn critical_t_of_whole(degrees_of_freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0, 16.0);
     while high - low > 1e-9 {
         let middle = (low + high) / 2.0;
@@ -112,14 +143,19 @@ pub fn sorted(samples: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Standard deviation with n - 1; `None` for fewer than two samples.
-pub fn sample_std(samples: &[f64]) -> Option<f64> {
+/// With n - 1; `None` for fewer than two samples.
+fn sample_variance(samples: &[f64]) -> Option<f64> {
     if samples.len() < 2 {
         return None;
     }
     let mean = mean(samples);
     let squares: f64 = samples.iter().map(|x| (x - mean).powi(2)).sum();
-    Some((squares / (samples.len() - 1) as f64).sqrt())
+    Some(squares / (samples.len() - 1) as f64)
+}
+
+/// Standard deviation with n - 1; `None` for fewer than two samples.
+pub fn sample_std(samples: &[f64]) -> Option<f64> {
+    Some(sample_variance(samples)?.sqrt())
 }
 
 /// The standard deviation in percent of the mean.
@@ -134,15 +170,36 @@ mod tests {
 
     #[test]
     fn one_run_says_nothing() {
-        assert_eq!(error_of_mean(&[1.0]), None);
+        assert_eq!(error_of_difference(&[1.0], &[2.0]), None);
     }
 
-    /// Of -2 to 2 the standard deviation is sqrt(2.5), and t for four degrees of freedom 2.776.
+    fn assert_error(one: &[f64], other: &[f64], expected: f64) {
+        let error = error_of_difference(one, other).unwrap();
+        assert!((error - expected).abs() < 1e-3 * expected.max(1e-3), "{error}, not {expected}");
+    }
+
+    /// Of 1 to 5 the variance is 2.5. Equal ones make eight degrees of freedom of five runs each, and
+    /// where one is 0 the other keeps its own four; t is 2.306 and 2.776.
     #[test]
-    fn the_error_of_a_mean_is_by_students_t() {
-        let error = error_of_mean(&[-2.0, -1.0, 0.0, 1.0, 2.0]).unwrap();
-        assert!((error - 2.7764 * (2.5f64 / 5.0).sqrt()).abs() < 1e-3, "{error}");
-        assert_eq!(error_of_mean(&[3.0, 3.0]), Some(0.0));
+    fn runs_without_pairs_are_told_apart_by_welchs_test() {
+        let any_order = [3.0, 5.0, 1.0, 2.0, 4.0];
+        assert_error(&[1.0, 2.0, 3.0, 4.0, 5.0], &any_order, 2.306);
+        assert_error(&[0.0; 5], &any_order, 2.776 * 0.5f64.sqrt());
+    }
+
+    /// The differences 1, 1.1 and 0.9 have a variance of 0.01; t of two degrees of freedom is 4.303.
+    #[test]
+    fn pairs_count_where_they_correlate() {
+        assert_error(&[10.0, 20.0, 30.0], &[11.0, 21.1, 30.9], 4.303 * (0.01f64 / 3.0).sqrt());
+        assert_error(&[10.0, 20.0, 30.0], &[10.0, 20.0, 30.0], 0.0);
+        assert_error(&[3.0, 4.0], &[3.0, 4.0], 0.0);
+    }
+
+    /// Of three runs, a correlation of 0.99 is still chance.
+    #[test]
+    fn pairs_that_may_be_chance_do_not_count() {
+        let error = error_of_difference(&[10.0, 20.0, 30.0], &[10.0, 21.5, 30.0]).unwrap();
+        assert!(error > 20.0, "{error}");
     }
 
     /// Of seven samples all are on one side of the median in 2 of 128 cases; of ten, one or none is
@@ -191,8 +248,17 @@ mod tests {
             (1000, 1.962),
         ];
         for (degrees_of_freedom, t) in table {
-            let found = critical_t(degrees_of_freedom);
+            let found = critical_t(f64::from(degrees_of_freedom));
             assert!((found - t).abs() < 0.0005, "{found}, {degrees_of_freedom} degrees of freedom");
+        }
+    }
+
+    /// By the incomplete beta function.
+    #[test]
+    fn critical_values_between_whole_degrees_of_freedom_are_hardly_too_wide() {
+        for (degrees_of_freedom, t) in [(1.25, 8.028), (1.5, 6.017), (2.5, 3.575), (7.5, 2.333)] {
+            let found = critical_t(degrees_of_freedom);
+            assert!(found > t && found < 1.03 * t, "{found}, {degrees_of_freedom}");
         }
     }
 

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(told(&five, &times(9.0)), "-800  ");
         assert_eq!(told(&five, &times(0.5)), "+50.0  ");
         let row = row(Better::Lower, &[1.0, 1.0, 1.0], &[100.0, 110.0, 120.0]);
-        assert_eq!(interval(&row), "x135 to x85.2");
+        assert_eq!(interval(&row), "x138 to x87.8");
     }
 
     #[test]

@@ -45,8 +45,11 @@ Most runs simulate a short window, a fraction of a second for hackbench and up t
 stands for the whole run of the benchmark on hardware; lu is run whole, or for 10 minutes. Runs are added
 while a verdict is not settled: to a decisive row while the 95 % interval of its prediction has 0 in it
 and is not within the precision either, to a null while it is neither quiet nor loud throughout. Looking
-again and again lets a little more noise pass than one case in twenty. The
-warm-up is that of the workload: a transient that outlasts it is in the figures.";
+again and again lets up to one case in seven pass that is noise. What has taken many events gets no more
+runs unless as many again promise to settle it. The
+warm-up is that of the workload: a transient that outlasts it is in the figures. Nothing runs beside a
+workload: where each CPU that a wakeup looks at first is idle, as with one worker of schbench, no policy
+that is about busy ones changes a decision, and the change is exactly 0.";
 
 /// The files of the page, which appear together with what is in them.
 pub struct Page {

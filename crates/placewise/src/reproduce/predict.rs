@@ -2,7 +2,8 @@
 //! the outcomes.
 //!
 //! All scenarios get the first runs. Those of a published change that is judged get more until its
-//! verdict is settled, if asked for. What cannot be simulated is left out with the reason, never guessed.
+//! verdict is settled, if asked for: dear ones only while as many runs again promise to settle it. What
+//! cannot be simulated is left out with the reason, never guessed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +17,7 @@ use super::plan::{EVENTS, Plan};
 use super::study::{self, Published};
 use super::verdict::Question;
 use crate::change::Change;
-use crate::effort::{Effort, LEAST_TO_TELL};
+use crate::effort::Effort;
 use crate::machine_readable::nine_digits;
 use crate::noise::{Interval, std_pct};
 use crate::states::States;
@@ -52,8 +53,7 @@ pub struct Row {
 pub struct Runs<'a> {
     pub runs: u32,
     pub effort: &'a Effort,
-    /// No runs beyond those that it takes to tell a change are added to a scenario that has taken so
-    /// many events.
+    /// A scenario that has taken so many events is dear.
     pub events: Option<u64>,
     pub seed: u64,
     pub jobs: Option<usize>,
@@ -116,18 +116,20 @@ impl Predictions {
         Ok(figures)
     }
 
-    /// The scenarios of changes that are judged and whose verdict is not settled yet, unless they
-    /// have taken `most` events.
-    fn unknown(&self, figures: &OfScenarios, precision: f64, most: Option<u64>) -> BTreeSet<usize> {
-        let may_go_on = |scenario: &usize| may_go_on(&figures[*scenario], most);
+    /// The scenarios of changes that are judged and whose verdict is not settled yet; dear ones, which
+    /// have taken `dear` events, only if it would be after as many runs again.
+    fn unknown(&self, figures: &OfScenarios, precision: f64, dear: Option<u64>) -> BTreeSet<usize> {
+        let is_dear = |at: &usize| dear.is_some_and(|dear| events(&figures[*at]) >= dear);
         let scenarios = |row: usize| {
             let baseline = self.baselines[row]?;
             let question = Question::of(&self.published[row], Some(&self.published[baseline]))?;
-            let change = self.change(row, &self.samples(row, figures).ok()?, figures);
-            let is_settled = change.is_none_or(|change| question.is_settled(&change, precision));
-            let both =
-                || Some([self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?]);
-            both().filter(|both| !is_settled && both.iter().all(may_go_on))
+            let change = self.change(row, &self.samples(row, figures).ok()?, figures)?;
+            let both = [self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?];
+            let is_settled = |change: &Change| question.is_settled(change, precision);
+            let is_promising =
+                || change.interval.is_none() || is_settled(&change.after_as_many_runs_again());
+            let goes_on = !is_settled(&change) && (!both.iter().any(is_dear) || is_promising());
+            goes_on.then_some(both)
         };
         (0..self.published.len()).filter_map(scenarios).flatten().collect()
     }
@@ -164,11 +166,10 @@ impl Predictions {
     }
 }
 
-/// Whether `runs` are too few to tell a change, or have taken less than `most` events.
-fn may_go_on(runs: &[Result<Figures, SimError>], most: Option<u64>) -> bool {
+/// Of all runs of a scenario.
+fn events(runs: &[Result<Figures, SimError>]) -> u64 {
     let figures = runs.iter().flatten().flatten();
-    let events = figures.filter(|figure| figure.metric == EVENTS).map(|figure| figure.value as u64);
-    runs.len() < LEAST_TO_TELL as usize || most.is_none_or(|most| events.sum::<u64>() < most)
+    figures.filter(|figure| figure.metric == EVENTS).map(|figure| figure.value as u64).sum()
 }
 
 impl Row {
@@ -205,7 +206,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use placewise_sim::Figure;
+    use placewise_sim::{Better, Figure};
 
     use super::*;
     use crate::reproduce::study::row;
@@ -225,7 +226,7 @@ mod tests {
         rows.iter().map(|row| row.runs).collect()
     }
 
-    /// To be known, a change takes three runs of the policy and its baseline; what nobody published,
+    /// To be known, a change takes two runs of the policy and its baseline; what nobody published,
     /// and what is too small to be judged, stays at one.
     #[test]
     fn runs_are_added_to_published_changes_only() {
@@ -233,19 +234,41 @@ mod tests {
         assert_eq!(runs_of(Some(5.0), 24), [1, 1, 1, 1]);
         assert_eq!(runs_of(Some(6.0), 2), [2, 2, 1, 1]);
         let until_known = runs_of(Some(6.0), 24);
-        assert!(until_known[0] >= 3 && until_known[0] == until_known[1], "{until_known:?}");
+        assert!(until_known[0] >= 2 && until_known[0] == until_known[1], "{until_known:?}");
         assert_eq!(until_known[2..], [1, 1]);
     }
 
-    #[test]
-    fn what_has_taken_its_events_gets_no_more_runs_than_a_change_takes() {
-        let run =
-            || Ok(vec![Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None }]);
-        let may_go_on = |runs, most| {
-            may_go_on(&std::iter::repeat_with(run).take(runs).collect::<Vec<_>>(), most)
+    /// Whether a decisive row gets more runs, its runs having taken five events each.
+    fn goes_on(baseline: &[f64], other: &[f64], dear: Option<u64>) -> bool {
+        let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
+        let published =
+            vec![of("baseline"), Published { change_pct: Some(20.0), ..of("short-task") }];
+        let mut plan = Plan::default();
+        let planned = published.iter().map(|row| plan.add(row)).collect();
+        let baselines = study::baselines(published.iter());
+        let predictions = Predictions { published, planned, baselines, plan };
+        let better = Some(Better::Lower);
+        let run = |time: &f64| {
+            let time = Figure { metric: "time".into(), value: *time, unit: "s", better };
+            let events = Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None };
+            Ok(vec![time, events])
         };
-        assert!(may_go_on(2, Some(1)));
-        assert!(may_go_on(3, Some(16)) && !may_go_on(3, Some(15)));
-        assert!(may_go_on(3, None));
+        let figures: OfScenarios =
+            [baseline, other].iter().map(|times| times.iter().map(run).collect()).collect();
+        !predictions.unknown(&figures, 1.0, dear).is_empty()
+    }
+
+    #[test]
+    fn what_is_dear_gets_more_runs_only_if_they_promise_to_settle_it() {
+        let baseline = [10.0, 11.0, 10.0, 11.0];
+        let (promising, hopeless) = ([10.4, 10.3, 9.5, 9.4], [10.4, 10.3, 11.0, 11.4]);
+        assert!(goes_on(&baseline, &promising, Some(20)));
+        assert!(!goes_on(&baseline, &hopeless, Some(20)));
+        assert!(goes_on(&baseline, &hopeless, Some(21)) && goes_on(&baseline, &hopeless, None));
+        assert!(!goes_on(&baseline, &[5.0; 4], None), "it is settled");
+        assert!(
+            goes_on(&[10.0], &[10.0], Some(1)),
+            "one run promises nothing and rules out nothing"
+        );
     }
 }
