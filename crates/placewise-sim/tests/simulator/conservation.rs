@@ -125,7 +125,7 @@ fn watched(setup: &Setup) -> Vec<MissedIdle> {
 }
 
 proptest! {
-    #![proptest_config(config(150, 11))]
+    #![proptest_config(config(75, 11))]
 
     /// Fails if some idle CPU is left beside a waiting task for longer than the passes of the balancer
     /// take that are due by then. The balancer before the rework compares loads, so that it is only
