@@ -115,25 +115,21 @@ fn arrivals_keep_their_rate_however_fast_the_tasks_are() {
 /// As many wakeups, as far, and as soon answered.
 #[test]
 fn the_model_of_a_simulated_run_wakes_as_the_run_did() {
-    for (name, case) in [
-        ("schbench", "workers=4;window_ms=1000;warmup_ms=100"),
-        ("tbench", "clients=6;window_ms=20;warmup_ms=10"),
-    ] {
-        let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
-        let (recording, recorded) = lab.read(&format!("model-{name}"));
-        let cpus = lab.machine.online().len();
-        let model = Model::of(&recording, cpus);
-        let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
-        let mut drawn = model.draw(&draw, cpus);
-        let recorded = recorded.stretched(model.share(&drawn));
-        let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
-        let validation = validation.expect("the replay ends well");
-        println!("{name}: {:.3} of it", model.share(&drawn));
-        print(&validation);
-        let wakeups = row(&validation.all, "wakeups").error.expect("there were some");
-        assert!(wakeups.abs() <= 10.0, "{name}: {wakeups}");
-        for figure in ["latency_p50", "latency_p99", "on_same_cpu", "on_llc"] {
-            assert!(!row(&validation.all, figure).is_off(), "{name}: {figure}");
-        }
+    let (name, case) = ("schbench", "workers=4;window_ms=1000;warmup_ms=100");
+    let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
+    let (recording, recorded) = lab.read(&format!("model-{name}"));
+    let cpus = lab.machine.online().len();
+    let model = Model::of(&recording, cpus);
+    let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
+    let mut drawn = model.draw(&draw, cpus);
+    let recorded = recorded.stretched(model.share(&drawn));
+    let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
+    let validation = validation.expect("the replay ends well");
+    println!("{name}: {:.3} of it", model.share(&drawn));
+    print(&validation);
+    let wakeups = row(&validation.all, "wakeups").error.expect("there were some");
+    assert!(wakeups.abs() <= 10.0, "{name}: {wakeups}");
+    for figure in ["latency_p50", "latency_p99", "on_same_cpu", "on_llc"] {
+        assert!(!row(&validation.all, figure).is_off(), "{name}: {figure}");
     }
 }

@@ -43,27 +43,6 @@ fn a_trace_and_the_file_made_of_it_are_the_same_workload() {
     assert_eq!(of_trace, rows(&file));
 }
 
-/// Each backend is forked twice.
-#[test]
-fn a_model_of_a_trace_has_more_clients_if_asked_for() {
-    let directory = tempfile::tempdir().unwrap();
-    let trace = recorded(directory.path());
-    let tasks = |options: &[&str]| {
-        let run = ["replay", &trace, "--format=json", "--mode=model"];
-        let (json, error, status) = placewise(&[&run[..], options].concat());
-        assert_eq!(status, Some(0), "{error}");
-        serde_json::from_str::<Value>(&json).unwrap()["tasks"].as_u64().unwrap()
-    };
-    assert!(tasks(&["--scale=postgres=2"]) > tasks(&[]));
-    let cases = ["--case=mode=model", "--case=mode=model;scale=postgres:2"];
-    let run = ["compare", "--workload", &trace, "--machine=x86-12", "--kernel=v6.0", "--runs=1"];
-    let (json, error, status) = placewise(&[&run[..], &cases, &["--format=json"]].concat());
-    assert_eq!(status, Some(0), "{error}");
-    let rows = serde_json::from_str::<Value>(&json).unwrap()["rows"].clone();
-    let has = |case: &str| rows.as_array().unwrap().iter().any(|row| row["case"] == case);
-    assert!(has("mode=model") && has("mode=model;scale=postgres:2"), "{rows}");
-}
-
 #[test]
 fn the_same_trace_gives_the_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
@@ -89,16 +68,10 @@ fn bad_input_is_one_line_and_leaves_no_file() {
     fs::write(path("bare.txt"), line).unwrap();
     fs::write(path("bad.json"), "{\"placewise_replay\":1,\"tasks\":[]}").unwrap();
     let output = path("out.json");
-    let trace = recorded(directory.path());
     for (args, expected) in [
         (vec!["replay", "-"], "name a file"),
         (vec!["replay", "/nonexistent.txt"], "No such file"),
         (vec!["replay", &path("bare.txt"), "-o", &output], "name it with --machine"),
-        (vec!["replay", &trace, "--scale=postgres=2"], "--mode model"),
-        (vec!["replay", &trace, "--mode=model", "--scale=postgres"], "NAME=N"),
-        (vec!["replay", &trace, "--mode=model", "--scale=nobody=2"], "`nobody`"),
-        (vec!["replay", &trace, "--rt-app", &output], "wait for each other"),
-        (vec!["compare", "--workload", &trace, "--case=clients=2"], "mode, length and scale"),
         (vec!["compare", "--machine=uma-8", "--workload", &path("bad.json")], "missing field"),
         (vec!["compare", "--machine=uma-8", "--workload", &path("bare.txt")], "--machine"),
     ] {
