@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use placewise_workload::program::Wake;
 
-use super::ClassIndex;
+use super::act::ClassIndex;
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
 
 /// Which tasks answer each other.

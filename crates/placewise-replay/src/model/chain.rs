@@ -8,7 +8,7 @@ use placewise_workload::program::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::Act;
+use super::act::Act;
 
 /// What a task did last, and before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,8 +18,10 @@ use placewise_workload::program::{Nanos, Wake};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Act, Class, ClassIndex, Model, Owed};
+use super::act::{Act, ClassIndex, Owed};
+use super::learn::{Class, Model};
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+pub use actors::Draw;
 use actors::{Actor, State};
 
 /// No more tasks are drawn, and no more steps of all of them: a draw ends there.
@@ -35,20 +37,6 @@ const CORRECTED: f64 = 0.01;
 const STIRS_NS: Nanos = 1_000;
 
 const SEED: u64 = 1;
-
-/// What is to be drawn.
-#[derive(Clone, Debug)]
-pub struct Draw {
-    pub length_ns: Nanos,
-    /// How many tasks there shall be of each of these names for one of the recording.
-    pub scale: Vec<(String, u32)>,
-}
-
-impl Draw {
-    fn factor(&self, name: &str) -> u32 {
-        self.scale.iter().find(|(scaled, _)| scaled == name).map_or(1, |(_, factor)| *factor)
-    }
-}
 
 /// What an actor has come to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,10 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use placewise_workload::program::Nanos;
 
-use super::super::chain::{Drawn, History};
-use super::super::{Member, Model};
-use super::Draw;
+use crate::model::chain::{Drawn, History};
+use crate::model::learn::{Member, Model};
 use crate::recording::{Step, TaskIndex};
+
+/// What is to be drawn.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    pub length_ns: Nanos,
+    /// How many tasks there shall be of each of these names for one of the recording.
+    pub scale: Vec<(String, u32)>,
+}
+
+impl Draw {
+    pub fn factor(&self, name: &str) -> u32 {
+        self.scale.iter().find(|(scaled, _)| scaled == name).map_or(1, |(_, factor)| *factor)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
