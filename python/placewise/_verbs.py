@@ -102,16 +102,21 @@ def replay(
     machine: Optional[str] = None,
     kernel: Optional[str] = None,
     knobs: Optional[Several] = None,
+    mode: Literal["exact", "model"] = "exact",
+    length: Optional[str] = None,
+    scale: Optional[Several] = None,
     output: Optional[StrPath] = None,
 ) -> Report:
     """Makes a workload of a trace, and holds its replay to the trace.
 
     ``table("figures")`` has what was ``recorded`` and ``replayed``, in the row's ``unit``; ``is_trusted``
-    is false where one of them is off by more than its limit, and ``blamed`` names whose. The workload goes to
+    is false where one of them is off by more than its limit, and ``blamed`` names whose. A model of the
+    trace may be longer (``length="10s"``) and have more clients (``scale="web=2"``). The workload goes to
     the file ``output``; a path of either is a ``workload`` of `compare`.
     """
     args: list[StrPath] = ["replay", trace]
     args += options("machine", machine) + options("kernel", kernel) + options("set", knobs)
+    args += ["--mode", mode] + options("length", length) + options("scale", scale)
     args += [] if output is None else ["--output", output]
     return Report(run_json(args))
 

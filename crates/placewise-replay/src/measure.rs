@@ -76,6 +76,23 @@ impl Figures {
         self.by_distance.map(|count| count as f64 * 100.0 / self.wakeups.max(1) as f64)
     }
 
+    /// In a time that is so many times as long.
+    fn stretch(&mut self, factor: f64) {
+        let scaled = |count: u64| (count as f64 * factor).round() as u64;
+        self.by_distance = self.by_distance.map(scaled);
+        for count in [
+            &mut self.wakeups,
+            &mut self.segments,
+            &mut self.until_ns,
+            &mut self.run_ns,
+            &mut self.tail_ns,
+            &mut self.behind_ns,
+            &mut self.migrations,
+        ] {
+            *count = scaled(*count);
+        }
+    }
+
     fn add(&mut self, other: &Figures) {
         self.wakeups += other.wakeups;
         for (all, more) in self.by_distance.iter_mut().zip(other.by_distance) {
@@ -107,6 +124,14 @@ impl Measured {
             self.by_name.entry(name.to_owned()).or_default().run_ns += ns;
         }
         self.all = self.of(|_| true);
+    }
+
+    /// What a recording would have said that is so many times as long.
+    pub fn stretched(&self, factor: f64) -> Self {
+        let mut stretched = self.clone();
+        stretched.all.stretch(factor);
+        stretched.by_name.values_mut().for_each(|figures| figures.stretch(factor));
+        stretched
     }
 
     /// Of the tasks of all names that are `wanted`.

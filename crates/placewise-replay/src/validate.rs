@@ -8,6 +8,8 @@
 //! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
 //! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
 
+use std::collections::BTreeMap;
+
 use placewise_audit::Timeline;
 use placewise_machine::Machine;
 use placewise_policy::Policy;
@@ -89,6 +91,26 @@ pub struct Validation {
     pub is_trusted: bool,
     /// Whose errors weigh most.
     pub blamed: Option<String>,
+    #[serde(skip)]
+    pub fitted: Fitted,
+}
+
+/// By what the computing of each name was multiplied: until the last wakeup before each sleep, and after.
+#[derive(Clone, Debug, Default)]
+pub struct Fitted(BTreeMap<String, [f64; 2]>);
+
+impl Fitted {
+    /// To another recording of the same load.
+    pub fn apply(&self, recording: &mut Recording) {
+        for (name, factors) in &self.0 {
+            recording.scale_computing(name, *factors);
+        }
+    }
+
+    fn and(&mut self, name: String, factors: [f64; 2]) {
+        let of_name = self.0.entry(name).or_insert([1.0; 2]);
+        *of_name = [of_name[0] * factors[0], of_name[1] * factors[1]];
+    }
 }
 
 /// Fits the recording's computing, and compares its replay with what was recorded.
@@ -99,13 +121,14 @@ pub fn validate(
     kernel: &Policy,
 ) -> Result<Validation, ReplayError> {
     let mut runs = replays(recording, machine, kernel)?;
+    let mut fitted = Fitted::default();
     for _ in 0..FITS {
-        if !fit(recording, recorded, &runs) {
+        if !fit(recording, recorded, &runs, &mut fitted) {
             break;
         }
         runs = replays(recording, machine, kernel)?;
     }
-    Ok(compare(recording, recorded, &runs))
+    Ok(Validation { fitted, ..compare(recording, recorded, &runs) })
 }
 
 fn replays(
@@ -156,8 +179,13 @@ impl Sink for Run {
 }
 
 /// Brings the time that the tasks of each name ran nearer to what was recorded; false where it is near.
-fn fit(recording: &mut Recording, recorded: &Measured, runs: &[Measured]) -> bool {
-    let mut fitted = false;
+fn fit(
+    recording: &mut Recording,
+    recorded: &Measured,
+    runs: &[Measured],
+    fitted: &mut Fitted,
+) -> bool {
+    let mut is_far = false;
     for name in recording.names().into_iter().map(|(name, _)| name) {
         let Some(was) = recorded.by_name.get(&name) else { continue };
         let ran = |of: fn(&Figures) -> Nanos| {
@@ -174,10 +202,12 @@ fn fit(recording: &mut Recording, recorded: &Measured, runs: &[Measured]) -> boo
                 .then(|| ((computed - excess) / computed).clamp(LEAST_FACTOR, LARGEST_FACTOR))
         };
         let factors = [factor(0), factor(1)];
-        fitted |= factors.iter().any(Option::is_some);
-        recording.scale_computing(&name, factors.map(|factor| factor.unwrap_or(1.0)));
+        is_far |= factors.iter().any(Option::is_some);
+        let factors = factors.map(|factor| factor.unwrap_or(1.0));
+        recording.scale_computing(&name, factors);
+        fitted.and(name, factors);
     }
-    fitted
+    is_far
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -226,7 +256,14 @@ fn compare(recording: &Recording, recorded: &Measured, runs: &[Measured]) -> Val
     let by_name = names.filter_map(|(name, _)| of_name(&name).map(|rows| (name, rows))).collect();
     let is_trusted = !all.iter().any(Compared::is_off);
     let blamed = (!is_trusted).then(|| blamed(recorded, &runs[0])).flatten();
-    Validation { limits: Limits::STATED, all, by_name, is_trusted, blamed }
+    Validation {
+        limits: Limits::STATED,
+        all,
+        by_name,
+        is_trusted,
+        blamed,
+        fitted: Fitted::default(),
+    }
 }
 
 /// The runs have the same rows.

@@ -35,6 +35,9 @@ pub struct Scenario {
     /// and several times slower.
     #[serde(default)]
     pub deterministic: bool,
+    /// Each CPU has a time of its own, so that CPUs run side by side, as in interventions.
+    #[serde(default)]
+    pub side_by_side: bool,
     /// Of the host's time, from start to power off.
     pub limit_seconds: u64,
     /// Lines of the console that are no failure here: regular expressions.
@@ -72,7 +75,11 @@ pub struct Case {
 
 impl Case {
     pub fn guest(&self) -> Guest {
-        let clock = if self.scenario.deterministic { Clock::Instructions } else { Clock::Host };
+        let clock = match (self.scenario.deterministic, self.scenario.side_by_side) {
+            (_, true) => Clock::Parallel { seed: 1 },
+            (true, false) => Clock::Instructions,
+            (false, false) => Clock::Host,
+        };
         Guest {
             kernel: self.kernel.clone(),
             machine: self.machine.clone(),

@@ -164,7 +164,7 @@ pub enum Op {
 }
 
 /// In what way a task wakes another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wake {
     /// It goes on meanwhile: futexes, queues.
     #[default]

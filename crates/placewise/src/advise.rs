@@ -27,7 +27,7 @@ use crate::audit;
 use crate::audit::args::AuditArgs;
 use crate::audit::origin::{Origin, bad_trace};
 use crate::html_file::HtmlFile;
-use crate::replay::{self, Built, TracedArgs};
+use crate::replay::{self, Built, Mode, TracedArgs};
 use crate::report::{TableOrJson, json};
 use apply::Order;
 use candidate::Situation;
@@ -100,7 +100,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     };
     let origin = traced.origin();
     let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
-    let built = replay::build(origin)?;
+    let built = replay::build(origin, &Mode::Exact)?;
     let reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
     let Built { replay, recorded, validation, machine, kernel } = &built;
     let recording = &replay.recording;

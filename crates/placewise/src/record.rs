@@ -86,7 +86,7 @@ pub struct RecordArgs {
 }
 
 /// A number alone is of seconds, as `perf` and `timeout` have it.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().map(Duration::from_secs);
     match seconds.or_else(|_| humantime::parse_duration(text)) {
         Ok(Duration::ZERO) => Err("expected more than nothing".into()),

@@ -5,18 +5,20 @@
 //! others they are options. The replay is always held against the trace: a what-if of a workload that
 //! is not even like itself says nothing.
 
+mod mode;
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use placewise_machine::Machine;
-use placewise_replay::{
-    Compared, Home, Measured, Recording, Replay, Source, Validation, read, validate,
-};
+use placewise_replay::{Compared, Home, Measured, Recording, Replay, Source, Validation, read};
 use placewise_trace::TraceReader;
 use serde::Serialize;
 
+pub use self::mode::Mode;
+use self::mode::ModeArgs;
 use crate::audit::args::AUTO;
 use crate::audit::origin::{Kernel, Origin, bad_trace, kernel_of, machine_of};
 use crate::input::InputError;
@@ -28,6 +30,7 @@ Examples:
   placewise replay placewise-trace.txt.zst
   placewise replay trace.txt --machine host --kernel v6.12 -o service.json
   placewise compare --workload service.json --machine zen3-2s-nps1 --policy short-task
+  placewise replay trace.txt --mode model --scale web=2 -o twice-the-clients.json
 
 `placewise compare --workload TRACE` replays a trace that names its machine and kernel at once.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
@@ -39,9 +42,16 @@ pub struct ReplayArgs {
     #[command(flatten)]
     traced: TracedArgs,
 
+    #[command(flatten)]
+    mode: ModeArgs,
+
     /// Write the workload to this file, which `compare --workload` takes
     #[arg(short, long, value_name = "FILE.json")]
     output: Option<PathBuf>,
+
+    /// Write it as an rt-app file, too, if its tasks wait for no other
+    #[arg(long, value_name = "FILE.json")]
+    rt_app: Option<PathBuf>,
 
     /// How to print the result
     #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
@@ -106,12 +116,20 @@ struct Row {
 }
 
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    let file = args.output.as_deref();
-    let file = file.map(|path| OutputFile::create(path, output_file::FOR_ALL)).transpose()?;
+    let mode = args.mode.mode()?;
+    let create = |path: &PathBuf| OutputFile::create(path, output_file::FOR_ALL);
+    let file = args.output.as_ref().map(create).transpose()?;
+    let rt_app = args.rt_app.as_ref().map(create).transpose()?;
     let origin = args.traced.origin();
-    let Built { replay, validation, machine, kernel, .. } = build(origin)?;
+    let Built { replay, validation, machine, kernel, .. } = build(origin, &mode)?;
     if let Some(mut file) = file {
         replay.write(&mut file).context("cannot write the workload")?;
+        file.finish()?;
+    }
+    if let Some(mut file) = rt_app {
+        let said = replay.recording.rt_app();
+        let said = said.map_err(|problem| InputError(format!("--rt-app: {problem}")))?;
+        serde_json::to_writer(&mut file, &said).context("cannot write the rt-app file")?;
         file.finish()?;
     }
     let trace = origin.trace.display().to_string();
@@ -134,7 +152,7 @@ pub struct Built {
 }
 
 /// Refuses what cannot be read twice.
-pub fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
+pub fn build(origin: Origin<'_>, mode: &Mode) -> anyhow::Result<Built> {
     if origin.trace == Path::new("-") {
         let problem = "-: a trace is read twice to be replayed; name a file";
         return Err(InputError(problem.into()).into());
@@ -143,8 +161,8 @@ pub fn build(origin: Origin<'_>) -> anyhow::Result<Built> {
     let machine = machine_of(origin, &mut reader)?;
     let kernel = kernel_of(origin, reader.header())?;
     let source = Source { trace: origin.trace, machine: &machine, kernel: &kernel.policy };
-    let (mut recording, recorded) = read(&source)?;
-    let validation = validate(&mut recording, &recorded, &machine, &kernel.policy)?;
+    let (recording, recorded) = read(&source)?;
+    let (recording, recorded, validation) = mode.replayed(recording, recorded, &source)?;
     let replay = Replay {
         recording,
         home: Home::of(&machine),
@@ -159,25 +177,25 @@ const MAGICS: [&[u8]; 3] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x17\x08\x44trac
 
 /// Is this a trace, or a file made of one, and not an rt-app file?
 pub fn is_replay(path: &Path) -> bool {
+    Replay::is_in(path) || is_trace(path)
+}
+
+pub fn is_trace(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
-    let is_trace = || {
-        let text = String::from_utf8_lossy(&head);
-        head.starts_with(b"#")
-            || text.contains("sched_")
-            || MAGICS.iter().any(|it| head.starts_with(it))
-    };
-    read.is_ok() && (Replay::is_in(path) || is_trace())
+    let text = String::from_utf8_lossy(&head);
+    let is_text = || head.starts_with(b"#") || text.contains("sched_");
+    read.is_ok() && (is_text() || MAGICS.iter().any(|it| head.starts_with(it)))
 }
 
 /// The replay that a path names: a file of `placewise replay -o`, or a trace that says what it is of.
 /// One that is not like its trace is told on stderr.
-pub fn workload(path: &Path) -> anyhow::Result<Replay> {
+pub fn workload(path: &Path, mode: &Mode) -> anyhow::Result<Replay> {
     let replay = if Replay::is_in(path) {
         Replay::read(path)?
     } else {
         let origin = Origin { trace: path, machine: None, kernel: AUTO, policies: &[], knobs: &[] };
-        build(origin)?.replay
+        build(origin, mode)?.replay
     };
     if !replay.is_trusted {
         let blamed = replay.blamed.as_deref().map(|name| format!(", `{name}` least of all"));

@@ -17,7 +17,7 @@ use placewise_workload::{self as workload, Case, Environment};
 use super::args::CompareArgs;
 use crate::input::InputError;
 use crate::own_policy;
-use crate::replay;
+use crate::replay::{self, Mode};
 use crate::subject::{DescribedMachine, Subject};
 use crate::uncertain;
 
@@ -262,12 +262,7 @@ fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
 fn cases(name: &str, specs: &[String], machines: &[Machine]) -> anyhow::Result<Vec<PlannedCase>> {
     let planned = |name: String, workload| PlannedCase { name, workloads: vec![vec![workload]] };
     if is_path(name) {
-        if let Some(spec) = specs.first() {
-            let problem = format!("--case {spec}: a file has no cases; leave --case out");
-            return Err(InputError(problem).into());
-        }
-        let workloads = of_file(Path::new(name), machines)?;
-        return Ok(vec![PlannedCase { name: String::new(), workloads }]);
+        return of_file(Path::new(name), specs, machines);
     }
     let nr_cpus = machines[0].online().len();
     let cases: Vec<Case> = if specs.is_empty() {
@@ -287,13 +282,35 @@ fn cases(name: &str, specs: &[String], machines: &[Machine]) -> anyhow::Result<V
     Ok(named)
 }
 
-/// An rt-app file is alike on all machines; a trace begins as it was recorded where that can be.
-fn of_file(path: &Path, machines: &[Machine]) -> anyhow::Result<Vec<Vec<Workload>>> {
-    if !replay::is_replay(path) {
-        return Ok(vec![vec![workload::from_rt_app(path)?]]);
+/// An rt-app file is alike on all machines; a trace begins as it was recorded where that can be, and its
+/// cases say how it is replayed.
+fn of_file(
+    path: &Path,
+    specs: &[String],
+    machines: &[Machine],
+) -> anyhow::Result<Vec<PlannedCase>> {
+    let name = path.display().to_string();
+    let replayed = |case: String, mode: &Mode| {
+        let replay = replay::workload(path, mode)?;
+        let on = |machine| vec![replay.workload(&name, machine)];
+        anyhow::Ok(PlannedCase { name: case, workloads: machines.iter().map(on).collect() })
+    };
+    match (specs, replay::is_trace(path)) {
+        ([], _) if replay::is_replay(path) => Ok(vec![replayed(String::new(), &Mode::Exact)?]),
+        ([], _) => {
+            let workloads = vec![vec![workload::from_rt_app(path)?]];
+            Ok(vec![PlannedCase { name: String::new(), workloads }])
+        }
+        (_, true) => {
+            refuse_twins("case", specs)?;
+            let case = |spec: &String| replayed(spec.clone(), &Mode::of_case(spec)?);
+            specs.iter().map(case).collect()
+        }
+        ([spec, ..], false) => {
+            let problem = format!("--case {spec}: such a file has no cases; leave --case out");
+            Err(InputError(problem).into())
+        }
     }
-    let (replay, name) = (replay::workload(path)?, path.display().to_string());
-    Ok(machines.iter().map(|machine| vec![replay.workload(&name, machine)]).collect())
 }
 
 /// A benchmark's name has neither a directory nor an extension.

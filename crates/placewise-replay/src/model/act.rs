@@ -1,0 +1,34 @@
+//! What a task of a model does.
+
+use placewise_workload::program::Wake;
+
+/// A class, as its place in the list of classes.
+pub type ClassIndex = u32;
+
+/// What a task does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    Begin,
+    /// Sleep until anybody posts.
+    Await,
+    /// A task of that class has: what an [`Act::Await`] comes to.
+    Woken(ClassIndex),
+    /// Post to the task of that class that has posted to this one: last, or the longest ago.
+    Answer(ClassIndex, Owed, Wake),
+    /// Post to a task of that class that waits.
+    Call(ClassIndex, Wake),
+    /// Post to who forked it.
+    TellParent(Wake),
+    Sleep,
+    /// Sleep until the next arrival.
+    Arrival,
+    Fork(ClassIndex),
+    Exit,
+}
+
+/// Which of several that wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owed {
+    Latest,
+    Earliest,
+}

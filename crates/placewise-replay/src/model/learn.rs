@@ -1,0 +1,236 @@
+//! Makes a model of a recording.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use placewise_workload::program::{Nanos, Wake};
+
+use super::act::{Act, ClassIndex, Owed};
+use super::answers::Answers;
+use super::chain::{Chain, Drawn, History};
+use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+
+/// So much of what a task did first it does as it did.
+const FIRST_ACTS: usize = 256;
+
+/// Where it did so many times that, its class does not begin anew now and then.
+const MANY: usize = 16;
+
+#[derive(Debug, Default)]
+pub struct Class {
+    pub name: String,
+    pub chain: Chain,
+    pub members: Vec<TaskIndex>,
+}
+
+/// A task of the recording, as far as it differs from others of its class.
+#[derive(Debug)]
+pub struct Member {
+    /// Without steps.
+    pub task: RecordedTask,
+    pub class: ClassIndex,
+    /// What it did first.
+    pub first: Act,
+    /// What it did first, in its order.
+    pub script: Vec<Drawn>,
+    /// Whom it wakes unasked.
+    pub calls: BTreeSet<TaskIndex>,
+    /// Whom it wakes, and who wakes it.
+    pub partners: BTreeSet<TaskIndex>,
+    /// Whose posts it had not answered as the trace began.
+    pub owes: Vec<TaskIndex>,
+}
+
+/// What a recording can be drawn of.
+#[derive(Debug)]
+pub struct Model {
+    pub length_ns: Nanos,
+    /// With answers that woke nobody.
+    pub segments: u64,
+    pub cgroups: Vec<String>,
+    pub classes: Vec<Class>,
+    pub members: Vec<Member>,
+    /// Classes whose tasks call those of another, and answer these.
+    pub mutual: BTreeSet<(ClassIndex, ClassIndex)>,
+    /// How much longer than its computing a task takes, beside all else that was there.
+    pub stretch: f64,
+}
+
+impl Model {
+    /// `cpus`: of the machine that it was recorded on.
+    pub fn of(recording: &Recording, cpus: usize) -> Self {
+        let (class_of, mut classes) = classes(recording);
+        let answers = Answers::of(recording, &class_of);
+        let parents = parents(recording);
+        let mut partners = partners(recording);
+        let mut members = Vec::with_capacity(recording.tasks.len());
+        let mut segments = 0;
+        for (task, index) in recording.tasks.iter().zip(0..) {
+            let class = class_of[index as usize];
+            classes[class as usize].members.push(index);
+            let mut reader = TaskReader {
+                class_of: &class_of,
+                parent: parents.get(&index).copied(),
+                chain: &mut classes[class as usize].chain,
+                history: History::default(),
+                first: None,
+                script: Vec::new(),
+                is_long: task.steps.len() > MANY * FIRST_ACTS,
+                computed: 0,
+                last_arrival: 0,
+                owed: answers.owed_at_first(index),
+                calls: BTreeSet::new(),
+            };
+            let owes = reader.owed.clone();
+            answers.steps(index, &task.steps, |step| {
+                segments += u64::from(step.sleeps());
+                reader.step(step);
+            });
+            reader.end(task.exits);
+            let (first, calls) = (reader.first.unwrap_or(Act::Await), reader.calls);
+            let script = reader.script;
+            let task = RecordedTask { steps: Vec::new(), ..task.clone() };
+            let partners = std::mem::take(&mut partners[index as usize]);
+            members.push(Member { task, class, first, script, calls, partners, owes });
+        }
+        let mut model = Model {
+            length_ns: recording.length_ns,
+            segments,
+            cgroups: recording.cgroups.clone(),
+            classes,
+            members,
+            mutual: answers.mutual().collect(),
+            stretch: 1.0,
+        };
+        model.fit_stretch(cpus);
+        model
+    }
+}
+
+/// The class of each task, and the classes.
+fn classes(recording: &Recording) -> (Vec<ClassIndex>, Vec<Class>) {
+    let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
+    let wakers = |task: &RecordedTask| -> BTreeSet<&str> {
+        let waker = |step: &Step| match *step {
+            Step::Await(from) => Some(name(from)),
+            _ => None,
+        };
+        task.steps.iter().filter_map(waker).collect()
+    };
+    let mut known = HashMap::new();
+    let mut classes = Vec::new();
+    let mut class_of = Vec::with_capacity(recording.tasks.len());
+    for task in &recording.tasks {
+        let class = *known.entry((task.name.as_str(), wakers(task))).or_insert_with(|| {
+            classes.push(Class { name: task.name.clone(), ..Class::default() });
+            classes.len() as ClassIndex - 1
+        });
+        class_of.push(class);
+    }
+    (class_of, classes)
+}
+
+fn parents(recording: &Recording) -> BTreeMap<TaskIndex, TaskIndex> {
+    let forks = recording.tasks.iter().zip(0..).flat_map(|(task, parent)| {
+        task.steps.iter().filter_map(move |step| match *step {
+            Step::Fork(child) => Some((child, parent)),
+            _ => None,
+        })
+    });
+    forks.collect()
+}
+
+fn partners(recording: &Recording) -> Vec<BTreeSet<TaskIndex>> {
+    let mut partners = vec![BTreeSet::new(); recording.tasks.len()];
+    for (task, index) in recording.tasks.iter().zip(0..) {
+        for step in &task.steps {
+            if let Step::Post(to, _) = *step {
+                partners[index as usize].insert(to);
+                partners[to as usize].insert(index);
+            }
+        }
+    }
+    partners
+}
+
+/// Takes a task's steps for what a task of its class does.
+struct TaskReader<'a> {
+    class_of: &'a [ClassIndex],
+    parent: Option<TaskIndex>,
+    chain: &'a mut Chain,
+    history: History,
+    first: Option<Act>,
+    script: Vec<Drawn>,
+    is_long: bool,
+    /// Since the last act.
+    computed: Nanos,
+    last_arrival: Nanos,
+    owed: Vec<TaskIndex>,
+    calls: BTreeSet<TaskIndex>,
+}
+
+impl TaskReader<'_> {
+    fn step(&mut self, step: Step) {
+        let class = |task: TaskIndex| self.class_of[task as usize];
+        match step {
+            Step::Run(ns) => self.computed = self.computed.saturating_add(ns),
+            Step::Await(from) => {
+                let waker = class(from);
+                self.act(Act::Await, 0);
+                self.history.push(Act::Woken(waker));
+                self.owed.retain(|task| *task != from);
+                self.owed.push(from);
+            }
+            Step::Post(to, wake) => {
+                let act = self.post(to, wake);
+                self.act(act, 0);
+            }
+            Step::Sleep(ns) => self.act(Act::Sleep, ns),
+            Step::Until(time) => {
+                let since = time.saturating_sub(std::mem::replace(&mut self.last_arrival, time));
+                self.act(Act::Arrival, since);
+            }
+            Step::Fork(child) => {
+                let child = class(child);
+                self.act(Act::Fork(child), 0);
+            }
+        }
+    }
+
+    fn post(&mut self, to: TaskIndex, wake: Wake) -> Act {
+        let class = self.class_of[to as usize];
+        if let Some(at) = self.owed.iter().rposition(|task| *task == to) {
+            let of_class = |task: &TaskIndex| self.class_of[*task as usize] == class;
+            let is_latest = !self.owed[at + 1..].iter().any(of_class);
+            self.owed.remove(at);
+            let owed = if is_latest { Owed::Latest } else { Owed::Earliest };
+            return Act::Answer(class, owed, wake);
+        }
+        if self.parent == Some(to) {
+            return Act::TellParent(wake);
+        }
+        self.calls.insert(to);
+        Act::Call(class, wake)
+    }
+
+    fn act(&mut self, act: Act, takes: Nanos) {
+        self.first.get_or_insert(act);
+        let computing = std::mem::take(&mut self.computed);
+        let is_early = self.script.len() < FIRST_ACTS;
+        if is_early {
+            self.script.push(Drawn { act, computing, takes });
+        }
+        if !(is_early && self.is_long) {
+            self.chain.see(&self.history, act, computing, takes);
+        }
+        self.history.push(act);
+    }
+
+    /// Who was there still, and had forked, waits: it does not go on to fork.
+    fn end(&mut self, exits: bool) {
+        if exits {
+            self.act(Act::Exit, 0);
+        } else if self.chain.forks() {
+            self.act(Act::Await, 0);
+        }
+    }
+}
