@@ -35,12 +35,12 @@ impl Engine<'_> {
         if cpu == target {
             return;
         }
-        if self.polls(target) {
-            let arrival = self.paid_at(cpu) + self.costs.cache_lines(1, cpu, target);
-            return self.kick_idle(target, arrival);
-        }
-        self.cpus[cpu].debt += self.costs.draw(self.costs.figures.ipi_send_ns);
-        let arrival = self.paid_at(cpu) + self.costs.interrupt_delivery(cpu, target);
+        let delivery = if self.polls(target) {
+            self.costs.cache_lines(1, cpu, target)
+        } else {
+            self.costs.interrupt_delivery(cpu, target)
+        };
+        let arrival = self.now + delivery;
         if self.cpus[target].activity == Activity::Idle {
             self.kick_idle(target, arrival);
         } else if self.cpus[target].activity == Activity::Segment {
@@ -49,11 +49,6 @@ impl Engine<'_> {
                 self.events.arm(slot, arrival);
             }
         }
-    }
-
-    /// When `cpu` has done what it owes time for.
-    fn paid_at(&self, cpu: CpuId) -> Time {
-        self.now + self.stretched(cpu, self.cpus[cpu].debt)
     }
 
     fn interrupt_segment(&mut self, cpu: CpuId) {
