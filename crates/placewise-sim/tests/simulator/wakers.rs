@@ -146,7 +146,7 @@ fn under_prev_idle(workload: &str, case: &str) -> [(f64, f64); 2] {
 /// the device's interrupts arrived where the sleeper is, or woke from CPUs that are busy.
 #[test]
 fn prev_idle_spares_migrations_after_device_interrupts() {
-    let dbench = "groups=8,warmup_ms=100,window_ms=400";
+    let dbench = "groups=4,warmup_ms=100,window_ms=400";
     let pgbench = "clients=7,threads=4,log_us=60,warmup_ms=200,window_ms=200";
     for (workload, case) in [("dbench", dbench), ("pgbench", pgbench)] {
         let [(before, moved), (after, stayed)] = under_prev_idle(workload, case);
@@ -228,7 +228,7 @@ fn a_netperf_pair_is_near_the_published_rates() {
 /// Fails if a CPU that polls its flag is sent an interrupt.
 #[test]
 fn a_polling_cpu_is_woken_by_a_store() {
-    assert_eq!(netperf_pair(1, true), netperf_pair(1, false));
+    assert!((netperf_pair(1, true) / netperf_pair(1, false) - 1.0).abs() < 0.001);
     assert!(netperf_pair(2, true) > 1.1 * netperf_pair(2, false));
 }
 

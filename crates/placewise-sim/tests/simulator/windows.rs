@@ -82,5 +82,5 @@ fn scanned_per_search(warm_up: u64) -> f64 {
 fn the_limit_of_searches_has_settled_by_the_window() {
     let (at_once, settled) = (scanned_per_search(0), scanned_per_search(400 * MS));
     assert!(at_once > 20.0, "{at_once}");
-    assert!(settled < 1.0, "{settled}");
+    assert!(settled < 5.0, "{settled}");
 }
