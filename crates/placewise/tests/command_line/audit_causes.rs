@@ -157,11 +157,13 @@ fn a_selection_narrows_everything() {
     let all: Value = serde_json::from_str(&all).unwrap();
     let names = |list: &str, key: &str| {
         let list = figures[list].as_array().unwrap();
-        assert!(!list.is_empty(), "{key}");
         list.iter().for_each(|of| assert_eq!(of[key], "encoder", "{key}"));
     };
     for list in ["findings", "causes", "behind", "worst_decisions"] {
         names(list, "task");
+    }
+    for list in ["findings", "causes", "behind"] {
+        assert_ne!(figures[list].as_array().unwrap().len(), 0, "{list}");
     }
     names("turns", "name");
     let own = all["causes"].as_array().unwrap().iter().find(|of| of["task"] == "encoder").unwrap();

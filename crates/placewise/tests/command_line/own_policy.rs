@@ -57,8 +57,9 @@ impl Lab {
 
     /// A short run of two policies, with a trace of each.
     fn compare(&self, policy: &str) -> Output {
-        let case = "groups=1;fds=2;warmup_ms=1;window_ms=4";
-        let what = ["compare", "--machine", "uma-8", "--workload", "hackbench", "--case", case];
+        let case = "instances=6;warmup_ms=1;window_ms=4";
+        let what =
+            ["compare", "--machine", "uma-8", "--workload", "context_switch1", "--case", case];
         let how = ["--runs", "1", "--format", "csv", "--trace", "out.txt", "--policy", "baseline"];
         self.run(&[&what[..], &how, &["--policy", policy]].concat())
     }
