@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use crate::steps::by_name::ByName;
+use crate::steps::by_number::ByTask;
 use crate::steps::by_pair::ByPair;
-use crate::steps::by_task::ByTask;
 use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// Tasks, and pairs of names, in a report.

@@ -12,7 +12,7 @@
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::task::TaskNumber;
 use crate::verdict::Kind;
 use placewise_policy::Distance;

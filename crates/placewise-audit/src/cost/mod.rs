@@ -43,7 +43,7 @@ use self::turns::{TurnMeter, TurnsOfName};
 use self::waiting::Waiting;
 use self::worst::{WorstDecision, WorstDecisions};
 use crate::steps::by_name::ByName;
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::verdict::{Kind, NoPlacement, Placed, Verdict};

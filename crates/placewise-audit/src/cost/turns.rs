@@ -11,7 +11,7 @@ use placewise_policy::{FIRST_TASK, NR_CPUS};
 use serde::Serialize;
 
 use crate::steps::by_name::ByName;
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{NameId, TaskNumber, Tasks};
 

@@ -17,7 +17,7 @@ use super::behind::{BehindMeter, OnTheWay, Role};
 use super::idle_beside::{AudienceId, IdleBesideMeter};
 use super::places::Places;
 use super::throttled::ThrottledMeter;
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::step::{Action, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 

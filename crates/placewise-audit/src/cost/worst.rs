@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::places::Nearest;
 use crate::steps::by_name::ByName;
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::task::{NameId, TaskNumber, Tasks};
 use crate::verdict::{Kind, Placed};
 

@@ -14,7 +14,7 @@ use placewise_policy::*;
 use placewise_trace::{Decision, Readings};
 
 pub use self::readings::{apply, select, wrong_idle_cpus};
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::step::{Action, DecisionTasks, Step};
 use crate::verdict::{Hypothesis, Kind, Placed};
 

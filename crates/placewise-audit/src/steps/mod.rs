@@ -2,8 +2,8 @@
 //! wakeup ended ([`timeline`]).
 
 pub mod by_name;
+pub mod by_number;
 pub mod by_pair;
-pub mod by_task;
 pub mod selection;
 pub mod step;
 pub mod task;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use placewise_machine::{CpuSet, Machine};
 
 use crate::steps::by_name::ByName;
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::task::{NameId, TaskNumber, Tasks};
 
 /// So many answers outside of where a task was seen, in a row, and it is held to that.

@@ -10,7 +10,7 @@ use placewise_run_queue::Scheduler;
 
 use super::affinity::Affinity;
 use super::trail::{Trail, Whereabouts};
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::task::{DEFAULT_PRIO, TaskNumber, Tasks};
 use crate::verdict::Verdict;
 

@@ -2,7 +2,7 @@
 
 use placewise_policy::{NR_CPUS, Placement};
 
-use crate::steps::by_task::ByTask;
+use crate::steps::by_number::ByTask;
 use crate::steps::task::TaskNumber;
 
 pub struct WakeLists {

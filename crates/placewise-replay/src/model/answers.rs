@@ -58,9 +58,12 @@ impl<'a> Answers<'a> {
         self.mutual.iter().copied()
     }
 
+    fn class(&self, task: TaskIndex) -> ClassIndex {
+        self.class_of[task as usize]
+    }
+
     fn is_mutual(&self, one: TaskIndex, other: TaskIndex) -> bool {
-        let class = |task: TaskIndex| self.class_of[task as usize];
-        self.mutual.contains(&(class(one), class(other)))
+        self.mutual.contains(&(self.class(one), self.class(other)))
     }
 
     /// Those that it posts to before it has awaited them.
@@ -83,8 +86,8 @@ impl<'a> Answers<'a> {
 
     /// One hands on to the other.
     fn are_peers(&self, one: TaskIndex, other: TaskIndex) -> bool {
-        let class = |task: TaskIndex| self.class_of[task as usize];
-        class(one) == class(other) && self.handing_on.contains(&class(one))
+        let class = self.class(one);
+        class == self.class(other) && self.handing_on.contains(&class)
     }
 
     /// The steps of a task with the answers that it made, and those that it had, but what peers hand on.
@@ -95,7 +98,7 @@ impl<'a> Answers<'a> {
         let mut called = HashSet::new();
         for (at, step) in steps.iter().enumerate() {
             while let Some((_, to)) = silent.next_if(|(before, _)| *before == at) {
-                let way = (self.class_of[task as usize], self.class_of[to as usize]);
+                let way = (self.class(task), self.class(to));
                 each(Step::Post(to, self.ways[&way]));
                 called.insert(to);
             }

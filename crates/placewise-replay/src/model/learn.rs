@@ -43,16 +43,16 @@ pub struct Member {
 /// What a recording can be drawn of.
 #[derive(Debug)]
 pub struct Model {
-    pub length_ns: Nanos,
+    pub(super) length_ns: Nanos,
     /// With answers that woke nobody.
-    pub segments: u64,
-    pub cgroups: Vec<String>,
-    pub classes: Vec<Class>,
-    pub members: Vec<Member>,
+    pub(super) segments: u64,
+    pub(super) cgroups: Vec<String>,
+    pub(super) classes: Vec<Class>,
+    pub(super) members: Vec<Member>,
     /// Classes whose tasks call those of another, and answer these.
-    pub mutual: BTreeSet<(ClassIndex, ClassIndex)>,
+    pub(super) mutual: BTreeSet<(ClassIndex, ClassIndex)>,
     /// How much longer than its computing a task takes, beside all else that was there.
-    pub stretch: f64,
+    pub(super) stretch: f64,
 }
 
 impl Model {

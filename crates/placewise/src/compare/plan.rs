@@ -295,22 +295,20 @@ fn of_file(
         let on = |machine| vec![replay.workload(&name, machine)];
         anyhow::Ok(PlannedCase { name: case, workloads: machines.iter().map(on).collect() })
     };
-    match (specs, replay::is_trace(path)) {
-        ([], _) if replay::is_replay(path) => Ok(vec![replayed(String::new(), &Mode::Exact)?]),
-        ([], _) => {
-            let workloads = vec![vec![workload::from_rt_app(path)?]];
-            Ok(vec![PlannedCase { name: String::new(), workloads }])
+    let Some(spec) = specs.first() else {
+        if replay::is_replay(path) {
+            return Ok(vec![replayed(String::new(), &Mode::Exact)?]);
         }
-        (_, true) => {
-            refuse_twins("case", specs)?;
-            let case = |spec: &String| replayed(spec.clone(), &Mode::of_case(spec)?);
-            specs.iter().map(case).collect()
-        }
-        ([spec, ..], false) => {
-            let problem = format!("--case {spec}: such a file has no cases; leave --case out");
-            Err(InputError(problem).into())
-        }
+        let workloads = vec![vec![workload::from_rt_app(path)?]];
+        return Ok(vec![PlannedCase { name: String::new(), workloads }]);
+    };
+    if !replay::is_trace(path) {
+        let problem = format!("--case {spec}: such a file has no cases; leave --case out");
+        return Err(InputError(problem).into());
     }
+    refuse_twins("case", specs)?;
+    let case = |spec: &String| replayed(spec.clone(), &Mode::of_case(spec)?);
+    specs.iter().map(case).collect()
 }
 
 /// A benchmark's name has neither a directory nor an extension.

@@ -1,16 +1,17 @@
-//! One value for each task; task numbers are dense and used again.
+//! One value for each of what is numbered; the numbers are dense.
 
-use crate::steps::task::TaskNumber;
+/// Task numbers are used again.
+pub type ByTask<T> = ByNumber<T>;
 
 #[derive(Default)]
-pub struct ByTask<T> {
+pub struct ByNumber<T> {
     values: Vec<T>,
 }
 
-impl<T: Clone + Default> ByTask<T> {
+impl<T: Clone + Default> ByNumber<T> {
     #[inline]
-    pub fn of(&mut self, task: TaskNumber) -> &mut T {
-        let at = task as usize;
+    pub fn of(&mut self, number: u32) -> &mut T {
+        let at = number as usize;
         if self.values.len() <= at {
             self.grow_to(at);
         }
@@ -23,8 +24,8 @@ impl<T: Clone + Default> ByTask<T> {
     }
 
     /// `None`: nobody has asked for it yet.
-    pub fn get(&self, task: TaskNumber) -> Option<&T> {
-        self.values.get(task as usize)
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.values.get(number as usize)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
