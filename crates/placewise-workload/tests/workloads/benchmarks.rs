@@ -351,7 +351,7 @@ fn windows_follow_the_case() {
     assert_eq!(window("workers=16;messengers=2").measure, 40_000 * MS);
     assert_eq!(
         window("workers=512;window_ms=5;warmup_ms=2"),
-        Window { warm_up: 2 * MS, until_steady: false, measure: 5 * MS }
+        Window { warm_up: 2 * MS, until_steady: false, measure: 5 * MS, run: 60_000 * MS }
     );
 }
 
