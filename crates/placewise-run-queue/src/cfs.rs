@@ -181,8 +181,7 @@ impl<Id: EntityId> Cfs<Id> {
         let entity = &entities[current];
         let Some(left) = self.leftmost() else { return false };
         if entity.ran > slice {
-            self.next_buddy = None;
-            self.last_buddy = None;
+            self.forget(current);
             return true;
         }
         entity.ran >= self.tunables.min_granularity
@@ -284,6 +283,21 @@ mod tests {
         assert!(!queue.tick(&entities, TaskId::new(0)));
         queue.account(&mut entities, TaskId::new(0), 1);
         assert!(queue.tick(&entities, TaskId::new(0)));
+    }
+
+    /// Fails if current's end of slice forgets whom the wakeup before it preferred.
+    #[test]
+    fn the_end_of_a_slice_leaves_another_buddy_preferred() {
+        let mut entities = entities(&[0, 100, 200]);
+        let mut queue = Cfs::new(TUNABLES);
+        let current = TaskId::new(0);
+        for task in 1..3 {
+            queue.enqueue(&mut entities, Some(current), TaskId::new(task), Enqueue::Balance);
+        }
+        queue.set_next_buddy(TaskId::new(2));
+        queue.account(&mut entities, current, 12_000_000);
+        assert!(queue.tick(&entities, current));
+        assert_eq!(queue.pick(&entities), Some(TaskId::new(2)));
     }
 
     #[test]
