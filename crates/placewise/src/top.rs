@@ -103,7 +103,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
 
 /// What is looked at.
 enum View {
-    Kernel(Box<Metered>, Live),
+    Kernel(Box<Metered>, Box<Live>),
     Trace(Box<Metered>, Box<Player>),
     Scheduler(Box<Scheduler>),
 }
@@ -161,7 +161,7 @@ impl View {
     fn of_kernel() -> anyhow::Result<Self> {
         let machine = placewise_machine::from_trace("this machine", &TraceTopology::of_host()?)?;
         let meter = Meter::live(&machine)?;
-        let live = Live::start(&machine)?;
+        let live = Box::new(Live::start(&machine)?);
         Ok(View::Kernel(Box::new(Metered { machine, meter }), live))
     }
 
