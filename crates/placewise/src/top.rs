@@ -221,13 +221,17 @@ fn show(view: &mut View, mut status: Status, interval: Duration) -> anyhow::Resu
         status.own_share = Some(cost.share());
         let picture = view.picture()?;
         tty.terminal.draw(|frame| draw(frame, &status, &picture))?;
-        while Instant::now() < next {
+        // Once at least, however long it took to draw: nobody is kept from leaving.
+        loop {
             match tty.wait(next.min(Instant::now() + PAUSE))? {
                 Wish::Quit => return Ok(()),
                 Wish::Reset => view.reset()?,
                 Wish::GoOn => {}
             }
             view.read()?;
+            if Instant::now() >= next {
+                break;
+            }
         }
     }
 }
