@@ -112,6 +112,18 @@ def test_slurm_by_submitit(plan: dict[str, Any], expected: list[Any], tmp_path: 
     assert figures(plan, tmp_path / "slurm", executor=executor, batch=8) == expected
 
 
+def test_slurm_by_dask_jobqueue(plan: dict[str, Any], expected: list[Any], tmp_path: Path) -> None:
+    """Workers that are jobs: of a queue that a shell stands for."""
+    from dask_jobqueue.local import LocalCluster as ShellCluster
+
+    queue = {"cores": 1, "memory": "1GB", "log_directory": tmp_path / "jobs"}
+    with ShellCluster(**queue, scheduler_options={"dashboard_address": ":0"}) as cluster:
+        cluster.scale(jobs=2)
+        with cluster.get_client() as client:
+            executor = client.get_executor()
+            assert figures(plan, tmp_path / "slurm", executor=executor, batch=4) == expected
+
+
 def test_a_plan_is_a_file_or_a_mapping(
     plan: dict[str, Any], expected: list[Any], tmp_path: Path
 ) -> None:

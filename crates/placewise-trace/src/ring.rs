@@ -6,9 +6,13 @@
 //!
 //! Limits: 64-bit kernels; states of tasks are those of v4.14 and later.
 
+mod reader;
+
 use std::ops::Range;
 
 use crate::event::{Context, Event, Record};
+
+pub use reader::Reader;
 
 /// In front of the events of a page: its time, and how much of it is used.
 const PAGE_HEADER: usize = 16;
@@ -25,27 +29,110 @@ const DELTA_BITS: u32 = 27;
 const HARDIRQ: u8 = 1 << 3;
 const SOFTIRQ: u8 = 1 << 4;
 
-/// Events that are read, with their fields in the order of [`Layout::fields`].
-pub const EVENTS: [(&str, &[&str]); 8] = [
-    ("sched_switch", &SWITCH),
-    ("sched_waking", &WOKEN),
-    ("sched_wakeup", &WOKEN),
-    ("sched_wakeup_new", &WOKEN),
-    ("sched_migrate_task", &["comm", "pid", "prio", "orig_cpu", "dest_cpu"]),
-    ("sched_process_fork", &["parent_comm", "parent_pid", "child_comm", "child_pid"]),
-    ("sched_process_exec", &["pid", "old_pid"]),
-    ("sched_process_exit", &["comm", "pid", "prio"]),
-];
+/// An event that is read.
+pub struct Kind {
+    pub name: &'static str,
+    fields: &'static [&'static str],
+    /// Of its fields, by their place among those.
+    event: for<'d> fn(&Fields<'_, 'd>) -> Option<Event<'d>>,
+}
+
 const WOKEN: [&str; 4] = ["comm", "pid", "prio", "target_cpu"];
-const SWITCH: [&str; 7] =
-    ["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"];
+
+/// All that are read.
+pub const KINDS: [Kind; 8] = [
+    Kind {
+        name: "sched_switch",
+        fields: &[
+            "prev_comm",
+            "prev_pid",
+            "prev_prio",
+            "prev_state",
+            "next_comm",
+            "next_pid",
+            "next_prio",
+        ],
+        event: |of| {
+            Some(Event::Switch {
+                prev_comm: of.text(0)?,
+                prev_pid: of.unsigned(1)?,
+                prev_prio: of.signed(2)?,
+                prev_state: state(of.number(3)?),
+                next_comm: of.text(4)?,
+                next_pid: of.unsigned(5)?,
+                next_prio: of.signed(6)?,
+            })
+        },
+    },
+    Kind {
+        name: "sched_waking",
+        fields: &WOKEN,
+        event: |of| {
+            let (comm, pid, prio, target_cpu) = of.woken()?;
+            Some(Event::Waking { comm, pid, prio, target_cpu })
+        },
+    },
+    Kind {
+        name: "sched_wakeup",
+        fields: &WOKEN,
+        event: |of| {
+            let (comm, pid, prio, target_cpu) = of.woken()?;
+            Some(Event::Wakeup { comm, pid, prio, target_cpu })
+        },
+    },
+    Kind {
+        name: "sched_wakeup_new",
+        fields: &WOKEN,
+        event: |of| {
+            let (comm, pid, prio, target_cpu) = of.woken()?;
+            Some(Event::WakeupNew { comm, pid, prio, target_cpu })
+        },
+    },
+    Kind {
+        name: "sched_migrate_task",
+        fields: &["comm", "pid", "prio", "orig_cpu", "dest_cpu"],
+        event: |of| {
+            Some(Event::Migrate {
+                comm: of.text(0)?,
+                pid: of.unsigned(1)?,
+                prio: of.signed(2)?,
+                from: of.unsigned(3)?,
+                to: of.unsigned(4)?,
+            })
+        },
+    },
+    Kind {
+        name: "sched_process_fork",
+        fields: &["parent_comm", "parent_pid", "child_comm", "child_pid"],
+        event: |of| {
+            Some(Event::Fork {
+                comm: of.text(0)?,
+                pid: of.unsigned(1)?,
+                child_comm: of.text(2)?,
+                child_pid: of.unsigned(3)?,
+            })
+        },
+    },
+    Kind {
+        name: "sched_process_exec",
+        fields: &["pid", "old_pid"],
+        event: |of| Some(Event::Exec { pid: of.unsigned(0)?, old_pid: of.unsigned(1)? }),
+    },
+    Kind {
+        name: "sched_process_exit",
+        fields: &["comm", "pid", "prio"],
+        event: |of| {
+            Some(Event::Exit { comm: of.text(0)?, pid: of.unsigned(1)?, prio: of.signed(2)? })
+        },
+    },
+];
 
 /// Where the fields of an event are.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     id: u16,
-    /// Of [`EVENTS`].
-    event: usize,
+    /// Of [`KINDS`].
+    kind: usize,
     fields: Vec<Field>,
 }
 
@@ -57,13 +144,12 @@ struct Field {
 }
 
 impl Layout {
-    /// Of an event of [`EVENTS`] by its `format` file; the name of the field that is missing else.
-    pub fn parse(event: usize, format: &str) -> Result<Self, &'static str> {
+    /// Of one of [`KINDS`] by its `format` file; the name of the field that is missing else.
+    pub fn parse(kind: usize, format: &str) -> Result<Self, &'static str> {
         let id = format.lines().find_map(|line| line.strip_prefix("ID: ")?.trim().parse().ok());
-        let (_, wanted) = EVENTS[event];
         let field = |name: &&'static str| field(format, name).ok_or(*name);
-        let fields = wanted.iter().map(field).collect::<Result<_, _>>()?;
-        Ok(Layout { id: id.ok_or("ID")?, event, fields })
+        let fields = KINDS[kind].fields.iter().map(field).collect::<Result<_, _>>()?;
+        Ok(Layout { id: id.ok_or("ID")?, kind, fields })
     }
 }
 
@@ -107,60 +193,49 @@ impl Layouts {
             flags if flags & SOFTIRQ != 0 => Context::SoftInterrupt,
             _ => Context::Task,
         };
-        let event = event(layout, data)?;
+        let event = (KINDS[layout.kind].event)(&Fields { layout, data })?;
         Some(Record { time_ns, cpu, comm: "<...>", pid, tgid: None, context, event })
     }
 }
 
-fn event<'d>(layout: &Layout, data: &'d [u8]) -> Option<Event<'d>> {
-    let number = |at: usize| number(data, &layout.fields[at]);
-    let text = |at: usize| text(data, &layout.fields[at]);
-    let unsigned = |at: usize| number(at).map(|number| number as u32);
-    let prio = |at: usize| number(at).map(|number| number as i32);
-    Some(match EVENTS[layout.event].0 {
-        "sched_switch" => Event::Switch {
-            prev_comm: text(0)?,
-            prev_pid: unsigned(1)?,
-            prev_prio: prio(2)?,
-            prev_state: state(number(3)?),
-            next_comm: text(4)?,
-            next_pid: unsigned(5)?,
-            next_prio: prio(6)?,
-        },
-        "sched_waking" => Event::Waking {
-            comm: text(0)?,
-            pid: unsigned(1)?,
-            prio: prio(2)?,
-            target_cpu: unsigned(3)?,
-        },
-        "sched_wakeup" => Event::Wakeup {
-            comm: text(0)?,
-            pid: unsigned(1)?,
-            prio: prio(2)?,
-            target_cpu: unsigned(3)?,
-        },
-        "sched_wakeup_new" => Event::WakeupNew {
-            comm: text(0)?,
-            pid: unsigned(1)?,
-            prio: prio(2)?,
-            target_cpu: unsigned(3)?,
-        },
-        "sched_migrate_task" => Event::Migrate {
-            comm: text(0)?,
-            pid: unsigned(1)?,
-            prio: prio(2)?,
-            from: unsigned(3)?,
-            to: unsigned(4)?,
-        },
-        "sched_process_fork" => Event::Fork {
-            comm: text(0)?,
-            pid: unsigned(1)?,
-            child_comm: text(2)?,
-            child_pid: unsigned(3)?,
-        },
-        "sched_process_exec" => Event::Exec { pid: unsigned(0)?, old_pid: unsigned(1)? },
-        _ => Event::Exit { comm: text(0)?, pid: unsigned(1)?, prio: prio(2)? },
-    })
+/// What stands in the fields of an event, by their place among those of its kind.
+struct Fields<'l, 'd> {
+    layout: &'l Layout,
+    data: &'d [u8],
+}
+
+impl<'d> Fields<'_, 'd> {
+    fn number(&self, at: usize) -> Option<i64> {
+        number(self.data, &self.layout.fields[at])
+    }
+
+    fn unsigned(&self, at: usize) -> Option<u32> {
+        self.number(at).map(|number| number as u32)
+    }
+
+    fn signed(&self, at: usize) -> Option<i32> {
+        self.number(at).map(|number| number as i32)
+    }
+
+    /// Up to the NUL behind it; a name that is no text is `?`.
+    fn text(&self, at: usize) -> Option<&'d str> {
+        let field = &self.layout.fields[at];
+        let bytes = match field.is_location {
+            false => self.data.get(field.bytes.clone())?,
+            true => {
+                let location = number(self.data, field)? as u32;
+                let (start, length) = (location as usize & 0xffff, location as usize >> 16);
+                self.data.get(start..start + length)?
+            }
+        };
+        let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+        Some(std::str::from_utf8(&bytes[..end]).unwrap_or("?"))
+    }
+
+    /// Those of [`WOKEN`].
+    fn woken(&self) -> Option<(&'d str, u32, i32, u32)> {
+        Some((self.text(0)?, self.unsigned(1)?, self.signed(2)?, self.unsigned(3)?))
+    }
 }
 
 fn number(data: &[u8], field: &Field) -> Option<i64> {
@@ -171,20 +246,6 @@ fn number(data: &[u8], field: &Field) -> Option<i64> {
         8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
         _ => None,
     }
-}
-
-/// Up to the NUL behind it; a name that is no text is `?`.
-fn text<'d>(data: &'d [u8], field: &Field) -> Option<&'d str> {
-    let bytes = match field.is_location {
-        false => data.get(field.bytes.clone())?,
-        true => {
-            let location = number(data, field)? as u32;
-            let (start, length) = (location as usize & 0xffff, location as usize >> 16);
-            data.get(start..start + length)?
-        }
-    };
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    Some(std::str::from_utf8(&bytes[..end]).unwrap_or("?"))
 }
 
 fn state(number: i64) -> &'static str {
@@ -277,7 +338,7 @@ fn read_u64(page: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const WAKING: &str = "\
+    pub const WAKING: &str = "\
 name: sched_waking
 ID: 318
 format:
@@ -290,7 +351,7 @@ format:
 \tfield:int target_cpu;\toffset:32;\tsize:4;\tsigned:1;
 ";
 
-    fn waking(waker: u32, pid: u32) -> Vec<u8> {
+    pub fn waking(waker: u32, pid: u32) -> Vec<u8> {
         let mut data = vec![62, 1, HARDIRQ, 0];
         data.extend(waker.to_le_bytes());
         data.extend(b"b\x1b[31m\0\0\0\0\0\0\0\0\0\0");
@@ -298,11 +359,11 @@ format:
         data
     }
 
-    fn header(kind: u32, delta: u32) -> [u8; 4] {
+    pub fn header(kind: u32, delta: u32) -> [u8; 4] {
         (kind | delta << 5).to_le_bytes()
     }
 
-    fn page(flags: u64, content: &[u8]) -> Vec<u8> {
+    pub fn page(flags: u64, content: &[u8]) -> Vec<u8> {
         let mut page = 1_000u64.to_le_bytes().to_vec();
         page.extend((content.len() as u64 | flags).to_le_bytes());
         page.extend(content);
@@ -361,10 +422,11 @@ format:
 
     #[test]
     fn a_name_may_be_elsewhere_in_the_event() {
-        let field = Field { bytes: 0..4, is_location: true };
+        let fields = vec![Field { bytes: 0..4, is_location: true }];
+        let layout = Layout { id: 1, kind: 0, fields };
         let data = [&(8u32 | 5 << 16).to_le_bytes()[..], &[0; 4], b"abcd\0"].concat();
-        assert_eq!(text(&data, &field), Some("abcd"));
-        assert_eq!(text(&data[..10], &field), None);
+        assert_eq!(Fields { layout: &layout, data: &data }.text(0), Some("abcd"));
+        assert_eq!(Fields { layout: &layout, data: &data[..10] }.text(0), None);
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
 
 /// What is looked at.
 enum View {
-    Kernel(Box<Metered>, Live),
+    Kernel(Box<Metered>, Box<Live>),
     Trace(Box<Metered>, Box<Player>),
     Scheduler(Box<Scheduler>),
 }
@@ -161,7 +161,7 @@ impl View {
     fn of_kernel() -> anyhow::Result<Self> {
         let machine = placewise_machine::from_trace("this machine", &TraceTopology::of_host()?)?;
         let meter = Meter::live(&machine)?;
-        let live = Live::start(&machine)?;
+        let live = Box::new(Live::start(&machine)?);
         Ok(View::Kernel(Box::new(Metered { machine, meter }), live))
     }
 
@@ -221,13 +221,17 @@ fn show(view: &mut View, mut status: Status, interval: Duration) -> anyhow::Resu
         status.own_share = Some(cost.share());
         let picture = view.picture()?;
         tty.terminal.draw(|frame| draw(frame, &status, &picture))?;
-        while Instant::now() < next {
+        // Once at least, however long it took to draw: nobody is kept from leaving.
+        loop {
             match tty.wait(next.min(Instant::now() + PAUSE))? {
                 Wish::Quit => return Ok(()),
                 Wish::Reset => view.reset()?,
                 Wish::GoOn => {}
             }
             view.read()?;
+            if Instant::now() >= next {
+                break;
+            }
         }
     }
 }

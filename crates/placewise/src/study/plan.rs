@@ -59,7 +59,7 @@ type Names = Vec<Spanned<String>>;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
-    machines: Names,
+    machines: Spanned<Names>,
     #[serde(default)]
     kernels: Names,
     costs_from: Option<Spanned<String>>,
@@ -180,8 +180,9 @@ impl Part {
 impl PlanFile {
     /// What `Plan` does not look at.
     fn check(&self) -> Result<(), Wrong> {
-        if self.machines.is_empty() {
-            return Err(Wrong::field("machines", "names none; name one machine at least"));
+        if self.machines.get_ref().is_empty() {
+            let problem = "names none; name one machine at least";
+            return Err(Wrong::at("machines", &self.machines, problem.into()));
         }
         if self.workload.is_empty() {
             return Err(Wrong::field("workload", "there is none; add a [[workload]] with a name"));
@@ -258,7 +259,7 @@ impl PlanFile {
 
     fn compare_args(&self, entry: &WorkloadEntry, further: &[String]) -> CompareArgs {
         CompareArgs {
-            machines: texts(&self.machines),
+            machines: texts(self.machines.get_ref()),
             kernels: texts(&self.kernels),
             costs_from: self.costs_from.as_ref().map(|it| it.get_ref().clone()),
             workload: entry.name.get_ref().clone(),
@@ -307,14 +308,14 @@ impl PlanFile {
         };
         let known = workload::names().any(|known| known == name.get_ref());
         let suspects = [
-            ("machines", self.machines.iter().find(machine)),
+            ("machines", self.machines.get_ref().iter().find(machine)),
             ("costs_from", self.costs_from.iter().find(machine)),
             ("kernels", self.kernels.iter().find(kernel)),
             ("set", self.set.iter().find(knob)),
             ("policies", self.policies.iter().find(policy)),
             ("environments", self.environments.iter().find(environment)),
             ("workload.cases", cases.iter().filter(|_| known).find(case)),
-            ("machines", second(&self.machines)),
+            ("machines", second(self.machines.get_ref())),
             ("kernels", second(&self.kernels)),
             ("policies", second(&self.policies)),
             ("environments", second(&self.environments)),
@@ -521,6 +522,7 @@ cases = ['groups=1;loops=2', 'groups=2;loops=2']
         starts(with("'hackbench'", "'hackbunch'"), "line 6: workload.name: ");
         starts(with("'groups=2;loops=2'", "'groops=2'"), "line 7: workload.cases: ");
         starts(with("'x86-12'", "'uma-8'"), "line 1: machines: machine uma-8: is given twice");
+        starts(with("['uma-8', 'x86-12']", "[]"), "line 1: machines: names none");
         starts(wrong("machines = ['uma-8']"), "workload: there is none");
         let slip = format!("{PLAN}[[leave_out]]\nkernel = 'v9*'\n");
         starts(wrong(&slip), "line 9: leave_out.kernel: `v9*` matches no kernel");

@@ -1,5 +1,6 @@
 //! A loaded `scx_placewise`, by what it says of itself on its stats socket: no tracepoint is on for
-//! that, so it costs next to nothing.
+//! that, so it costs next to nothing. It tells each client what has been added since that last asked;
+//! here that is summed up from the start.
 //!
 //! Limit: it tells of placements and balancing, not of waits, nor of single tasks.
 
@@ -28,11 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// More is no answer.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// Sums since the scheduler was loaded.
+type Counts = BTreeMap<String, u64>;
+
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Figures {
     /// `wakeup` and `fork`, by distance.
-    placed: BTreeMap<String, BTreeMap<String, u64>>,
+    placed: BTreeMap<String, Counts>,
     /// By level.
     balanced: BTreeMap<u32, Balanced>,
 }
@@ -41,7 +43,27 @@ pub struct Figures {
 struct Balanced {
     domain: String,
     #[serde(flatten)]
-    counts: BTreeMap<String, u64>,
+    counts: Counts,
+}
+
+impl Figures {
+    fn add(&mut self, other: &Self) {
+        for (kind, counts) in &other.placed {
+            add(self.placed.entry(kind.clone()).or_default(), counts);
+        }
+        for (level, Balanced { domain, counts }) in &other.balanced {
+            let of_level = self.balanced.entry(*level).or_default();
+            of_level.domain.clone_from(domain);
+            add(&mut of_level.counts, counts);
+        }
+    }
+}
+
+fn add(sums: &mut Counts, counts: &Counts) {
+    for (key, count) in counts {
+        let sum = sums.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*count);
+    }
 }
 
 #[derive(Deserialize)]
@@ -57,7 +79,8 @@ struct Arguments {
 
 pub struct Scheduler {
     socket: BufReader<UnixStream>,
-    before: (Instant, Figures),
+    asked: Instant,
+    sums: Figures,
 }
 
 impl Scheduler {
@@ -71,8 +94,8 @@ impl Scheduler {
         let socket = connect().with_context(|| {
             format!("{}: no scx_placewise answers; load one, or leave out --scx", path.display())
         })?;
-        let mut scheduler = Scheduler { socket, before: (Instant::now(), Figures::default()) };
-        scheduler.before.1 = scheduler.ask()?;
+        let mut scheduler = Scheduler { socket, asked: Instant::now(), sums: Figures::default() };
+        scheduler.sums = scheduler.ask()?;
         Ok(scheduler)
     }
 
@@ -93,49 +116,48 @@ impl Scheduler {
 
     /// What has been since the last look.
     pub fn look(&mut self) -> anyhow::Result<Look> {
-        let (now, figures) = (Instant::now(), self.ask()?);
-        let (then, before) = std::mem::replace(&mut self.before, (now, figures.clone()));
-        Ok(Look { figures, before, seconds: now.duration_since(then).as_secs_f64().max(1e-3) })
+        let (added, now) = (self.ask()?, Instant::now());
+        let seconds = now.duration_since(std::mem::replace(&mut self.asked, now)).as_secs_f64();
+        self.sums.add(&added);
+        Ok(Look { sums: self.sums.clone(), added, seconds: seconds.max(1e-3) })
     }
 }
 
-/// Figures, and those before them.
+/// Figures from the start, and what has been added to them last, in so many seconds.
 pub struct Look {
-    figures: Figures,
-    before: Figures,
+    sums: Figures,
+    added: Figures,
     seconds: f64,
 }
 
 impl Look {
-    fn per_second(&self, now: u64, before: u64) -> String {
-        format!("{:.0}", now.saturating_sub(before) as f64 / self.seconds)
+    fn per_second(&self, added: u64) -> String {
+        format!("{:.0}", added as f64 / self.seconds)
     }
 
     /// Distances, and what else the scheduler counts of placements.
     fn columns_of_placed(&self) -> Vec<&str> {
         let distances = Distance::ALL.map(Distance::word);
-        let counted = self.figures.placed.values().flat_map(BTreeMap::keys).map(String::as_str);
+        let counted = self.sums.placed.values().flat_map(BTreeMap::keys).map(String::as_str);
         let others: BTreeSet<_> = counted.filter(|key| !distances.contains(key)).collect();
         distances.into_iter().chain(others).collect()
     }
 
     fn columns_of_balanced(&self) -> BTreeSet<&str> {
-        let counts = self.figures.balanced.values().map(|balanced| &balanced.counts);
+        let counts = self.sums.balanced.values().map(|balanced| &balanced.counts);
         counts.flat_map(BTreeMap::keys).map(String::as_str).collect()
     }
 
     /// Sums of each kind, and what they grow by.
     fn placed(&self) -> Vec<Row<'static>> {
-        let columns = self.columns_of_placed();
-        let none = BTreeMap::new();
+        let (columns, none) = (self.columns_of_placed(), Counts::new());
+        let at = |counts: &Counts, key: &str| counts.get(key).copied().unwrap_or(0);
         let mut rows = Vec::new();
-        for (kind, counts) in &self.figures.placed {
-            let before = self.before.placed.get(kind).unwrap_or(&none);
-            let at =
-                |counts: &BTreeMap<String, u64>, key: &str| counts.get(key).copied().unwrap_or(0);
-            let sums = columns.iter().map(|key| at(counts, key).to_string());
+        for (kind, sums) in &self.sums.placed {
+            let added = self.added.placed.get(kind).unwrap_or(&none);
+            let sums = columns.iter().map(|key| at(sums, key).to_string());
             rows.push(row([visible(kind)].into_iter().chain(sums)));
-            let grow = columns.iter().map(|key| self.per_second(at(counts, key), at(before, key)));
+            let grow = columns.iter().map(|key| self.per_second(at(added, key)));
             rows.push(row(["  a second".to_owned()].into_iter().chain(grow)));
         }
         rows
@@ -147,7 +169,7 @@ impl Look {
             let name = format!("{level} {}", visible(&balanced.domain));
             row([name].into_iter().chain(self.columns_of_balanced().iter().map(count)))
         };
-        self.figures.balanced.iter().map(of_level).collect()
+        self.sums.balanced.iter().map(of_level).collect()
     }
 }
 
@@ -196,7 +218,7 @@ mod tests {
         )
     }
 
-    /// A scheduler that answers so, one line for each request, then goes.
+    /// A scheduler that says so of what it has added, one line for each request, then goes.
     fn scheduler(answers: Vec<String>) -> anyhow::Result<(tempfile::TempDir, Scheduler)> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("stats");
@@ -213,8 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_the_scheduler() {
-        let (_directory, mut scheduler) = scheduler(vec![answer(1), answer(1_001)]).unwrap();
+    fn what_is_added_is_summed_up() {
+        let (_directory, mut scheduler) =
+            scheduler(vec![answer(1), answer(200), answer(1_000)]).unwrap();
+        scheduler.look().unwrap();
         let look = Look { seconds: 2.0, ..scheduler.look().unwrap() };
         let status = Status { source: "scx".into(), own_share: None, keys: "q: quit" };
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
@@ -225,9 +249,9 @@ mod tests {
             let text = text.split_once(after).unwrap_or_else(|| panic!("{text}")).1;
             text.split_whitespace().take(7).map(str::to_owned).collect()
         };
-        assert_eq!(words("wakeup"), ["1001", "2", "3", "4", "5", "7", "6"]);
-        assert_eq!(words("a second"), ["500", "0", "0", "0", "0", "0", "0"]);
-        assert_eq!(words(r"1 MC\u{1b}[2J")[..4], ["10", "9", "8", "11"]);
+        assert_eq!(words("wakeup"), ["1201", "6", "9", "12", "15", "21", "18"]);
+        assert_eq!(words("a second"), ["500", "1", "2", "2", "2", "4", "3"]);
+        assert_eq!(words(r"1 MC\u{1b}[2J")[..4], ["30", "27", "24", "33"]);
         assert!(scheduler.look().is_err(), "it has gone");
     }
 

@@ -26,4 +26,5 @@ mod share;
 mod standard_output;
 mod study;
 mod top;
+mod top_in_tmux;
 mod uncertain;

@@ -1,0 +1,170 @@
+//! The events of several CPUs in the order of time.
+//!
+//! Those of one CPU are in that order already. Who reads one CPU after the other says until when all
+//! have been read; what is later waits, for other CPUs may have events from before it.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use super::{Found, Layouts, Missed, events};
+use crate::event::{Context, Event, Record};
+
+/// Reads pages, and tells their events.
+pub struct Reader {
+    layouts: Layouts,
+    page_bytes: usize,
+    /// Events that are not told yet, and the pages that they are in.
+    held: Vec<Held>,
+    pages: Vec<u8>,
+    /// Where the rest of the pages is put, so that no memory is asked for each time.
+    spare: Vec<u8>,
+}
+
+struct Held {
+    time_ns: u64,
+    cpu: u32,
+    what: What,
+}
+
+enum What {
+    /// Where its data is in the pages.
+    Event(Range<usize>),
+    Lost(u64),
+}
+
+impl Reader {
+    pub fn new(layouts: Layouts, page_bytes: usize) -> Self {
+        Reader { layouts, page_bytes, held: Vec::new(), pages: Vec::new(), spare: Vec::new() }
+    }
+
+    /// Reads the next page of a CPU, and says how long it is.
+    pub fn read(&mut self, cpu: u32, pipe: &mut dyn Read) -> io::Result<usize> {
+        let start = self.pages.len();
+        self.pages.resize(start + self.page_bytes, 0);
+        let read = pipe.read(&mut self.pages[start..]);
+        self.pages.truncate(start + *read.as_ref().unwrap_or(&0));
+        let first = self.held.len();
+        let missed = events(&self.pages[start..], |Found { time_ns, data }| {
+            let what = What::Event(start + data.start..start + data.end);
+            self.held.push(Held { time_ns, cpu, what });
+        });
+        if let Missed::Some(count) = missed {
+            let time_ns = self.held.get(first).map_or(0, |held| held.time_ns);
+            self.held.insert(first, Held { time_ns, cpu, what: What::Lost(count) });
+        }
+        read
+    }
+
+    /// When the last event was that has been read, if it is not told yet.
+    pub fn last_ns(&self) -> Option<u64> {
+        self.held.last().map(|held| held.time_ns)
+    }
+
+    /// Tells the events from before a time.
+    pub fn tell(&mut self, until_ns: u64, to: &mut dyn FnMut(&Record<'_>)) {
+        self.held.sort_by_key(|held| held.time_ns);
+        let told = self.held.partition_point(|held| held.time_ns < until_ns);
+        for Held { time_ns, cpu, what } in self.held.drain(..told) {
+            match what {
+                What::Event(at) => {
+                    if let Some(record) = self.layouts.record(time_ns, cpu, &self.pages[at]) {
+                        to(&record);
+                    }
+                }
+                What::Lost(count) => to(&lost(time_ns, cpu, count)),
+            }
+        }
+        self.keep_held();
+    }
+
+    /// Of the pages.
+    fn keep_held(&mut self) {
+        self.spare.clear();
+        for held in &mut self.held {
+            if let What::Event(at) = &mut held.what {
+                let start = self.spare.len();
+                self.spare.extend_from_slice(&self.pages[at.clone()]);
+                *at = start..self.spare.len();
+            }
+        }
+        std::mem::swap(&mut self.pages, &mut self.spare);
+    }
+}
+
+fn lost(time_ns: u64, cpu: u32, count: u64) -> Record<'static> {
+    let (context, event) = (Context::Unknown, Event::LostEvents { count });
+    Record { time_ns, cpu, comm: "", pid: 0, tgid: None, context, event }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{WAKING, header, page, waking};
+    use super::super::{Layout, MISSED_EVENTS};
+    use super::*;
+
+    fn reader() -> Reader {
+        Reader::new(Layouts::new(vec![Layout::parse(1, WAKING).unwrap()]), 4096)
+    }
+
+    /// Wakeups of these pids, each so long after the one before.
+    fn wakeups(flags: u64, all: &[(u32, u32)]) -> Vec<u8> {
+        let event = |&(after, pid): &(u32, u32)| {
+            let data = waking(1, pid);
+            [&header(data.len() as u32 / 4, after)[..], &data].concat()
+        };
+        page(flags, &all.iter().flat_map(event).collect::<Vec<u8>>())
+    }
+
+    /// Time, CPU and pid of what is told; lost events have pid 0.
+    fn told(reader: &mut Reader, until_ns: u64) -> Vec<(u64, u32, u32)> {
+        let mut all = Vec::new();
+        reader.tell(until_ns, &mut |record| {
+            let pid = match record.event {
+                Event::Waking { pid, .. } => pid,
+                _ => 0,
+            };
+            all.push((record.time_ns, record.cpu, pid));
+        });
+        all
+    }
+
+    #[test]
+    fn events_of_two_cpus_are_told_in_the_order_of_time() {
+        let mut reader = reader();
+        for (cpu, page) in
+            [wakeups(0, &[(5, 10), (20, 11)]), wakeups(0, &[(10, 12), (20, 13)])].iter().enumerate()
+        {
+            assert_eq!(reader.read(cpu as u32, &mut &page[..]).unwrap(), page.len());
+        }
+        assert_eq!(reader.last_ns(), Some(1_030));
+        assert_eq!(told(&mut reader, 1_020), [(1_005, 0, 10), (1_010, 1, 12)]);
+        // What waited comes with its own data, in front of what is read now.
+        let page = wakeups(0, &[(27, 14)]);
+        reader.read(0, &mut &page[..]).unwrap();
+        assert_eq!(told(&mut reader, 2_000), [(1_025, 0, 11), (1_027, 0, 14), (1_030, 1, 13)]);
+        assert_eq!((reader.last_ns(), told(&mut reader, 2_000)), (None, vec![]));
+    }
+
+    #[test]
+    fn what_was_lost_is_told_before_the_page() {
+        let mut reader = reader();
+        let page = wakeups(MISSED_EVENTS, &[(5, 10)]);
+        reader.read(3, &mut &page[..]).unwrap();
+        assert_eq!(told(&mut reader, 2_000), [(1_005, 3, 0), (1_005, 3, 10)]);
+    }
+
+    #[test]
+    fn a_cpu_without_a_page_leaves_all_as_it_was() {
+        struct Blocked;
+        impl Read for Blocked {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+        let mut reader = reader();
+        let page = wakeups(0, &[(5, 10)]);
+        reader.read(0, &mut &page[..]).unwrap();
+        assert_eq!(reader.read(1, &mut Blocked).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(told(&mut reader, 2_000), [(1_005, 0, 10)]);
+    }
+}
