@@ -21,6 +21,7 @@ pub use domains::{
 };
 pub use error::MachineError;
 pub use export::to_toml;
+pub use import::cost_bounds::within_bounds;
 pub use import::load::{Preset, load, presets};
 pub use import::processor::CpuVendor;
 pub use import::trace::{TraceCpu, TraceNode, TraceTopology, from_trace};

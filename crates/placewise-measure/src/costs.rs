@@ -26,7 +26,7 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::{BandwidthCurve, ByDistance, Costs, IdleState, Machine};
+use placewise_machine::{BandwidthCurve, ByDistance, Costs, IdleState, Machine, within_bounds};
 
 use crate::quantity::{Access, Distance, Measurements, Quantity, Sample};
 
@@ -47,15 +47,20 @@ pub fn with_measured_costs(host: Machine, measurements: &Measurements, hz: u32) 
     };
     figures.costs.hz = hz;
     figures.say("hz", "measured: resolution of the coarse clock".to_owned());
-    figures.calls();
-    figures.switches();
-    figures.tasks();
-    figures.distances();
-    figures.wakeup_lines();
-    figures.interrupts();
-    figures.idle_states();
-    figures.smt();
-    figures.bandwidth();
+    for follow in [
+        Figures::calls,
+        Figures::switches,
+        Figures::tasks,
+        Figures::distances,
+        Figures::wakeup_lines,
+        Figures::interrupts,
+        Figures::idle_states,
+        Figures::smt,
+        Figures::bandwidth,
+    ] {
+        follow(&mut figures);
+        figures.drop_impossible();
+    }
     let borrowed = |source: &String| format!("assumed: not measured; {}: {source}", host.costs_of);
     let mut cost_sources: BTreeMap<String, String> =
         host.cost_sources.iter().map(|(name, source)| (name.clone(), borrowed(source))).collect();
@@ -358,6 +363,18 @@ impl Figures<'_> {
         self.say("idle_states", source);
     }
 
+    /// Where a partner waited for its CPU nearly always, more was measured than any machine takes.
+    fn drop_impossible(&mut self) {
+        let (costs, impossible) = within_bounds(&self.costs, &self.borrowed);
+        self.costs = costs;
+        for figure in impossible {
+            let of = &self.of;
+            let source =
+                format!("assumed: the host was too busy, no machine is as was measured; {of}");
+            self.say(&figure, source);
+        }
+    }
+
     fn smt(&mut self) {
         if let Some(share) = self.get(Quantity::SmtShare) {
             self.costs.smt_throughput_pct = whole(share.clamp(1.0, 100.0)) as u32;
@@ -582,6 +599,23 @@ mod tests {
         let read = placewise_machine::load(path.to_str().unwrap()).unwrap();
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!((read.costs, read.cost_sources), (machine.costs, machine.cost_sources));
+    }
+
+    /// What a partner's CPU was taken away for is no cost.
+    #[test]
+    fn what_no_machine_can_take_is_borrowed_and_says_so() {
+        let truth = host().costs;
+        let mut measured = measurements_of(&truth);
+        measured.insert(Quantity::CacheLine(Distance::Llc), exactly(1_440_106.0));
+        measured.insert(Quantity::Fork, exactly(50_000_000.0));
+        let machine = with_measured_costs(host(), &measured, truth.hz);
+        assert_eq!(machine.costs.cache_line_ns, truth.cache_line_ns);
+        assert_eq!(machine.costs.fork_ns, truth.fork_ns);
+        for figure in ["cache_line_ns", "fork_ns"] {
+            let source = &machine.cost_sources[figure];
+            assert!(source.starts_with("assumed: the host was too busy"), "{source}");
+        }
+        assert!(machine.cost_sources["syscall_ns"].starts_with("measured"));
     }
 
     #[test]

@@ -39,7 +39,7 @@ load_scheduler() {
 	load_tries=0
 	until [ "$(cat $scheduler_state)" = enabled ]; do
 		load_tries=$((load_tries + 1))
-		if [ $load_tries -gt 300 ] || ! kill -0 $scheduler 2>/dev/null; then
+		if [ $load_tries -gt 3000 ] || ! kill -0 $scheduler 2>/dev/null; then
 			cat /tmp/scheduler.log
 			return 1
 		fi

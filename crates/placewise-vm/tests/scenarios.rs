@@ -4,6 +4,7 @@
 //! quick part, `make test-vm VM=placement` those with that in their name. What a case left is in
 //! `target/tmp/vm/CASE`.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,20 +30,25 @@ fn main() -> ExitCode {
 
 fn trials(arguments: &Arguments) -> anyhow::Result<Vec<Trial>> {
     let cases = scenario::cases(Path::new(env!("CARGO_MANIFEST_DIR")))?;
-    // Nothing is installed or fetched for those who do not mean to boot.
+    let mut cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
+    // The longest first: the last one runs alone.
+    cases.sort_by_key(|case| Reverse((case.scenario.deterministic, case.machine.cpus())));
+    // Nothing is installed or fetched for those who do not mean to boot, nor for what they did not ask for.
     let boots = (arguments.ignored || arguments.include_ignored) && !arguments.list;
-    let host = Arc::new(if boots {
-        Host::prepare(cases.iter().map(Case::guest))?
-    } else {
-        Host::default()
-    });
+    let nowhere = Arc::new(Host::default());
+    let is_asked_for =
+        |case: &&Arc<Case>| !arguments.is_filtered_out(&trial((*case).clone(), nowhere.clone()));
+    let host = match boots {
+        true => Arc::new(Host::prepare(cases.iter().filter(is_asked_for).map(|it| it.guest()))?),
+        false => nowhere.clone(),
+    };
     for missing in host.missing() {
         println!("left out what takes this: {missing}");
     }
     Ok(cases.into_iter().map(|case| trial(case, host.clone())).collect())
 }
 
-fn trial(case: Case, host: Arc<Host>) -> Trial {
+fn trial(case: Arc<Case>, host: Arc<Host>) -> Trial {
     let kind = if case.scenario.quick { "quick" } else { "long" };
     Trial::ignorable_test(case.name.clone(), move || match Parts::find(&host, &case.guest()) {
         Ok(parts) => passes(&case, &parts).map(|()| Completion::Completed),

@@ -65,7 +65,7 @@ const BENCHES: [Bench; 2] = [
         name: "hackbench-16-zen3",
         machine: "zen3-2s-nps1",
         workload: "hackbench",
-        case: "groups=16;warmup_ms=400;window_ms=100",
+        case: "groups=16;warmup_ms=100;window_ms=100",
     },
 ];
 

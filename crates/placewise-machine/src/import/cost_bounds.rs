@@ -59,6 +59,23 @@ pub(crate) fn check_numbers(
     }
 }
 
+/// `costs` with the figures of `others` for those that no machine file may have, and the names of these.
+pub fn within_bounds(costs: &Costs, others: &Costs) -> (Costs, Vec<String>) {
+    let [mut figures, others] = [costs, others].map(table);
+    let mut replaced = Vec::new();
+    for (name, other) in others {
+        if check_numbers(&name, &name, &figures[&name]).is_err() {
+            figures[&name] = other;
+            replaced.push(name);
+        }
+    }
+    (toml::Value::Table(figures).try_into().expect("costs are a table"), replaced)
+}
+
+fn table(costs: &Costs) -> toml::Table {
+    toml::Table::try_from(costs).expect("costs are a table")
+}
+
 /// What the numbers of a figure must be to each other.
 pub(crate) fn check_relations(costs: &Costs) -> Result<(), MachineError> {
     let curves = &costs.node_bandwidth_mbps;

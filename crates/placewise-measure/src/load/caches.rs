@@ -8,13 +8,15 @@ use std::time::Instant;
 
 use rustix::time::ClockId;
 
-use super::clock::cpu_time;
+use super::clock::{cpu_time, median_time};
 use crate::batches::Load;
 use crate::partner::Partner;
 use crate::place::{Places, stay_on};
 use crate::quantity::Quantity;
 
-const EXCHANGES: u32 = 200;
+/// Whoever takes a CPU away meanwhile lengthens one stretch of many.
+const STRETCHES: u32 = 20;
+const EXCHANGES: u32 = 10;
 const FOOTPRINT_KIB: usize = 256;
 const WORDS_PER_LINE: usize = 8;
 const LINES: usize = FOOTPRINT_KIB * 1024 / (8 * WORDS_PER_LINE);
@@ -37,24 +39,28 @@ fn cache_line(quantity: Quantity, cpu: usize) -> io::Result<Load> {
     let line = Arc::new(Line(AtomicU32::new(0)));
     let theirs = line.clone();
     let partner = Partner::start(cpu, move |_| {
-        count(&theirs, 1);
+        (0..STRETCHES).for_each(|stretch| count(&theirs, stretch, 1));
         Ok(())
     })?;
     Ok(Load::new(quantity, move || {
         line.0.store(0, Ordering::Relaxed);
         partner.begin()?;
         partner.wait_until_busy();
-        let start = Instant::now();
-        count(&line, 0);
-        let elapsed = start.elapsed().as_nanos() as f64;
+        let mut stretch = 0;
+        let time = median_time(STRETCHES, || {
+            let start = Instant::now();
+            count(&line, stretch, 0);
+            stretch += 1;
+            Ok(start)
+        })?;
         partner.wait()?;
-        Ok(elapsed / f64::from(2 * EXCHANGES))
+        Ok(time / f64::from(2 * EXCHANGES))
     }))
 }
 
-/// Counts on whenever the count is even, or odd.
-fn count(line: &Line, parity: u32) {
-    for exchange in 0..EXCHANGES {
+/// Counts on through a stretch, whenever the count is even, or odd.
+fn count(line: &Line, stretch: u32, parity: u32) {
+    for exchange in stretch * EXCHANGES..(stretch + 1) * EXCHANGES {
         while line.0.load(Ordering::Acquire) != 2 * exchange + parity {
             spin_loop();
         }
