@@ -9,12 +9,13 @@ use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
 use placewise_workload::program::SchedPolicy;
 
+use crate::charges::Charges;
 use crate::error::ReplayError;
 use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
 use crate::recording::{RecordedTask, Recording, TaskIndex};
-use crate::sleeps;
+use crate::{messages, sleeps};
 
 /// A trace, and what it was recorded on.
 pub struct Source<'a> {
@@ -55,12 +56,12 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     if followed.length_ns > LONGEST_NS {
         return Err(unfit(trace, "it is longer than an hour; replay a shorter piece of it".into()));
     }
-    let recording = recording(&followed, reader.header(), machine);
+    let mut measured = meter.end(timeline.tasks());
+    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
+    let recording = recording(followed, reader.header(), machine);
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
     }
-    let mut measured = meter.end(timeline.tasks());
-    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
     Ok((recording, measured))
 }
 
@@ -93,11 +94,14 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recording {
-    let posts = sleeps::posts(followed);
-    let told = sleeps::lines(followed, &posts, machine);
+fn recording(mut followed: Followed, header: &Header, machine: &Machine) -> Recording {
+    let mut posts = sleeps::posts(&followed);
+    let mut told = sleeps::lines(&followed, &posts, machine);
+    let readers = messages::add(&mut followed, &mut posts, &Charges::new(machine));
+    // How long these compute depends on how much there is to read.
+    told.retain(|name, _| !readers.contains(name));
     let usual = machine.costs.channel_lines;
-    let (cgroups, cgroup_of) = cgroups(followed, header);
+    let (cgroups, cgroup_of) = cgroups(&followed, header);
     let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
         let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
         let lines = told.get(task.name.as_str()).copied().unwrap_or(usual);

@@ -76,6 +76,36 @@ fn a_sleep_ends_with_the_post_of_who_ended_it() {
     assert!(!wakee.runs_at_once && wakee.begins_on == 1);
 }
 
+/// A message each 100 us, which b reads in 20 us, and once more in 40.
+fn messages_to_b() -> Vec<String> {
+    let mut lines = vec![A_WAKES_B[0].to_owned()];
+    for turn in 0..=100 {
+        let (at, takes) = (1_000_200 + turn * 100, if turn == 50 { 40 } else { 20 });
+        let time = |us: u64| format!("{}.{:06}", (at + us) / 1_000_000, (at + us) % 1_000_000);
+        let at = [0, 0, 1, 1 + takes].map(time);
+        let of_turn = [A_WAKES_B[1], A_WAKES_B[2], A_WAKES_B[3], B_SLEEPS];
+        let line = |(line, at): (&str, String)| {
+            let (place, event) = line.split_once(" 1.").expect("it has a time");
+            let (_, event) = event.split_once(':').expect("it has a time");
+            format!("{place} {at}:{event}")
+        };
+        lines.extend(of_turn.into_iter().zip(at).map(line));
+    }
+    lines
+}
+
+#[test]
+fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
+    let lines = messages_to_b();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("messages", "uma-8", &lines);
+    let ((a, writer), (_, reader)) = (task(&recording, "a"), task(&recording, "b"));
+    let posts = writer.steps.iter().filter(|step| matches!(step, Step::Post(..)));
+    assert_eq!(posts.count(), 102);
+    let message = [Step::Await(a), Step::Run(20 * US)];
+    assert_eq!(reader.steps, message.repeat(102));
+}
+
 /// A session shares the CPUs as a cgroup does; what is forked is where its parent is.
 #[test]
 fn tasks_are_in_the_cgroups_and_autogroups_that_the_header_names() {
