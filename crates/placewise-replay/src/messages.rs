@@ -74,12 +74,13 @@ pub fn add(
                 wakers.push_back(turn.waker);
             }
         }
+        let before = messages.len();
         for turn in &turns {
             let each = takes(turn).unwrap_or_default();
             messages.extend(writers.messages(turn, each, &mut wakers));
         }
         let name = &followed.tasks[reader as usize].name;
-        readers.extend((!turns.is_empty()).then(|| name.clone()));
+        readers.extend((messages.len() > before).then(|| name.clone()));
         if messages.len() > MOST {
             break;
         }

@@ -34,7 +34,16 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
 /// What the tasks of a trace did, and how it went.
-pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
+pub struct Reading {
+    /// As if each wakeup were for one message.
+    pub recording: Recording,
+    /// The same, if those that compute for longer after some wakeups have read more messages then.
+    pub with_messages: Option<Recording>,
+    pub measured: Measured,
+}
+
+/// Reads it twice.
+pub fn read(source: &Source<'_>) -> Result<Reading, ReplayError> {
     let Source { trace, machine, kernel } = *source;
     let options = Options { machine, kernel, others: &[], task: None };
     let hints = Hints::of(&mut TraceReader::open(trace)?, &options)?;
@@ -58,11 +67,11 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     }
     let mut measured = meter.end(timeline.tasks());
     measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
-    let recording = recording(followed, reader.header(), machine);
+    let (recording, with_messages) = recordings(followed, reader.header(), machine);
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
     }
-    Ok((recording, measured))
+    Ok(Reading { recording, with_messages, measured })
 }
 
 pub fn timeline(machine: &Machine) -> Timeline {
@@ -94,14 +103,30 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-fn recording(mut followed: Followed, header: &Header, machine: &Machine) -> Recording {
+fn recordings(
+    mut followed: Followed,
+    header: &Header,
+    machine: &Machine,
+) -> (Recording, Option<Recording>) {
     let mut posts = sleeps::posts(&followed);
     let mut told = sleeps::lines(&followed, &posts, machine);
+    let plain = recording(&followed, &posts, &told, header, machine);
     let readers = messages::add(&mut followed, &mut posts, &Charges::new(machine));
     // How long these compute depends on how much there is to read.
     told.retain(|name, _| !readers.contains(name));
+    let with_messages = || recording(&followed, &posts, &told, header, machine);
+    (plain, (!readers.is_empty()).then(with_messages))
+}
+
+fn recording(
+    followed: &Followed,
+    posts: &[bool],
+    told: &HashMap<String, u32>,
+    header: &Header,
+    machine: &Machine,
+) -> Recording {
     let usual = machine.costs.channel_lines;
-    let (cgroups, cgroup_of) = cgroups(&followed, header);
+    let (cgroups, cgroup_of) = cgroups(followed, header);
     let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
         let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
         let lines = told.get(task.name.as_str()).copied().unwrap_or(usual);
@@ -117,7 +142,7 @@ fn recording(mut followed: Followed, header: &Header, machine: &Machine) -> Reco
             runs_at_once: task.runs_at_once,
             is_forked: task.parent.is_some(),
             exits: task.exits,
-            steps: sleeps::steps(task, &followed.wakeups, &posts, lines),
+            steps: sleeps::steps(task, &followed.wakeups, posts, lines),
         }
     };
     let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();
