@@ -64,6 +64,14 @@ test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[
 test-python: compiler ## build the wheel of the Python package and test it in a new virtual environment; WHEEL=FILE for one that is there
 	@scripts/test-python.sh
 
+# Where the scenario stock-pairs leaves its traces.
+PAIRS = $(TARGET)/tmp/vm/stock-pairs-two-nodes-16-6.18/out
+
+.PHONY: replayed-pairs
+replayed-pairs: compiler ## hold replays to what knobs and affinities did in QEMU: after make test-vm VM=stock-pairs; PAIRS=DIRECTORY
+	$(CARGO) build --release --package placewise
+	scripts/check-replays.py $(PROGRAM) $(PAIRS)
+
 # Rows that a file has are not recorded again.
 .PHONY: interventions
 interventions: compiler ## turn knobs of real kernels in QEMU, record what loads do: BATCH=knobs ONLY='--kernel 6.18'

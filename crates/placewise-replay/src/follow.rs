@@ -38,10 +38,18 @@ pub enum Cause {
     Arrival,
 }
 
+/// When a task computed, perhaps not all the while, and where it did last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    pub from: Nanos,
+    pub until: Nanos,
+    pub cpu: u32,
+}
+
 /// A step of a task as the trace shows it.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    Run(Nanos),
+    Run(Nanos, Span),
     Wakeup(u32),
     /// `line_ns`: what a cache line takes from where it was woken to where it ran then.
     Slept {
@@ -73,6 +81,8 @@ pub enum Evidence {
     Preempted,
     /// The answer of a wakee that had preempted its waker.
     Likely,
+    /// A message that its wakee found there.
+    Silent,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,8 +109,9 @@ pub struct FollowedTask {
     /// On CPUs, whatever was computed there.
     pub ran_ns: Nanos,
     state: State,
-    /// Computed since the last step, times the speed.
+    /// Computed since the last step, times the speed; and when.
     work: u64,
+    span: Span,
     /// What is still to be taken off.
     charged: Nanos,
     slept_since: Nanos,
@@ -247,6 +258,7 @@ impl<'a> Follower<'a> {
             ran_ns: 0,
             state: State::Asleep,
             work: 0,
+            span: Span::default(),
             charged: 0,
             slept_since: 0,
             early: None,
@@ -284,10 +296,13 @@ impl<'a> Follower<'a> {
         cpus.push(cpu as usize);
         for at in cpus {
             let OnCpu { task: Some(task), since } = self.cpus[at] else { continue };
-            let ran = self.now.saturating_sub(since);
+            let now = self.now;
+            let ran = now.saturating_sub(since);
             let work = ran.saturating_mul(self.speed(at));
             let task = self.task(task);
             task.ran_ns += ran;
+            let from = if task.work == 0 { since } else { task.span.from };
+            task.span = Span { from, until: now, cpu: at as u32 };
             task.work = task.work.saturating_add(work);
             self.cpus[at].since = self.now;
         }
@@ -300,14 +315,17 @@ impl<'a> Follower<'a> {
         }
         let task = self.task(index);
         let computed = std::mem::take(&mut task.work) / FULL_SPEED;
-        let ns = computed.saturating_sub(task.charged);
+        let (ns, span) = (computed.saturating_sub(task.charged), task.span);
         task.charged = task.charged.saturating_sub(computed);
         if ns == 0 {
             return;
         }
         match task.seen.last_mut() {
-            Some(Seen::Run(before)) => *before = before.saturating_add(ns),
-            _ => self.see(index, Seen::Run(ns)),
+            Some(Seen::Run(before, Span { until, cpu, .. })) => {
+                *before = before.saturating_add(ns);
+                (*until, *cpu) = (span.until, span.cpu);
+            }
+            _ => self.see(index, Seen::Run(ns, span)),
         }
     }
 
@@ -428,7 +446,7 @@ impl<'a> Follower<'a> {
         task.exits = true;
         task.name = tasks.name_of(task.number).to_owned();
         let number = task.number;
-        if let Some(Seen::Run(last)) = task.seen.last_mut() {
+        if let Some(Seen::Run(last, _)) = task.seen.last_mut() {
             *last = last.saturating_sub(exit);
         }
         self.by_number.remove(&number);
@@ -457,7 +475,7 @@ impl<'a> Follower<'a> {
         task.state = State::Queued;
         if cause == Cause::Arrival {
             // The call was before the sleep.
-            if let [.., Seen::Run(before), Seen::Slept { .. }] = &mut task.seen[..] {
+            if let [.., Seen::Run(before, _), Seen::Slept { .. }] = &mut task.seen[..] {
                 *before = before.saturating_sub(timed);
             }
         }
@@ -535,7 +553,7 @@ impl<'a> Follower<'a> {
         self.close(parent);
         let fork = self.charges.fork();
         let forker = self.task(parent);
-        if let Some(Seen::Run(before)) = forker.seen.last_mut() {
+        if let Some(Seen::Run(before, _)) = forker.seen.last_mut() {
             *before = before.saturating_sub(fork);
         }
         let task = self.task(child);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   trace ─> read.rs ─┬─> hints.rs    what an audit believes of each wakeup
-//!                     └─> follow.rs   each task's computing, posts and sleeps ─> sleeps.rs
+//!                     └─> follow.rs   each task's computing, posts and sleeps ─> messages.rs ─> sleeps.rs
 //!   Recording (recording.rs) <─> file.rs
 //!      ├─> groups.rs     which tasks belong together
 //!      └─> programs.rs ─> a workload of the simulator
@@ -18,9 +18,10 @@
 //! **Taken out**: what the recorded machine charged for switches, wakeups and distances, by its cost
 //! figures, and what a busy SMT sibling took. `validate.rs` fits what is left of that.
 //!
-//! **Not known** from the scheduler's events: spinning, which is computing here; messages that wake
-//! nobody; who else could have ended a wait; locks; cgroups' weights and quotas; how much of a
-//! segment is spent waiting for memory.
+//! **Inferred**: messages that woke nobody, for their reader was awake.
+//!
+//! **Not known** from the scheduler's events: spinning, which is computing here; who else could have ended
+//! a wait; locks; cgroups' weights and quotas; how much of a segment is spent waiting for memory.
 
 mod charges;
 mod error;
@@ -29,6 +30,7 @@ mod follow;
 mod groups;
 mod hints;
 mod measure;
+mod messages;
 mod model;
 mod programs;
 mod read;
@@ -43,6 +45,6 @@ pub use groups::Group;
 pub use measure::{Figures, Measured};
 pub use model::{Draw, Model};
 pub use programs::Begins;
-pub use read::{Source, read};
+pub use read::{Reading, Source, read};
 pub use recording::{RecordedTask, Recording, Step, TaskIndex};
 pub use validate::{Compared, Fitted, Limits, Validation, rerun, validate};

@@ -9,12 +9,13 @@ use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
 use placewise_workload::program::SchedPolicy;
 
+use crate::charges::Charges;
 use crate::error::ReplayError;
 use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
 use crate::recording::{RecordedTask, Recording, TaskIndex};
-use crate::sleeps;
+use crate::{messages, sleeps};
 
 /// A trace, and what it was recorded on.
 pub struct Source<'a> {
@@ -33,7 +34,16 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
 /// What the tasks of a trace did, and how it went.
-pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
+pub struct Reading {
+    /// As if each wakeup were for one message.
+    pub recording: Recording,
+    /// The same, if those that compute for longer after some wakeups have read more messages then.
+    pub with_messages: Option<Recording>,
+    pub measured: Measured,
+}
+
+/// Reads it twice.
+pub fn read(source: &Source<'_>) -> Result<Reading, ReplayError> {
     let Source { trace, machine, kernel } = *source;
     let options = Options { machine, kernel, others: &[], task: None };
     let hints = Hints::of(&mut TraceReader::open(trace)?, &options)?;
@@ -55,13 +65,13 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     if followed.length_ns > LONGEST_NS {
         return Err(unfit(trace, "it is longer than an hour; replay a shorter piece of it".into()));
     }
-    let recording = recording(&followed, reader.header(), machine);
+    let mut measured = meter.end(timeline.tasks());
+    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
+    let (recording, with_messages) = recordings(followed, reader.header(), machine);
     if recording.segments() == 0 {
         return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
     }
-    let mut measured = meter.end(timeline.tasks());
-    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
-    Ok((recording, measured))
+    Ok(Reading { recording, with_messages, measured })
 }
 
 pub fn timeline(machine: &Machine) -> Timeline {
@@ -93,9 +103,28 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recording {
-    let posts = sleeps::posts(followed);
-    let told = sleeps::lines(followed, &posts, machine);
+fn recordings(
+    mut followed: Followed,
+    header: &Header,
+    machine: &Machine,
+) -> (Recording, Option<Recording>) {
+    let mut posts = sleeps::posts(&followed);
+    let mut told = sleeps::lines(&followed, &posts, machine);
+    let plain = recording(&followed, &posts, &told, header, machine);
+    let readers = messages::add(&mut followed, &mut posts, &Charges::new(machine));
+    // How long these compute depends on how much there is to read.
+    told.retain(|name, _| !readers.contains(name));
+    let with_messages = || recording(&followed, &posts, &told, header, machine);
+    (plain, (!readers.is_empty()).then(with_messages))
+}
+
+fn recording(
+    followed: &Followed,
+    posts: &[bool],
+    told: &HashMap<String, u32>,
+    header: &Header,
+    machine: &Machine,
+) -> Recording {
     let usual = machine.costs.channel_lines;
     let (cgroups, cgroup_of) = cgroups(followed, header);
     let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
@@ -113,7 +142,7 @@ fn recording(followed: &Followed, header: &Header, machine: &Machine) -> Recordi
             runs_at_once: task.runs_at_once,
             is_forked: task.parent.is_some(),
             exits: task.exits,
-            steps: sleeps::steps(task, &followed.wakeups, &posts, lines),
+            steps: sleeps::steps(task, &followed.wakeups, posts, lines),
         }
     };
     let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();

@@ -65,7 +65,7 @@ pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32
     // What is still to be taken off for the lines of the last post.
     let mut charged = 0;
     let step = |seen: &Seen| match *seen {
-        Seen::Run(ns) => {
+        Seen::Run(ns, _) => {
             let left = ns.saturating_sub(charged);
             charged -= ns - left;
             Some(Step::Run(left)).filter(|_| left > 0)
@@ -128,11 +128,7 @@ struct Computed {
 }
 
 /// Cache lines that come with posts to tasks of each name, where the trace tells.
-pub fn lines<'a>(
-    followed: &'a Followed,
-    posts: &[bool],
-    machine: &Machine,
-) -> HashMap<&'a str, u32> {
+pub fn lines(followed: &Followed, posts: &[bool], machine: &Machine) -> HashMap<String, u32> {
     let mut by_name: HashMap<&str, BTreeMap<Nanos, Computed>> = HashMap::new();
     for task in &followed.tasks {
         let by_line = by_name.entry(&task.name).or_default();
@@ -140,7 +136,7 @@ pub fn lines<'a>(
         let mut ns = 0.0;
         for seen in &task.seen {
             match *seen {
-                Seen::Run(computed) => ns += computed as f64,
+                Seen::Run(computed, _) => ns += computed as f64,
                 Seen::Slept { cause, line_ns, .. } => {
                     if let Some(line_ns) = after {
                         let computed = by_line.entry(line_ns).or_default();
@@ -157,9 +153,9 @@ pub fn lines<'a>(
         }
     }
     let within_core = machine.costs.cache_line_ns.smt;
-    let told = |(name, mut by_line): (_, BTreeMap<Nanos, Computed>)| {
+    let told = |(name, mut by_line): (&str, BTreeMap<Nanos, Computed>)| {
         by_line.retain(|&line, _| line > within_core);
-        Some((name, slope(&by_line)?))
+        Some((name.to_owned(), slope(&by_line)?))
     };
     by_name.into_iter().filter_map(told).collect()
 }

@@ -161,8 +161,7 @@ pub fn build(origin: Origin<'_>, mode: &Mode) -> anyhow::Result<Built> {
     let machine = machine_of(origin, &mut reader)?;
     let kernel = kernel_of(origin, reader.header())?;
     let source = Source { trace: origin.trace, machine: &machine, kernel: &kernel.policy };
-    let (recording, recorded) = read(&source)?;
-    let (recording, recorded, validation) = mode.replayed(recording, recorded, &source)?;
+    let (recording, recorded, validation) = mode.replayed(read(&source)?, &source)?;
     let replay = Replay {
         recording,
         home: Home::of(&machine),

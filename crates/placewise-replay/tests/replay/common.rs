@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use placewise_machine::{Machine, TraceTopology, load};
 use placewise_policy::Policy;
-use placewise_replay::{Compared, Measured, Recording, Source, Validation, read, validate};
+use placewise_replay::{Compared, Reading, Recording, Source, Validation, read};
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{FtraceWriter, Header};
 use placewise_workload::build;
@@ -40,16 +40,16 @@ impl Lab {
         path
     }
 
-    pub fn read(&self, name: &str) -> (Recording, Measured) {
+    pub fn read(&self, name: &str) -> Reading {
         let trace = self.trace(name);
         let source = Source { trace: &trace, machine: &self.machine, kernel: &self.kernel };
         read(&source).expect("what was written can be read")
     }
 
     pub fn validated(&self, name: &str) -> (Recording, Validation) {
-        let (mut recording, recorded) = self.read(name);
-        let validation = validate(&mut recording, &recorded, &self.machine, &self.kernel);
-        (recording, validation.expect("the replay ends well"))
+        let validated = self.read(name).validated(&self.machine, &self.kernel);
+        let (recording, _, validation) = validated.expect("the replay ends well");
+        (recording, validation)
     }
 }
 

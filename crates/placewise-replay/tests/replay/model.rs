@@ -1,6 +1,6 @@
 //! What is drawn of a model: as the recording was, longer, with more clients.
 
-use placewise_replay::{Draw, Model, RecordedTask, Recording, Step, validate};
+use placewise_replay::{Draw, Model, Reading, RecordedTask, Recording, Step, validate};
 use placewise_workload::program::Wake;
 
 use crate::common::{Lab, print, row};
@@ -117,7 +117,7 @@ fn arrivals_keep_their_rate_however_fast_the_tasks_are() {
 fn the_model_of_a_simulated_run_wakes_as_the_run_did() {
     let (name, case) = ("schbench", "workers=4;window_ms=1000;warmup_ms=100");
     let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
-    let (recording, recorded) = lab.read(&format!("model-{name}"));
+    let Reading { recording, measured: recorded, .. } = lab.read(&format!("model-{name}"));
     let cpus = lab.machine.online().len();
     let model = Model::of(&recording, cpus);
     let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };

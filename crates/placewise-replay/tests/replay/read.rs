@@ -4,7 +4,7 @@ use std::fs;
 
 use placewise_machine::{Machine, load};
 use placewise_policy::Policy;
-use placewise_replay::{Begins, RecordedTask, Recording, ReplayError, Source, Step, read};
+use placewise_replay::{Begins, Reading, RecordedTask, Recording, ReplayError, Source, Step, read};
 use placewise_workload::program::{Object, Op, Wake};
 use proptest::prelude::*;
 
@@ -30,15 +30,16 @@ fn free(machine: &str) -> Machine {
     machine
 }
 
-fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Recording, ReplayError> {
+fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Reading, ReplayError> {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{name}"));
     fs::write(&path, text).expect("it has room");
     let kernel = Policy::parse("v6.12", "baseline").expect("the kernel is known");
-    Ok(read(&Source { trace: &path, machine, kernel: &kernel })?.0)
+    read(&Source { trace: &path, machine, kernel: &kernel })
 }
 
 fn read_on(name: &str, machine: &str, lines: &[&str]) -> Recording {
-    try_read(name, &(lines.join("\n") + "\n"), &free(machine)).expect("it can be read")
+    let text = lines.join("\n") + "\n";
+    try_read(name, &text, &free(machine)).expect("it can be read").recording
 }
 
 fn task<'a>(recording: &'a Recording, name: &str) -> (u32, &'a RecordedTask) {
@@ -74,6 +75,39 @@ fn a_sleep_ends_with_the_post_of_who_ended_it() {
     assert_eq!(waker.steps, posts);
     assert_eq!(wakee.steps, [Step::Await(a), Step::Run(20 * US)]);
     assert!(!wakee.runs_at_once && wakee.begins_on == 1);
+}
+
+/// A message each 100 us, which b reads in 20 us, and once more in 40.
+fn messages_to_b() -> Vec<String> {
+    let mut lines = vec![A_WAKES_B[0].to_owned()];
+    for turn in 0..=100 {
+        let (at, takes) = (1_000_200 + turn * 100, if turn == 50 { 40 } else { 20 });
+        let time = |us: u64| format!("{}.{:06}", (at + us) / 1_000_000, (at + us) % 1_000_000);
+        let at = [0, 0, 1, 1 + takes].map(time);
+        let of_turn = [A_WAKES_B[1], A_WAKES_B[2], A_WAKES_B[3], B_SLEEPS];
+        let line = |(line, at): (&str, String)| {
+            let (place, event) = line.split_once(" 1.").expect("it has a time");
+            let (_, event) = event.split_once(':').expect("it has a time");
+            format!("{place} {at}:{event}")
+        };
+        lines.extend(of_turn.into_iter().zip(at).map(line));
+    }
+    lines
+}
+
+#[test]
+fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
+    let lines = messages_to_b();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let text = lines.join("\n") + "\n";
+    let reading = try_read("messages", &text, &free("uma-8")).expect("it can be read");
+    assert_eq!(task(&reading.recording, "b").1.steps.len(), 202, "that is one reading of it");
+    let recording = reading.with_messages.expect("b reads messages");
+    let ((a, writer), (_, reader)) = (task(&recording, "a"), task(&recording, "b"));
+    let posts = writer.steps.iter().filter(|step| matches!(step, Step::Post(..)));
+    assert_eq!(posts.count(), 102);
+    let message = [Step::Await(a), Step::Run(20 * US)];
+    assert_eq!(reader.steps, message.repeat(102));
 }
 
 /// A session shares the CPUs as a cgroup does; what is forked is where its parent is.
@@ -241,8 +275,10 @@ fn an_answer_to_a_preempted_waker_is_waited_for_if_such_tasks_answer() {
 
 #[test]
 fn a_trace_in_which_nobody_sleeps_is_refused_in_one_line() {
-    let error =
-        try_read("nobody", &format!("{}\n", A_WAKES_B[0]), &free("uma-8")).unwrap_err().to_string();
+    let error = try_read("nobody", &format!("{}\n", A_WAKES_B[0]), &free("uma-8"))
+        .err()
+        .expect("it is refused")
+        .to_string();
     assert!(error.contains("no task of it sleeps") && !error.contains('\n'), "{error}");
 }
 
@@ -254,7 +290,7 @@ fn a_trace_of_hours_is_refused_in_one_line() {
         )
     };
     let text: String = (0..500).map(|turn| sleep(turn * 9)).collect();
-    let error = try_read("hours", &text, &free("uma-8")).unwrap_err().to_string();
+    let error = try_read("hours", &text, &free("uma-8")).err().expect("it is refused").to_string();
     assert!(error.contains("longer than an hour") && !error.contains('\n'), "{error}");
 }
 
@@ -283,7 +319,7 @@ fn check_any(lines: &[String]) {
     let machine = load("uma-8").expect("the machine is known");
     match try_read("any", &(lines.join("\n") + "\n"), &machine) {
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
-        Ok(recording) => {
+        Ok(Reading { recording, .. }) => {
             let workload = recording.workload("any", &machine, Begins::AsRecorded);
             assert_eq!(workload.check(), Ok(()));
         }

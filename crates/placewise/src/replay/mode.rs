@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use placewise_machine::Machine;
-use placewise_replay::{Draw, Measured, Model, Recording, Source, Validation, validate};
+use placewise_replay::{Draw, Measured, Model, Reading, Recording, Source, Validation, validate};
 use placewise_workload::Case;
 
 use crate::input::InputError;
@@ -108,17 +108,14 @@ impl Mode {
     /// What is replayed, what it was held against, and how that went.
     pub fn replayed(
         &self,
-        mut recording: Recording,
-        recorded: Measured,
+        reading: Reading,
         source: &Source<'_>,
     ) -> anyhow::Result<(Recording, Measured, Validation)> {
         let Source { machine, kernel, .. } = *source;
         match self {
-            Mode::Exact => {
-                let validation = validate(&mut recording, &recorded, machine, kernel)?;
-                Ok((recording, recorded, validation))
-            }
+            Mode::Exact => Ok(reading.validated(machine, kernel)?),
             Mode::Model { length, scale } => {
+                let Reading { recording, measured: recorded, .. } = reading;
                 let model = Model::of(&recording, cpus(machine));
                 drop(recording);
                 check_names(&model, scale)?;

@@ -51,6 +51,85 @@ fn the_same_trace_gives_the_same_bytes() {
     assert_eq!(json(), json());
 }
 
+/// The workload that `replay` writes, as JSON.
+fn written(trace: &str, mode: &[&str]) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("replay.json").display().to_string();
+    let (_, error, status) = placewise(&[&["replay", trace, "-o", &file], mode].concat());
+    assert_eq!((error.as_str(), status), ("", Some(0)));
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+fn tasks_of(workload: &Value, name: &str) -> usize {
+    workload["tasks"].as_array().unwrap().iter().filter(|task| task["name"] == name).count()
+}
+
+#[test]
+fn a_model_is_as_long_as_asked_for_and_has_as_many_tasks_of_a_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded(directory.path());
+    let exact = written(&trace, &[]);
+    assert_eq!(exact, written(&trace, &["--mode=exact"]));
+    let model = |options: &[&str]| written(&trace, &[&["--mode=model"], options].concat());
+    let drawn = model(&["--length=120ms", "--scale=pgbench=3"]);
+    assert_eq!(drawn["length_ns"], 120_000_000);
+    assert!(exact["length_ns"].as_u64().unwrap() < 60_000_000, "the trace is shorter");
+    assert_eq!((tasks_of(&exact, "pgbench"), tasks_of(&drawn, "pgbench")), (1, 3));
+    let as_it_was = model(&[]);
+    assert_eq!(tasks_of(&as_it_was, "pgbench"), 1);
+    assert_ne!(as_it_was["tasks"][0]["steps"], exact["tasks"][0]["steps"], "they are drawn");
+}
+
+#[test]
+fn cases_of_a_comparison_say_how_a_trace_is_replayed() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded(directory.path());
+    let cases = ["--case=mode=model", "--case=mode=model;length=100ms"];
+    let run = ["compare", "--machine=x86-12", "--kernel=v6.0", "--workload", &trace, "--runs=1"];
+    let (json, error, status) = placewise(&[&run[..], &cases, &["--format=json"]].concat());
+    assert_eq!(status, Some(0), "{error}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let time = |case: &str| {
+        let rows = json["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["case"] == case && row["metric"] == "time");
+        row.unwrap_or_else(|| panic!("no time of {case}"))["mean"].as_f64().unwrap()
+    };
+    let [short, long] = ["mode=model", "mode=model;length=100ms"].map(time);
+    assert!(long > 1.5 * short, "{short} s, and {long} s of twice as much");
+}
+
+/// a computes for 300 us and sleeps until a timer wakes it.
+const TIMED: &str = "\
+<idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+a-10 [000] d..2. 1.000300: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+<idle>-0 [000] d.h2. 1.002000: sched_waking: comm=a pid=10 prio=120 target_cpu=000
+<idle>-0 [000] d.h2. 1.002000: sched_wakeup: comm=a pid=10 prio=120 target_cpu=000
+<idle>-0 [000] d..2. 1.002001: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120
+a-10 [000] d..2. 1.002300: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+
+#[test]
+fn a_load_that_waits_for_nobody_is_written_for_rt_app_and_another_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let [timed, file, none] = ["timed.txt", "rt-app.json", "none.json"].map(path);
+    fs::write(&timed, TIMED).unwrap();
+    let origin = ["--machine=uma-8", "--kernel=v6.12"];
+    let replay = |trace: &str, file: &str| {
+        placewise(&[&["replay", trace, "--rt-app", file], &origin[..]].concat())
+    };
+    let (_, error, status) = replay(&timed, &file);
+    assert_eq!((error.as_str(), status), ("", Some(0)));
+    let said: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let phases = said["tasks"]["a-0"]["phases"].as_object().unwrap();
+    assert!(phases.values().any(|phase| phase["timer"]["mode"] == "absolute"), "{said}");
+    let run = ["compare", "--machine=uma-8", "--runs=1", "--workload", &file];
+    assert_eq!(placewise(&run).2, Some(0), "it is a workload of rt-app");
+    let (_, error, status) = replay(&recorded(directory.path()), &none);
+    assert_eq!((status, error.lines().count()), (Some(2), 1));
+    assert!(error.contains("wait for each other") && !Path::new(&none).exists(), "{error}");
+}
+
 #[test]
 fn a_replay_that_is_not_like_its_trace_is_told_of_in_a_comparison() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/vm16-k73-dispatch.txt.zst");
@@ -64,6 +143,7 @@ fn a_replay_that_is_not_like_its_trace_is_told_of_in_a_comparison() {
 fn bad_input_is_one_line_and_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
+    let trace = recorded(directory.path());
     let line = "a-1 [000] d..2. 1.000000: sched_waking: comm=b pid=2 prio=120 target_cpu=001\n";
     fs::write(path("bare.txt"), line).unwrap();
     fs::write(path("bad.json"), "{\"placewise_replay\":1,\"tasks\":[]}").unwrap();
@@ -72,6 +152,10 @@ fn bad_input_is_one_line_and_leaves_no_file() {
         (vec!["replay", "-"], "name a file"),
         (vec!["replay", "/nonexistent.txt"], "No such file"),
         (vec!["replay", &path("bare.txt"), "-o", &output], "name it with --machine"),
+        (vec!["replay", &trace, "--length=1"], "take --mode model"),
+        (vec!["replay", &trace, "--scale=pgbench=2"], "take --mode model"),
+        (vec!["replay", &trace, "--mode=model", "--scale=pgbench=0"], "from 1 to 1000"),
+        (vec!["replay", &trace, "--mode=model", "--scale=nobody=2"], "`nobody`: expected the name"),
         (vec!["compare", "--machine=uma-8", "--workload", &path("bad.json")], "missing field"),
         (vec!["compare", "--machine=uma-8", "--workload", &path("bare.txt")], "--machine"),
     ] {
