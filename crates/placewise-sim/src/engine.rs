@@ -18,7 +18,7 @@ use placewise_machine::Domains;
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
-use placewise_workload::program::{Cgroup, Change, Window, Workload};
+use placewise_workload::program::{Cgroup, Change, Workload};
 
 use crate::error::SimError;
 use crate::outcome::Outcome;
@@ -133,6 +133,12 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, SimError> {
         self.start();
         let mut begin = self.snapshot();
+        // What balancing alone brings about takes busy CPUs of wide domains seconds, of which a
+        // published run has many: before the window they balance as often as idle ones.
+        let busy_factor = self.scheduler.policy.profile.busy_factor;
+        if self.workload.window.warm_up > 0 {
+            self.scheduler.policy.profile.busy_factor = 1;
+        }
         while let Some((time, slot)) = self.events.pop() {
             self.look_at_occupancy(time);
             let milestone = self.measurement.milestone(time);
@@ -142,14 +148,10 @@ impl<'a> Engine<'a> {
                 break;
             }
             self.now = time;
-            match milestone {
-                Some(Milestone::WarmUp) => self.hasten_balancing(self.haste()),
-                Some(Milestone::Begin) => {
-                    begin = self.snapshot();
-                    self.hasten_balancing(1);
-                    self.measurement.occupancy.start(time);
-                }
-                Some(Milestone::End) | None => {}
+            if let Some(Milestone::Begin) = milestone {
+                begin = self.snapshot();
+                self.scheduler.policy.profile.busy_factor = busy_factor;
+                self.measurement.occupancy.start(time);
             }
             self.measurement.events += 1;
             self.dispatch(slot)?;
@@ -164,30 +166,6 @@ impl<'a> Engine<'a> {
         }
         let end = self.snapshot();
         Ok(self.outcome(&begin, &end))
-    }
-
-    /// What balancing alone brings about takes wide domains many seconds. The run that is stood for has
-    /// them, so that before the window balancing is due that much more often.
-    fn haste(&self) -> u32 {
-        let Window { warm_up, run, .. } = self.workload.window;
-        let tasks = self.user_tasks().count() as u64;
-        let cpus = self.hardware.machine.online().len() as u64;
-        (run * tasks.max(cpus) / cpus / warm_up.max(1)).clamp(1, u64::from(u32::MAX)) as u32
-    }
-
-    fn hasten_balancing(&mut self, haste: u32) {
-        if self.workload.window.run == 0 {
-            return;
-        }
-        for (cpu, chain) in self.hardware.domains.chains.iter().enumerate() {
-            for (level, &span) in chain.iter().enumerate() {
-                let weight = self.hardware.domains.spans[span].weight() as u32;
-                let domain = &mut self.scheduler.policy.domain[cpu][level];
-                domain.min_interval = (weight / haste).max(1);
-                domain.max_interval = 2 * domain.min_interval;
-                domain.balance_interval = domain.min_interval;
-            }
-        }
     }
 
     /// Task 0 starts on the first online CPU that it may use, as a child of its idle task.

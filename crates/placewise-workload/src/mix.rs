@@ -16,8 +16,8 @@
 //! long as the mix. Alone, a workload's main task starts on the first CPU; here
 //! it is forked by the shell and placed.
 //!
-//! **Weak points.** One warm-up has to do for all: a part that settles late (lu) wants a
-//! longer one. What a part leaves running when it ends (lu's burners) goes
+//! **Weak points.** One warm-up has to do for all: a part that settles late (lu, hackbench on
+//! several nodes) wants a longer one. What a part leaves running when it ends (lu's burners) goes
 //! on. dbench's kworkers are in the part's cgroup; the kernel's are in the root.
 
 use std::fmt;

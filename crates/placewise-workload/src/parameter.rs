@@ -5,7 +5,7 @@ use crate::case::Case;
 use placewise_machine::CpuSet;
 
 use crate::error::{WorkloadError, quoted, suggestion};
-use crate::program::{Nanos, Program, Window};
+use crate::program::{Program, Window};
 
 /// One parameter of a workload, for help texts and for checking a case.
 #[derive(Clone, Copy, Debug)]
@@ -149,8 +149,6 @@ fn canonical_set(text: &str) -> Result<String, WorkloadError> {
 }
 
 /// Ten minutes of simulated time: far beyond what any of the models needs to settle.
-/// Benchmarks that run for a time do so for a minute or more.
-const RUN: Nanos = 60_000_000_000;
 const LONGEST_MS: u64 = 600_000;
 
 /// `+5` is not a number here although `u64::from_str` takes it.
@@ -247,18 +245,16 @@ impl<'a> Settings<'a> {
             warm_up,
             until_steady: warm_up > 0 && self.case.get("warmup_ms").is_none(),
             measure: self.integer_or("window_ms", window_ms) * 1_000_000,
-            run: RUN,
         }
     }
 
-    /// The same where the run has an end: it is known about when, and whether it is near enough for all
-    /// of the run to be simulated, unless part of it is asked for.
-    pub(crate) fn window_of(&self, run: Nanos, near: bool) -> Window {
+    /// The same where a run has a `near` end: all of it is simulated, unless part of it is asked for.
+    pub(crate) fn window_of(&self, near: bool) -> Window {
         let asked_for = ["warmup_ms", "window_ms"].map(|name| self.case.get(name));
-        if near && asked_for == [None; 2] {
-            return Window { measure: LONGEST_MS * 1_000_000, ..Window::default() };
+        match near && asked_for == [None; 2] {
+            true => Window { measure: LONGEST_MS * 1_000_000, ..Window::default() },
+            false => self.window(),
         }
-        Window { run, ..self.window() }
     }
 
     /// Binds the programs that are not bound otherwise.

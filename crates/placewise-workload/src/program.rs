@@ -349,9 +349,6 @@ pub struct Window {
     pub until_steady: bool,
     /// Simulated time measured; the run also ends when task 0 has exited.
     pub measure: Nanos,
-    /// How long the run would last that the simulated time stands for, if no task had to wait for a
-    /// CPU; 0 where it is simulated wholly.
-    pub run: Nanos,
 }
 
 /// A figure the workload reports.

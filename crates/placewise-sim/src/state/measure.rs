@@ -17,8 +17,6 @@ const LONGEST: Time = 60_000_000_000;
 
 /// An event is the first that is not before it.
 pub enum Milestone {
-    /// All parts have started: the warm-up begins.
-    WarmUp,
     /// The window begins; what was counted before is left out.
     Begin,
     /// The window is over, and stays.
@@ -31,7 +29,6 @@ pub struct Measurement {
     started: Time,
     /// When the window begins; later, should the workload turn out not to have settled by then.
     begin: Time,
-    warm_up_begun: bool,
     /// Counters are compared with what they were when the window began.
     window_begun: bool,
     transient: Transient,
@@ -97,7 +94,6 @@ impl Measurement {
             window: workload.window,
             started: Time::MAX,
             begin: Time::MAX,
-            warm_up_begun: false,
             window_begun: false,
             transient: Transient::new(workload.window, workload.parts.len() + 1),
             next_look: Time::MAX,
@@ -144,7 +140,7 @@ impl Measurement {
         let Some(last) = last else { return };
         self.started = last;
         self.begin = last + self.window.warm_up;
-        self.next_look = last;
+        self.next_look = self.transient.next_batch(last).min(self.begin);
     }
 
     pub fn end(&self) -> Time {
@@ -169,17 +165,13 @@ impl Measurement {
             self.window_begun = false;
         }
         let begins = !self.window_begun && time >= self.begin;
-        let milestone = if begins {
+        if begins {
             self.window_begun = true;
             self.parts.iter_mut().for_each(Part::forget_samples);
-            Some(Milestone::Begin)
-        } else {
-            (!self.warm_up_begun).then_some(Milestone::WarmUp)
-        };
-        self.warm_up_begun = true;
+        }
         let next = if self.window_begun { self.end() } else { self.begin };
         self.next_look = self.transient.next_batch(self.started).min(next);
-        milestone
+        begins.then_some(Milestone::Begin)
     }
 
     pub fn warm_up(&self) -> Time {

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn each_part_has_to_settle_and_there_is_an_end_to_waiting() {
-        let window = Window { warm_up: 400, until_steady: true, measure: 400, run: 0 };
+        let window = Window { warm_up: 400, until_steady: true, measure: 400 };
         let mut transient = Transient::new(window, 2);
         assert_eq!(transient.next_batch(1000), 1004);
         let mut goes_on = |warm_up: Time| {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_warm_up_that_is_asked_for_is_not_judged() {
-        let window = Window { warm_up: 400, until_steady: false, measure: 400, run: 0 };
+        let window = Window { warm_up: 400, until_steady: false, measure: 400 };
         let mut transient = Transient::new(window, 1);
         transient.end_batches(400, [0].into_iter());
         assert_eq!(transient.next_batch(1000), Time::MAX);

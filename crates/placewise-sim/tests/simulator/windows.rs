@@ -3,7 +3,7 @@
 use placewise_sim::Outcome;
 use placewise_workload::program::{FOREVER, Metric, Op, Program, Window, Workload};
 
-use crate::common::{MS, Setup, counter, figure, main_of};
+use crate::common::{MS, Setup, counter, figure};
 
 const WARM_UP: u64 = 200 * MS;
 
@@ -16,7 +16,7 @@ fn run_of(stages: &[(u32, u32)], until_steady: bool) -> Outcome {
         [Op::Run { ns: u64::from(us) * 1_000 }, Op::Count, again]
     };
     let ops = stages.iter().enumerate().flat_map(stage).chain([Op::Exit]).collect();
-    let window = Window { warm_up: WARM_UP, until_steady, measure: WARM_UP, run: 0 };
+    let window = Window { warm_up: WARM_UP, until_steady, measure: WARM_UP };
     let metrics = vec![Metric::Throughput { unit: "units/s", scale: 1.0 }];
     let workload = Workload::new("test", vec![Program::new("main", ops)], window);
     Setup::new("uma-8", "v6.0", "baseline", Workload { metrics, ..workload }).run()
@@ -70,7 +70,7 @@ fn scanned_per_search(warm_up: u64) -> f64 {
     let main = vec![burner, pause, Op::Repeat { counter: 0, times: FOREVER, to: 1 }, Op::Exit];
     let burns = vec![Op::Run { ns: 60_000 * MS }, Op::Exit];
     let programs = vec![Program::new("main", main), Program::new("burner", burns)];
-    let window = Window { warm_up, measure: 50 * MS, run: 60_000 * MS, ..Window::default() };
+    let window = Window { warm_up, until_steady: false, measure: 50 * MS };
     let outcome =
         Setup::new("spr-112", "v6.0", "baseline", Workload::new("test", programs, window)).run();
     counter(&outcome, "scanned_per_domain_search")
@@ -83,25 +83,4 @@ fn the_limit_of_searches_has_settled_by_the_window() {
     let (at_once, settled) = (scanned_per_search(0), scanned_per_search(400 * MS));
     assert!(at_once > 20.0, "{at_once}");
     assert!(settled < 5.0, "{settled}");
-}
-
-/// Of 8 tasks that never sleep and began in one of two LLCs, those in the other one after 100 ms, which
-/// stand for `run`.
-fn spread_in(run: u64) -> f64 {
-    let burner = |cpu| Program {
-        begins_on: Some(cpu),
-        ..Program::new("burner", vec![Op::Run { ns: 60_000 * MS }, Op::Exit])
-    };
-    let programs = std::iter::once(main_of(8)).chain((0..8).map(burner)).collect();
-    let window = Window { warm_up: 100 * MS, measure: 4 * MS, run, ..Window::default() };
-    let workload = Workload::new("test", programs, window);
-    let outcome = Setup::new("package:1 l3:2 core:8 pu:1", "v6.0", "baseline", workload).run();
-    counter(&outcome, "burner_on_llc_1")
-}
-
-/// Fails if the seconds that balancing has in the run are not in the warm-up that stands for it.
-#[test]
-fn a_warm_up_has_the_balancing_of_the_run_that_it_stands_for() {
-    assert!(spread_in(0) < 2.0);
-    assert!((spread_in(2_000 * MS) - 4.0).abs() < 0.6);
 }

@@ -150,15 +150,10 @@ fn estimates(plan: &Plan, args: &CompareArgs) -> Vec<CaseTime> {
     let probe = |cell: &Cell| {
         let scenario = plan.scenario(*cell, args.seed);
         let mut workload = scenario.workload.clone();
-        let Window { warm_up, measure, run, .. } = workload.window;
+        let Window { warm_up, measure, .. } = workload.window;
         let [short_warm_up, short] =
             [warm_up, measure].map(|ns| (ns / PROBE).max(LEAST_PROBE.min(ns)));
-        workload.window = Window {
-            warm_up: short_warm_up,
-            until_steady: false,
-            measure: short,
-            run: run / PROBE,
-        };
+        workload.window = Window { warm_up: short_warm_up, until_steady: false, measure: short };
         let start = Instant::now();
         // What cannot be simulated says so when its turn comes.
         let _ = simulate(&Scenario { workload: &workload, ..scenario }, None);
