@@ -1,7 +1,7 @@
 //! Replays of simulated runs do what these did, and change as these change.
 
 use placewise_policy::Policy;
-use placewise_replay::Begins;
+use placewise_replay::{Begins, Compared};
 use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::Workload;
 
@@ -53,7 +53,7 @@ fn a_replay_that_is_not_like_its_recording_says_so_and_whose_it_is() {
     let lab = Lab::new("zen3-2s-nps1", "v6.0", "hackbench", "groups=2;loops=100;ipc=socket");
     let (_, validation) = lab.validated("sockets");
     print(&validation);
-    assert!(row(&validation.all, "latency_p99").is_off() && !validation.is_trusted);
+    assert!(validation.all.iter().any(Compared::is_off) && !validation.is_trusted);
     let blamed = validation.blamed.expect("somebody is to blame");
     assert!(["sender", "receiver"].contains(&blamed.as_str()), "{blamed}");
 }
