@@ -155,9 +155,10 @@ fn estimates(plan: &Plan, args: &CompareArgs) -> Vec<CaseTime> {
             [warm_up, measure].map(|ns| (ns / PROBE).max(LEAST_PROBE.min(ns)));
         workload.window = Window { warm_up: short_warm_up, until_steady: false, measure: short };
         let start = Instant::now();
+        let outcome = simulate(&Scenario { workload: &workload, ..scenario }, None);
         // What cannot be simulated says so when its turn comes.
-        let _ = simulate(&Scenario { workload: &workload, ..scenario }, None);
-        start.elapsed().mul_f64((warm_up + measure) as f64 / (short_warm_up + short) as f64)
+        let simulated = outcome.map_or(0, |outcome| outcome.statistics.simulated_ns);
+        start.elapsed().mul_f64(probes_in_run(simulated, short_warm_up + short, warm_up + measure))
     };
     parallel::each(&cells, parallel::threads(args.jobs), probe, |heard| {
         if let Some((case, estimate)) = heard {
@@ -165,6 +166,12 @@ fn estimates(plan: &Plan, args: &CompareArgs) -> Vec<CaseTime> {
         }
     });
     estimates
+}
+
+/// How many times as long a run takes as a probe that has `simulated` some time: as the `whole` is longer,
+/// unless the probe was over by itself before all that it `asked` for.
+fn probes_in_run(simulated: Nanos, asked: Nanos, whole: Nanos) -> f64 {
+    if simulated < asked { 1.0 } else { whole as f64 / asked as f64 }
 }
 
 /// `9 s`, `2 min`, `3 h`
@@ -179,6 +186,12 @@ fn about(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_probe_that_was_over_by_itself_was_all_of_the_run() {
+        assert_eq!(probes_in_run(400, 12_000, 600_000), 1.0);
+        assert_eq!(probes_in_run(12_010, 12_000, 600_000), 50.0);
+    }
 
     fn case(estimate: u64, measured: u64, done: u32, wanted: u32) -> CaseTime {
         let [estimate, measured] = [estimate, measured].map(Duration::from_secs);
