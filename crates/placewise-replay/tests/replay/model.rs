@@ -1,5 +1,7 @@
 //! What is drawn of a model: as the recording was, longer, with more clients.
 
+use std::collections::BTreeSet;
+
 use placewise_replay::{Draw, Model, Reading, RecordedTask, Recording, Step, validate};
 use placewise_workload::program::Wake;
 
@@ -110,6 +112,43 @@ fn arrivals_keep_their_rate_however_fast_the_tasks_are() {
     let times: Vec<Step> = drawn.tasks[0].steps.iter().copied().filter(|it| it.sleeps()).collect();
     let expected: Vec<Step> = (1..1_000).map(|at| Step::Until(at * 100 * US)).collect();
     assert_eq!(times[..900], expected[..900]);
+}
+
+/// The first that is forked calls the last.
+#[test]
+fn clients_that_are_forked_call_the_servers_that_theirs_were() {
+    const PAIRS: u32 = 3;
+    let clients = 2..2 + PAIRS;
+    let servers = clients.end..clients.end + PAIRS;
+    let forks = |children: std::ops::Range<u32>| {
+        children.flat_map(|child| [Step::Run(US), Step::Fork(child)]).collect::<Vec<_>>()
+    };
+    let child = |name: &str, turn: [Step; 3]| RecordedTask {
+        is_forked: true,
+        runs_at_once: false,
+        ..task(name, turn.repeat(1_000))
+    };
+    let call = |to| [Step::Run(10 * US), Step::Post(to, Wake::Sync), Step::Await(to)];
+    let answer = |to| [Step::Await(to), Step::Run(5 * US), Step::Post(to, Wake::Sync)];
+    let mut tasks =
+        vec![task("clients", forks(clients.clone())), task("servers", forks(servers.clone()))];
+    tasks.extend(servers.clone().rev().map(|server| child("client", call(server))));
+    tasks.extend(clients.rev().map(|client| child("server", answer(client))));
+    let recording = Recording { length_ns: 15_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 2 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 16).draw(&draw, 16);
+    let whom = |client: &RecordedTask| -> BTreeSet<u32> {
+        let post = |step: &Step| match *step {
+            Step::Post(to, _) => Some(to),
+            _ => None,
+        };
+        client.steps.iter().filter_map(post).collect()
+    };
+    let called: Vec<BTreeSet<u32>> =
+        drawn.tasks.iter().filter(|task| task.name == "client").map(whom).collect();
+    assert!(count(&drawn, "client", is_post) > 5_500);
+    assert!(called.iter().all(|servers| servers.len() == 1), "{called:?}");
+    assert_eq!(called.iter().flatten().collect::<BTreeSet<_>>().len(), PAIRS as usize);
 }
 
 /// As many wakeups, as far, and as soon answered.
