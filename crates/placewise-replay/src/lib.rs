@@ -45,6 +45,6 @@ pub use groups::Group;
 pub use measure::{Figures, Measured};
 pub use model::{Draw, Model};
 pub use programs::Begins;
-pub use read::{Reading, Source, read};
+pub use read::{Both, Source, read, read_both};
 pub use recording::{RecordedTask, Recording, Step, TaskIndex};
-pub use validate::{Compared, Fitted, Limits, Validation, rerun, validate};
+pub use validate::{Compared, Fitted, Limits, Validation, replayed, rerun, validate};

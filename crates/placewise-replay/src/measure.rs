@@ -29,11 +29,9 @@ pub struct Figures {
     pub by_distance: [u64; NR_DISTANCES],
     /// Stretches of computing that ended in a sleep.
     pub segments: u64,
-    /// When the last turn of any of them began.
+    /// When the last turn of any of them ended, or all did.
     pub until_ns: Nanos,
     pub run_ns: Nanos,
-    /// Of that, from the last wakeup that a task made until it slept.
-    pub tail_ns: Nanos,
     /// Waited for a CPU behind another task.
     pub behind_ns: Nanos,
     /// By balancing, not by placements.
@@ -52,7 +50,6 @@ impl Default for Figures {
             segments: 0,
             until_ns: 0,
             run_ns: 0,
-            tail_ns: 0,
             behind_ns: 0,
             migrations: 0,
             latency,
@@ -85,7 +82,6 @@ impl Figures {
             &mut self.segments,
             &mut self.until_ns,
             &mut self.run_ns,
-            &mut self.tail_ns,
             &mut self.behind_ns,
             &mut self.migrations,
         ] {
@@ -101,7 +97,6 @@ impl Figures {
         self.segments += other.segments;
         self.until_ns = self.until_ns.max(other.until_ns);
         self.run_ns += other.run_ns;
-        self.tail_ns += other.tail_ns;
         self.behind_ns += other.behind_ns;
         self.migrations += other.migrations;
         self.latency.add(&other.latency).expect("the histogram grows");
@@ -148,10 +143,6 @@ struct Turn {
     woken: Option<Nanos>,
     waits_behind: Option<Nanos>,
     runs_since: Option<Nanos>,
-    /// Ran since it woke somebody, if it has since it slept.
-    tail_ns: Option<Nanos>,
-    /// It woke somebody in this turn.
-    woke_at: Option<Nanos>,
 }
 
 pub struct Meter {
@@ -191,7 +182,6 @@ impl Meter {
             Action::Running { task } => self.runs(step.cpu, task),
             Action::Waking { task, prev_cpu, outcome } => {
                 self.turn(task).woken = Some(self.now);
-                self.wakes(step.cpu);
                 let to = outcome.map_or(prev_cpu, |outcome| outcome.cpu);
                 let distance = Distance::of(&self.state, prev_cpu, to);
                 self.figures(task, tasks, |figures| {
@@ -253,15 +243,6 @@ impl Meter {
         count(self.by_name.entry(name.to_owned()).or_default());
     }
 
-    /// Whoever runs on `cpu` wakes somebody.
-    fn wakes(&mut self, cpu: u32) {
-        let now = self.now;
-        if let Some(waker) = self.current[cpu as usize] {
-            let turn = self.turn(waker);
-            (turn.tail_ns, turn.woke_at) = (Some(0), Some(now));
-        }
-    }
-
     fn runs(&mut self, cpu: u32, task: TaskNumber) {
         self.current[cpu as usize] = (task >= FIRST_TASK).then_some(task);
         let now = self.now;
@@ -273,18 +254,10 @@ impl Meter {
         let turn = self.turn(prev);
         let ran = turn.runs_since.take().map_or(0, |since| now.saturating_sub(since));
         turn.waits_behind = (state == PrevState::Runnable).then_some(now);
-        let since_woke = turn.woke_at.take().map(|at| now.saturating_sub(at));
-        if let Some(tail) = &mut turn.tail_ns {
-            *tail += since_woke.unwrap_or(ran);
-        }
-        let sleeps = state != PrevState::Runnable;
-        let tail = if sleeps { turn.tail_ns.take() } else { None };
         self.figures(prev, tasks, |figures| {
+            figures.until_ns = now;
             figures.run_ns += ran;
-            figures.tail_ns += tail.unwrap_or(0);
-            if sleeps {
-                figures.segments += 1;
-            }
+            figures.segments += u64::from(state != PrevState::Runnable);
         });
         if state == PrevState::Dead {
             self.turns.remove(&prev);
@@ -302,7 +275,6 @@ impl Meter {
         turn.runs_since = Some(now);
         self.current[cpu as usize] = Some(next);
         self.figures(next, tasks, |figures| {
-            figures.until_ns = now;
             figures.behind_ns += behind;
             if let Some(latency) = latency {
                 figures.latency.record(latency).expect("the histogram grows");
@@ -317,7 +289,10 @@ impl Meter {
             let now = self.now;
             let ran =
                 self.turn(task).runs_since.take().map_or(0, |since| now.saturating_sub(since));
-            self.figures(task, tasks, |figures| figures.run_ns += ran);
+            self.figures(task, tasks, |figures| {
+                figures.until_ns = now;
+                figures.run_ns += ran;
+            });
         }
         let mut measured = Measured { all: Figures::default(), by_name: self.by_name };
         measured.all = measured.of(|_| true);

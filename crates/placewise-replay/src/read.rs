@@ -33,45 +33,106 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Beside the root; tasks in others count as the root's.
 const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
-/// What the tasks of a trace did, and how it went.
-pub struct Reading {
+/// What the tasks of a trace did, as if each wakeup were for one message, and how it went.
+pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
+    let read = Read::of(source)?;
+    Ok((read.recording(source)?, read.measured))
+}
+
+/// What a trace may be of: not every message wakes its reader.
+pub struct Both {
     /// As if each wakeup were for one message.
-    pub recording: Recording,
+    pub plain: Recording,
     /// The same, if those that compute for longer after some wakeups have read more messages then.
     pub with_messages: Option<Recording>,
     pub measured: Measured,
 }
 
-/// Reads it twice.
-pub fn read(source: &Source<'_>) -> Result<Reading, ReplayError> {
-    let Source { trace, machine, kernel } = *source;
-    let options = Options { machine, kernel, others: &[], task: None };
-    let hints = Hints::of(&mut TraceReader::open(trace)?, &options)?;
-    let mut reader = TraceReader::open(trace)?;
-    let mut follower = Follower::new(machine, &hints);
-    let mut meter = Meter::new(machine, kernel, None)?;
-    let mut timeline = timeline(machine);
-    while let Some(record) = reader.next_record()? {
-        if record.time_ns > LATEST_NS {
-            let problem = "its clock does not count from boot".to_owned();
-            return Err(unfit(trace, problem));
+/// Both that a trace may be of.
+pub fn read_both(source: &Source<'_>) -> Result<Both, ReplayError> {
+    let mut read = Read::of(source)?;
+    let plain = read.recording(source)?;
+    let charges = Charges::new(source.machine);
+    let readers = messages::add(&mut read.followed, &mut read.posts, &charges);
+    // How long these compute depends on how much there is to read.
+    read.lines.retain(|name, _| !readers.contains(name));
+    let with_messages = (!readers.is_empty()).then(|| read.recording(source)).transpose()?;
+    Ok(Both { plain, with_messages, measured: read.measured })
+}
+
+/// A trace that has been read.
+struct Read {
+    followed: Followed,
+    /// Which of its wakeups are posts.
+    posts: Vec<bool>,
+    /// Cache lines that come with posts to tasks of each name, where it tells.
+    lines: HashMap<String, u32>,
+    header: Header,
+    measured: Measured,
+}
+
+impl Read {
+    /// Reads it twice.
+    fn of(source: &Source<'_>) -> Result<Self, ReplayError> {
+        let Source { trace, machine, kernel } = *source;
+        let options = Options { machine, kernel, others: &[], task: None };
+        let hints = Hints::of(&mut TraceReader::open(trace)?, &options)?;
+        let mut reader = TraceReader::open(trace)?;
+        let mut follower = Follower::new(machine, &hints);
+        let mut meter = Meter::new(machine, kernel, None)?;
+        let mut timeline = timeline(machine);
+        while let Some(record) = reader.next_record()? {
+            if record.time_ns > LATEST_NS {
+                let problem = "its clock does not count from boot".to_owned();
+                return Err(unfit(trace, problem));
+            }
+            timeline.push(&record);
+            drain(&mut timeline, &mut follower, &mut meter).map_err(|error| named(error, trace))?;
         }
-        timeline.push(&record);
+        timeline.end();
         drain(&mut timeline, &mut follower, &mut meter).map_err(|error| named(error, trace))?;
+        let followed = follower.end(timeline.tasks());
+        if followed.length_ns > LONGEST_NS {
+            let problem = "it is longer than an hour; replay a shorter piece of it";
+            return Err(unfit(trace, problem.into()));
+        }
+        let mut measured = meter.end(timeline.tasks());
+        measured
+            .take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
+        let posts = sleeps::posts(&followed);
+        let lines = sleeps::lines(&followed, &posts, machine);
+        Ok(Read { followed, posts, lines, header: reader.header().clone(), measured })
     }
-    timeline.end();
-    drain(&mut timeline, &mut follower, &mut meter).map_err(|error| named(error, trace))?;
-    let followed = follower.end(timeline.tasks());
-    if followed.length_ns > LONGEST_NS {
-        return Err(unfit(trace, "it is longer than an hour; replay a shorter piece of it".into()));
+
+    fn recording(&self, source: &Source<'_>) -> Result<Recording, ReplayError> {
+        let Read { followed, posts, header, .. } = self;
+        let usual = source.machine.costs.channel_lines;
+        let (cgroups, cgroup_of) = cgroups(followed, header);
+        let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
+            let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
+            let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
+            RecordedTask {
+                lines,
+                name: task.name.clone(),
+                pid: task.pid,
+                nice: (task.prio - 120).clamp(-20, 19) as i8,
+                policy: policy(task.prio, line.map(|line| line.policy)),
+                cpus: line.map(|line| line.cpus),
+                cgroup,
+                begins_on: task.begins_on,
+                runs_at_once: task.runs_at_once,
+                is_forked: task.parent.is_some(),
+                exits: task.exits,
+                steps: sleeps::steps(task, &followed.wakeups, posts, lines),
+            }
+        };
+        let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();
+        let recording = Recording { length_ns: followed.length_ns, cgroups, tasks };
+        if recording.segments() == 0 {
+            return Err(unfit(source.trace, "no task of it sleeps; record for longer".into()));
+        }
+        Ok(recording)
     }
-    let mut measured = meter.end(timeline.tasks());
-    measured.take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
-    let (recording, with_messages) = recordings(followed, reader.header(), machine);
-    if recording.segments() == 0 {
-        return Err(unfit(trace, "no task of it sleeps; record for longer".into()));
-    }
-    Ok(Reading { recording, with_messages, measured })
 }
 
 pub fn timeline(machine: &Machine) -> Timeline {
@@ -101,52 +162,6 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
         ReplayError::Unfit { problem, .. } => unfit(trace, problem),
         other => other,
     }
-}
-
-fn recordings(
-    mut followed: Followed,
-    header: &Header,
-    machine: &Machine,
-) -> (Recording, Option<Recording>) {
-    let mut posts = sleeps::posts(&followed);
-    let mut told = sleeps::lines(&followed, &posts, machine);
-    let plain = recording(&followed, &posts, &told, header, machine);
-    let readers = messages::add(&mut followed, &mut posts, &Charges::new(machine));
-    // How long these compute depends on how much there is to read.
-    told.retain(|name, _| !readers.contains(name));
-    let with_messages = || recording(&followed, &posts, &told, header, machine);
-    (plain, (!readers.is_empty()).then(with_messages))
-}
-
-fn recording(
-    followed: &Followed,
-    posts: &[bool],
-    told: &HashMap<String, u32>,
-    header: &Header,
-    machine: &Machine,
-) -> Recording {
-    let usual = machine.costs.channel_lines;
-    let (cgroups, cgroup_of) = cgroups(followed, header);
-    let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
-        let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
-        let lines = told.get(task.name.as_str()).copied().unwrap_or(usual);
-        RecordedTask {
-            lines,
-            name: task.name.clone(),
-            pid: task.pid,
-            nice: (task.prio - 120).clamp(-20, 19) as i8,
-            policy: policy(task.prio, line.map(|line| line.policy)),
-            cpus: line.map(|line| line.cpus),
-            cgroup,
-            begins_on: task.begins_on,
-            runs_at_once: task.runs_at_once,
-            is_forked: task.parent.is_some(),
-            exits: task.exits,
-            steps: sleeps::steps(task, &followed.wakeups, posts, lines),
-        }
-    };
-    let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();
-    Recording { length_ns: followed.length_ns, cgroups, tasks }
 }
 
 /// The paths of the cgroups that tasks are in, and where among them each task is: what is forked is

@@ -1,10 +1,9 @@
 //! Whether a replay is to be trusted: it is run on the recorded machine under the recorded kernel, and
 //! measured as the trace was.
 //!
-//! **Fitted**: the time that the tasks of each name ran, until the last wakeup that they made before they
-//! slept, and after that. What the cost figures do not say of it (refilled caches; balancing before a CPU
-//! idles, which comes in the latter and keeps nobody waiting) is taken out of the computing of that name,
-//! by a factor for either. Nothing else is.
+//! **Fitted**: the time that the tasks of each name ran. What the cost figures do not say of it (refilled
+//! caches; balancing before a CPU idles) is taken out of the computing of that name, by a factor. Nothing
+//! else is.
 //! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
 //! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
 
@@ -21,7 +20,7 @@ use serde::Serialize;
 use crate::error::ReplayError;
 use crate::measure::{Figures, Measured, Meter};
 use crate::programs::{Begins, STARTER};
-use crate::read::{Reading, timeline};
+use crate::read::{Both, Source, read_both, timeline};
 use crate::recording::{Recording, Step};
 
 /// How often the computing is fitted.
@@ -97,41 +96,32 @@ pub struct Validation {
     pub fitted: Fitted,
 }
 
-/// By what the computing of each name was multiplied: until the last wakeup before each sleep, and after.
+/// By what the computing of each name was multiplied.
 #[derive(Clone, Debug, Default)]
-pub struct Fitted(BTreeMap<String, [f64; 2]>);
+pub struct Fitted(BTreeMap<String, f64>);
 
 impl Fitted {
     /// To another recording of the same load.
     pub fn apply(&self, recording: &mut Recording) {
-        for (name, factors) in &self.0 {
-            recording.scale_computing(name, *factors);
+        for (name, factor) in &self.0 {
+            recording.scale_computing(name, *factor);
         }
-    }
-
-    fn and(&mut self, name: String, factors: [f64; 2]) {
-        let of_name = self.0.entry(name).or_insert([1.0; 2]);
-        *of_name = [of_name[0] * factors[0], of_name[1] * factors[1]];
     }
 }
 
-impl Reading {
-    /// The recording whose tasks are woken as often as those of the trace, or nearly so, validated.
-    pub fn validated(
-        self,
-        machine: &Machine,
-        kernel: &Policy,
-    ) -> Result<(Recording, Measured, Validation), ReplayError> {
-        let Reading { mut recording, with_messages, measured } = self;
-        let mut validation = validate(&mut recording, &measured, machine, kernel)?;
-        if let Some(mut other) = with_messages {
-            let of_other = validate(&mut other, &measured, machine, kernel)?;
-            if of_other.off_in_wakeups() < validation.off_in_wakeups() {
-                (recording, validation) = (other, of_other);
-            }
+/// The recording of a trace whose tasks are woken as often as those of the trace, or nearly so: as if each
+/// wakeup were for one message, or with those that are inferred. It is validated.
+pub fn replayed(source: &Source<'_>) -> Result<(Recording, Measured, Validation), ReplayError> {
+    let Source { machine, kernel, .. } = *source;
+    let Both { plain: mut recording, with_messages, measured } = read_both(source)?;
+    let mut validation = validate(&mut recording, &measured, machine, kernel)?;
+    if let Some(mut other) = with_messages {
+        let of_other = validate(&mut other, &measured, machine, kernel)?;
+        if of_other.off_in_wakeups() < validation.off_in_wakeups() {
+            (recording, validation) = (other, of_other);
         }
-        Ok((recording, measured, validation))
     }
+    Ok((recording, measured, validation))
 }
 
 impl Validation {
@@ -215,26 +205,17 @@ fn fit(
     fitted: &mut Fitted,
 ) -> bool {
     let mut is_far = false;
-    for name in recording.names().into_iter().map(|(name, _)| name) {
-        let Some(was) = recorded.by_name.get(&name) else { continue };
-        let ran = |of: fn(&Figures) -> Nanos| {
-            mean(runs.iter().filter_map(|run| run.by_name.get(&name)).map(|is| of(is) as f64))
-        };
-        let parts: [fn(&Figures) -> Nanos; 2] =
-            [|it| it.run_ns.saturating_sub(it.tail_ns), |it| it.tail_ns];
-        let computed = recording.computing(&name);
-        let factor = |part: usize| {
-            let (of, computed) = (parts[part], computed[part] as f64);
-            let excess = ran(of) - of(was) as f64;
-            let is_near = excess.abs() * 100.0 <= FITTED_PCT * was.run_ns as f64;
-            (computed > 0.0 && !is_near)
-                .then(|| ((computed - excess) / computed).clamp(LEAST_FACTOR, LARGEST_FACTOR))
-        };
-        let factors = [factor(0), factor(1)];
-        is_far |= factors.iter().any(Option::is_some);
-        let factors = factors.map(|factor| factor.unwrap_or(1.0));
-        recording.scale_computing(&name, factors);
-        fitted.and(name, factors);
+    for (name, computed) in recording.names() {
+        let Some(was) = recorded.by_name.get(&name).map(|was| was.run_ns as f64) else { continue };
+        let ran =
+            mean(runs.iter().filter_map(|run| run.by_name.get(&name)).map(|is| is.run_ns as f64));
+        let (computed, excess) = (computed as f64, ran - was);
+        if computed > 0.0 && excess.abs() * 100.0 > FITTED_PCT * was {
+            let factor = ((computed - excess) / computed).clamp(LEAST_FACTOR, LARGEST_FACTOR);
+            recording.scale_computing(&name, factor);
+            *fitted.0.entry(name).or_insert(1.0) *= factor;
+            is_far = true;
+        }
     }
     is_far
 }
@@ -245,27 +226,12 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Recording {
-    /// What the tasks of a name computed: until the last wakeup before each sleep, and after that.
-    fn computing(&mut self, name: &str) -> [Nanos; 2] {
-        let mut computed = [0; 2];
-        self.visit_computing(name, |ns, is_tail| computed[usize::from(is_tail)] += *ns);
-        computed
-    }
-
-    fn scale_computing(&mut self, name: &str, factors: [f64; 2]) {
-        self.visit_computing(name, |ns, is_tail| {
-            *ns = (*ns as f64 * factors[usize::from(is_tail)]) as u64;
-        });
-    }
-
-    fn visit_computing(&mut self, name: &str, mut visit: impl FnMut(&mut Nanos, bool)) {
+    /// What the tasks of a name computed.
+    fn scale_computing(&mut self, name: &str, factor: f64) {
         let tasks = self.tasks.iter_mut().filter(|task| task.name == name);
-        for segment in tasks.flat_map(|task| task.steps.split_inclusive_mut(|it| it.sleeps())) {
-            let last_post = segment.iter().rposition(|step| matches!(step, Step::Post(..)));
-            for (step, at) in segment.iter_mut().zip(0..) {
-                if let Step::Run(ns) = step {
-                    visit(ns, last_post.is_some_and(|post| at > post));
-                }
+        for step in tasks.flat_map(|task| &mut task.steps) {
+            if let Step::Run(ns) = step {
+                *ns = (*ns as f64 * factor) as Nanos;
             }
         }
     }
@@ -395,28 +361,5 @@ impl Compared {
 
     fn within(self, limit: f64) -> Self {
         Compared { limit: Some(limit), ..self }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use placewise_workload::program::Wake;
-
-    use super::*;
-    use crate::recording::RecordedTask;
-
-    #[test]
-    fn computing_after_the_last_wakeup_before_a_sleep_is_scaled_apart() {
-        let steps = [
-            [Step::Run(10), Step::Post(0, Wake::Plain), Step::Run(20), Step::Post(0, Wake::Plain)],
-            [Step::Run(3), Step::Sleep(1), Step::Run(5), Step::Sleep(1)],
-        ];
-        let task =
-            RecordedTask { name: "a".into(), steps: steps.concat(), ..RecordedTask::default() };
-        let mut recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks: vec![task] };
-        assert_eq!(recording.computing("a"), [35, 3]);
-        recording.scale_computing("a", [2.0, 0.0]);
-        assert_eq!(recording.computing("a"), [70, 0]);
-        assert_eq!(recording.computing("b"), [0, 0]);
     }
 }

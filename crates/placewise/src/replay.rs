@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use placewise_machine::Machine;
-use placewise_replay::{Compared, Home, Measured, Recording, Replay, Source, Validation, read};
+use placewise_replay::{Compared, Home, Measured, Recording, Replay, Source, Validation};
 use placewise_trace::TraceReader;
 use serde::Serialize;
 
@@ -161,7 +161,7 @@ pub fn build(origin: Origin<'_>, mode: &Mode) -> anyhow::Result<Built> {
     let machine = machine_of(origin, &mut reader)?;
     let kernel = kernel_of(origin, reader.header())?;
     let source = Source { trace: origin.trace, machine: &machine, kernel: &kernel.policy };
-    let (recording, recorded, validation) = mode.replayed(read(&source)?, &source)?;
+    let (recording, recorded, validation) = mode.replayed(&source)?;
     let replay = Replay {
         recording,
         home: Home::of(&machine),

@@ -8,6 +8,9 @@
 //! **More clients**: tasks of a name that were there get twins, which begin as they did. Who talked to one
 //! of several such tasks alone gets twins as well, and each its own; who talked to several serves the twins
 //! too. Where a task of the name is forked, so many are.
+//!
+//! **Who meets whom**: the tasks of a class that are forked do as those of the recording did, in the order of
+//! these, again and again; and call who does as one whom these called.
 
 mod actors;
 
@@ -22,7 +25,8 @@ use super::act::{Act, ClassIndex, Owed};
 use super::learn::{Class, Model};
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
 pub use actors::Draw;
-use actors::{Actor, State};
+use actors::partners;
+use actors::{Actor, Rows, State};
 
 /// No more tasks are drawn, and no more steps of all of them: a draw ends there.
 const MOST_TASKS: usize = 16_384;
@@ -53,8 +57,10 @@ struct Stage<'a> {
     cpus: usize,
     rng: Pcg64Mcg,
     actors: Vec<Actor>,
-    /// Of each class.
+    /// Of each class, and how many of them were forked.
     cast: Vec<Vec<TaskIndex>>,
+    forked: Vec<usize>,
+    rows: Rows,
     due: BinaryHeap<Reverse<(Nanos, u64, TaskIndex, Phase)>>,
     now: Nanos,
     /// Those that compute.
@@ -112,7 +118,7 @@ impl Model {
 
 impl<'a> Stage<'a> {
     fn new(model: &'a Model, draw: &'a Draw, cpus: usize) -> Self {
-        let actors = actors::at_first(model, draw);
+        let (actors, rows) = actors::at_first(model, draw);
         let mut cast = vec![Vec::new(); model.classes.len()];
         for (actor, index) in actors.iter().zip(0..) {
             cast[model.members[actor.member as usize].class as usize].push(index);
@@ -124,6 +130,8 @@ impl<'a> Stage<'a> {
             rng: Pcg64Mcg::seed_from_u64(SEED),
             actors,
             cast,
+            forked: vec![0; model.classes.len()],
+            rows,
             due: BinaryHeap::new(),
             now: 0,
             busy: 0,
@@ -312,14 +320,17 @@ impl<'a> Stage<'a> {
         Some(self.actors[index as usize].owed.remove(at))
     }
 
-    /// Somebody of that class, among those that it called in the recording if there are any: one that
-    /// waits, in the middle of a request if there are such. Where nobody does, a call that is answered
+    /// Somebody of that class, among those that do as whom it called in the recording if there are any: one
+    /// that waits, in the middle of a request if there are such. Where nobody does, a call that is answered
     /// waits for its callee; any other wakes nobody.
     fn callee(&mut self, index: TaskIndex, class: ClassIndex) -> Option<TaskIndex> {
-        let known = self.actors[index as usize].calls.iter().copied();
-        let known: Vec<TaskIndex> = known.filter(|task| self.class_of(*task) == class).collect();
-        let all = if known.is_empty() { &self.cast[class as usize] } else { &known };
         let actor = |task: TaskIndex| &self.actors[task as usize];
+        let calls = &self.model.members[actor(index).member as usize].calls;
+        let is_there =
+            |task: &TaskIndex| self.class_of(*task) == class && actor(*task).state != State::Gone;
+        let known: Vec<TaskIndex> =
+            partners(&self.rows, actor(index), calls.iter()).filter(is_there).collect();
+        let all = if known.is_empty() { &self.cast[class as usize] } else { &known };
         let among = |wanted: &dyn Fn(&Actor) -> bool| -> Vec<TaskIndex> {
             all.iter().copied().filter(|task| *task != index && wanted(actor(*task))).collect()
         };
@@ -334,16 +345,20 @@ impl<'a> Stage<'a> {
     }
 
     fn forks(&mut self, index: TaskIndex, class: ClassIndex) {
-        let Class { name, members, .. } = &self.model.classes[class as usize];
+        let Class { name, children, .. } = &self.model.classes[class as usize];
+        let next = self.forked[class as usize] % children.len().max(1);
+        let Some(&member) = children.get(next) else { return };
+        self.forked[class as usize] += 1;
         for _ in 0..self.draw.factor(name) {
-            if self.actors.len() >= MOST_TASKS || members.is_empty() {
+            if self.actors.len() >= MOST_TASKS {
                 self.steps = MOST_STEPS;
                 return;
             }
             let child = self.actors.len() as TaskIndex;
-            let member = members[self.rng.random_range(0..members.len())];
             self.take_down(index, Step::Fork(child));
-            self.actors.push(Actor::forked(member, index, self.now));
+            let row = &mut self.rows[member as usize];
+            self.actors.push(Actor::forked(member, row.len(), index, self.now));
+            row.push(child);
             self.cast[class as usize].push(child);
             self.goes_on(child, None);
         }

@@ -19,7 +19,8 @@ const MANY: usize = 16;
 pub struct Class {
     pub name: String,
     pub chain: Chain,
-    pub members: Vec<TaskIndex>,
+    /// Those of its tasks that were forked.
+    pub children: Vec<TaskIndex>,
 }
 
 /// A task of the recording, as far as it differs from others of its class.
@@ -66,7 +67,7 @@ impl Model {
         let mut segments = 0;
         for (task, index) in recording.tasks.iter().zip(0..) {
             let class = class_of[index as usize];
-            classes[class as usize].members.push(index);
+            classes[class as usize].children.extend(task.is_forked.then_some(index));
             let mut reader = TaskReader {
                 class_of: &class_of,
                 parent: parents.get(&index).copied(),

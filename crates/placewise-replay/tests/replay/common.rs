@@ -1,15 +1,25 @@
 //! Traces of simulated runs, and what is replayed of them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use placewise_machine::{Machine, TraceTopology, load};
 use placewise_policy::Policy;
-use placewise_replay::{Compared, Reading, Recording, Source, Validation, read};
+use placewise_replay::{Compared, Measured, Recording, Source, Validation, read, replayed};
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{FtraceWriter, Header};
 use placewise_workload::build;
 use placewise_workload::program::Workload;
+
+/// What replays and models reproduce.
+pub const CASES: [(&str, &str); 4] = [
+    ("schbench", "workers=4;window_ms=1000;warmup_ms=100"),
+    ("tbench", "clients=6;window_ms=50;warmup_ms=10"),
+    ("pgbench", "clients=6;window_ms=100;warmup_ms=20"),
+    ("mix", MIX),
+];
+
+const MIX: &str = "parts=schbench:workers=3@web+tbench:clients=4@batch;window_ms=50;warmup_ms=10";
 
 pub struct Lab {
     pub machine: Machine,
@@ -40,21 +50,41 @@ impl Lab {
         path
     }
 
-    pub fn read(&self, name: &str) -> Reading {
+    pub fn read(&self, name: &str) -> (Recording, Measured) {
         let trace = self.trace(name);
-        let source = Source { trace: &trace, machine: &self.machine, kernel: &self.kernel };
-        read(&source).expect("what was written can be read")
+        read(&self.source(&trace)).expect("what was written can be read")
     }
 
     pub fn validated(&self, name: &str) -> (Recording, Validation) {
-        let validated = self.read(name).validated(&self.machine, &self.kernel);
-        let (recording, _, validation) = validated.expect("the replay ends well");
+        let trace = self.trace(name);
+        let replayed = replayed(&self.source(&trace));
+        let (recording, _, validation) = replayed.expect("the replay ends well");
         (recording, validation)
+    }
+
+    fn source<'a>(&'a self, trace: &'a Path) -> Source<'a> {
+        Source { trace, machine: &self.machine, kernel: &self.kernel }
     }
 }
 
 pub fn row<'a>(rows: &'a [Compared], figure: &str) -> &'a Compared {
     rows.iter().find(|row| row.figure == figure).unwrap_or_else(|| panic!("no {figure}"))
+}
+
+/// Nearer than what is said to be trusted.
+pub fn is_like_the_recording(name: &str, validation: &Validation) {
+    print(validation);
+    for row in &validation.all {
+        let Some(error) = row.error else { continue };
+        let most = match row.figure {
+            "throughput" => 5.0,
+            "latency_p99" => 15.0,
+            distance if distance.starts_with("on_") => 5.0,
+            _ => continue,
+        };
+        assert!(error.abs() <= most, "{name}: {} is {error:.1} off", row.figure);
+    }
+    assert!(validation.is_trusted && validation.blamed.is_none(), "{name}");
 }
 
 /// For people.

@@ -1,9 +1,11 @@
 //! What is drawn of a model: as the recording was, longer, with more clients.
 
-use placewise_replay::{Draw, Model, Reading, RecordedTask, Recording, Step, validate};
+use std::collections::BTreeSet;
+
+use placewise_replay::{Draw, Model, RecordedTask, Recording, Step, validate};
 use placewise_workload::program::Wake;
 
-use crate::common::{Lab, print, row};
+use crate::common::{CASES, Lab, is_like_the_recording};
 
 const US: u64 = 1_000;
 
@@ -112,24 +114,55 @@ fn arrivals_keep_their_rate_however_fast_the_tasks_are() {
     assert_eq!(times[..900], expected[..900]);
 }
 
-/// As many wakeups, as far, and as soon answered.
+/// The first that is forked calls the last.
 #[test]
-fn the_model_of_a_simulated_run_wakes_as_the_run_did() {
-    let (name, case) = ("schbench", "workers=4;window_ms=1000;warmup_ms=100");
-    let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
-    let Reading { recording, measured: recorded, .. } = lab.read(&format!("model-{name}"));
-    let cpus = lab.machine.online().len();
-    let model = Model::of(&recording, cpus);
-    let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
-    let mut drawn = model.draw(&draw, cpus);
-    let recorded = recorded.stretched(model.share(&drawn));
-    let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
-    let validation = validation.expect("the replay ends well");
-    println!("{name}: {:.3} of it", model.share(&drawn));
-    print(&validation);
-    let wakeups = row(&validation.all, "wakeups").error.expect("there were some");
-    assert!(wakeups.abs() <= 10.0, "{name}: {wakeups}");
-    for figure in ["latency_p50", "latency_p99", "on_same_cpu", "on_llc"] {
-        assert!(!row(&validation.all, figure).is_off(), "{name}: {figure}");
+fn clients_that_are_forked_call_the_servers_that_theirs_were() {
+    const PAIRS: u32 = 3;
+    let clients = 2..2 + PAIRS;
+    let servers = clients.end..clients.end + PAIRS;
+    let forks = |children: std::ops::Range<u32>| {
+        children.flat_map(|child| [Step::Run(US), Step::Fork(child)]).collect::<Vec<_>>()
+    };
+    let child = |name: &str, turn: [Step; 3]| RecordedTask {
+        is_forked: true,
+        runs_at_once: false,
+        ..task(name, turn.repeat(1_000))
+    };
+    let call = |to| [Step::Run(10 * US), Step::Post(to, Wake::Sync), Step::Await(to)];
+    let answer = |to| [Step::Await(to), Step::Run(5 * US), Step::Post(to, Wake::Sync)];
+    let mut tasks =
+        vec![task("clients", forks(clients.clone())), task("servers", forks(servers.clone()))];
+    tasks.extend(servers.clone().rev().map(|server| child("client", call(server))));
+    tasks.extend(clients.rev().map(|client| child("server", answer(client))));
+    let recording = Recording { length_ns: 15_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 2 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 16).draw(&draw, 16);
+    let whom = |client: &RecordedTask| -> BTreeSet<u32> {
+        let post = |step: &Step| match *step {
+            Step::Post(to, _) => Some(to),
+            _ => None,
+        };
+        client.steps.iter().filter_map(post).collect()
+    };
+    let called: Vec<BTreeSet<u32>> =
+        drawn.tasks.iter().filter(|task| task.name == "client").map(whom).collect();
+    assert!(count(&drawn, "client", is_post) > 5_500);
+    assert!(called.iter().all(|servers| servers.len() == 1), "{called:?}");
+    assert_eq!(called.iter().flatten().collect::<BTreeSet<_>>().len(), PAIRS as usize);
+}
+
+/// As fast, as far, and as soon answered.
+#[test]
+fn the_model_of_a_simulated_run_is_like_the_run() {
+    for (name, case) in CASES {
+        let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
+        let (recording, recorded) = lab.read(&format!("model-{name}"));
+        let cpus = lab.machine.online().len();
+        let model = Model::of(&recording, cpus);
+        let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
+        let mut drawn = model.draw(&draw, cpus);
+        let recorded = recorded.stretched(model.share(&drawn));
+        let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
+        is_like_the_recording(name, &validation.expect("the replay ends well"));
     }
 }

@@ -4,7 +4,9 @@ use std::fs;
 
 use placewise_machine::{Machine, load};
 use placewise_policy::Policy;
-use placewise_replay::{Begins, Reading, RecordedTask, Recording, ReplayError, Source, Step, read};
+use placewise_replay::{
+    Begins, Both, RecordedTask, Recording, ReplayError, Source, Step, read_both,
+};
 use placewise_workload::program::{Object, Op, Wake};
 use proptest::prelude::*;
 
@@ -30,16 +32,16 @@ fn free(machine: &str) -> Machine {
     machine
 }
 
-fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Reading, ReplayError> {
+fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Both, ReplayError> {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{name}"));
     fs::write(&path, text).expect("it has room");
     let kernel = Policy::parse("v6.12", "baseline").expect("the kernel is known");
-    read(&Source { trace: &path, machine, kernel: &kernel })
+    read_both(&Source { trace: &path, machine, kernel: &kernel })
 }
 
 fn read_on(name: &str, machine: &str, lines: &[&str]) -> Recording {
     let text = lines.join("\n") + "\n";
-    try_read(name, &text, &free(machine)).expect("it can be read").recording
+    try_read(name, &text, &free(machine)).expect("it can be read").plain
 }
 
 fn task<'a>(recording: &'a Recording, name: &str) -> (u32, &'a RecordedTask) {
@@ -77,6 +79,18 @@ fn a_sleep_ends_with_the_post_of_who_ended_it() {
     assert!(!wakee.runs_at_once && wakee.begins_on == 1);
 }
 
+/// Who is busy to the end is not done as its last turn begins.
+#[test]
+fn tasks_are_done_when_the_last_has_computed() {
+    let text = A_WAKES_B.join("\n") + "\n" + B_SLEEPS + "\n";
+    let measured = try_read("done", &text, &free("uma-8")).expect("it can be read").measured;
+    let until = ["a", "b"].map(|name| measured.by_name[name].until_ns);
+    assert_eq!(until, [15 * US, 32 * US]);
+    let still_runs = A_WAKES_B.join("\n") + "\n";
+    let measured = try_read("runs", &still_runs, &free("uma-8")).expect("it can be read").measured;
+    assert_eq!(measured.by_name["b"].until_ns, 15 * US, "that is the end of the trace");
+}
+
 /// A message each 100 us, which b reads in 20 us, and once more in 40.
 fn messages_to_b() -> Vec<String> {
     let mut lines = vec![A_WAKES_B[0].to_owned()];
@@ -100,9 +114,9 @@ fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
     let lines = messages_to_b();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let text = lines.join("\n") + "\n";
-    let reading = try_read("messages", &text, &free("uma-8")).expect("it can be read");
-    assert_eq!(task(&reading.recording, "b").1.steps.len(), 202, "that is one reading of it");
-    let recording = reading.with_messages.expect("b reads messages");
+    let both = try_read("messages", &text, &free("uma-8")).expect("it can be read");
+    assert_eq!(task(&both.plain, "b").1.steps.len(), 202, "that is one reading of it");
+    let recording = both.with_messages.expect("b reads messages");
     let ((a, writer), (_, reader)) = (task(&recording, "a"), task(&recording, "b"));
     let posts = writer.steps.iter().filter(|step| matches!(step, Step::Post(..)));
     assert_eq!(posts.count(), 102);
@@ -319,8 +333,8 @@ fn check_any(lines: &[String]) {
     let machine = load("uma-8").expect("the machine is known");
     match try_read("any", &(lines.join("\n") + "\n"), &machine) {
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
-        Ok(Reading { recording, .. }) => {
-            let workload = recording.workload("any", &machine, Begins::AsRecorded);
+        Ok(both) => {
+            let workload = both.plain.workload("any", &machine, Begins::AsRecorded);
             assert_eq!(workload.check(), Ok(()));
         }
     }

@@ -137,7 +137,7 @@ impl Order<'_> {
         self.record(length, stop)?;
         let Built { machine, kernel, .. } = built;
         let source = Source { trace: self.output, machine, kernel: &kernel.policy };
-        let measured = read(&source)?.measured;
+        let (_, measured) = read(&source)?;
         ensure!(!stop.load(Ordering::Relaxed), "stopped by a signal");
         Ok(goal.recorded(&measured))
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use placewise_machine::Machine;
-use placewise_replay::{Draw, Measured, Model, Reading, Recording, Source, Validation, validate};
+use placewise_replay::{
+    Draw, Measured, Model, Recording, Source, Validation, read, replayed, validate,
+};
 use placewise_workload::Case;
 
 use crate::input::InputError;
@@ -108,14 +110,13 @@ impl Mode {
     /// What is replayed, what it was held against, and how that went.
     pub fn replayed(
         &self,
-        reading: Reading,
         source: &Source<'_>,
     ) -> anyhow::Result<(Recording, Measured, Validation)> {
         let Source { machine, kernel, .. } = *source;
         match self {
-            Mode::Exact => Ok(reading.validated(machine, kernel)?),
+            Mode::Exact => Ok(replayed(source)?),
             Mode::Model { length, scale } => {
-                let Reading { recording, measured: recorded, .. } = reading;
+                let (recording, recorded) = read(source)?;
                 let model = Model::of(&recording, cpus(machine));
                 drop(recording);
                 check_names(&model, scale)?;

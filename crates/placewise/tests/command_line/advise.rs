@@ -128,6 +128,27 @@ fn tasks_that_share_a_cpu_they_are_bound_to_are_set_free() {
     assert!(best["undo"][0].as_str().unwrap().ends_with("do taskset -pc 0 $t; done"), "{best:#}");
 }
 
+/// Four threads in an LLC of two cores, beside one that is idle: siblings halve each other, and what else they
+/// take from each other, the bandwidth of their LLC, no trace shows.
+#[test]
+fn a_streaming_team_that_is_crammed_into_one_llc_is_spread() {
+    let directory = tempfile::tempdir().unwrap();
+    let team = "threads=4;cpus=0-3;elements=4000000;runs=1000;spin_count=1;window_ms=400";
+    let case = format!("--case={team}");
+    let run = ["--machine=pack:1 l3:2 core:2 pu:2", "--workload=stream", &case];
+    let trace = recorded(directory.path(), &run);
+    let advised = advice(&[FEW_RUNS, &bound_in_the_header(&trace, &[("stream", 4)], "0-3")]);
+    let all = advised["advice"].as_array().unwrap();
+    for what in
+        ["keep 4 stream on one CPU of each core (CPUs 0,2,4,6)", "let stream run on all CPUs"]
+    {
+        let remedy = all.iter().find(|it| it["what"] == what);
+        let remedy = remedy.unwrap_or_else(|| panic!("{what}: {advised:#}"));
+        assert!(remedy["change_low_pct"].as_f64().unwrap() > 15.0, "{remedy:#}");
+        assert!(remedy["undo"][0].as_str().unwrap().ends_with("do taskset -pc 0-3 $t; done"));
+    }
+}
+
 /// The end of the trace, as if it had been recorded of so many tasks of each name that were there and
 /// bound to these CPUs.
 fn bound_in_the_header(trace: &str, tasks: &[(&str, usize)], cpus: &str) -> String {

@@ -1,11 +1,11 @@
 //! Who is there as a draw begins: the tasks of the recording that were, and their twins.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use placewise_workload::program::Nanos;
 
 use crate::model::chain::{Drawn, History};
-use crate::model::learn::{Member, Model};
+use crate::model::learn::Model;
 use crate::recording::{Step, TaskIndex};
 
 /// What is to be drawn.
@@ -36,6 +36,8 @@ pub enum State {
 pub struct Actor {
     /// It does as this one of the recording.
     pub member: TaskIndex,
+    /// Among those that do.
+    pub place: usize,
     pub is_twin: bool,
     pub parent: Option<TaskIndex>,
     pub exits: bool,
@@ -52,13 +54,13 @@ pub struct Actor {
     pub posts: VecDeque<TaskIndex>,
     /// Whose posts it has taken and not answered.
     pub owed: Vec<TaskIndex>,
-    pub calls: Vec<TaskIndex>,
 }
 
 impl Actor {
-    fn new(member: TaskIndex) -> Self {
+    fn new(member: TaskIndex, place: usize) -> Self {
         Actor {
             member,
+            place,
             is_twin: false,
             parent: None,
             exits: false,
@@ -71,58 +73,58 @@ impl Actor {
             last_arrival: 0,
             posts: VecDeque::new(),
             owed: Vec::new(),
-            calls: Vec::new(),
         }
     }
 
-    pub fn forked(member: TaskIndex, parent: TaskIndex, now: Nanos) -> Self {
-        Actor { is_twin: true, parent: Some(parent), last_arrival: now, ..Actor::new(member) }
+    pub fn forked(member: TaskIndex, place: usize, parent: TaskIndex, now: Nanos) -> Self {
+        let new = Actor::new(member, place);
+        Actor { is_twin: true, parent: Some(parent), last_arrival: now, ..new }
     }
 }
 
+/// Of each task of the recording those that do as it did: of two tasks that talked to each other, those in
+/// the same place talk to each other.
+pub type Rows = Vec<Vec<TaskIndex>>;
+
 /// All that were there, in the order of the recording; then each twin with its own.
-pub fn at_first(model: &Model, draw: &Draw) -> Vec<Actor> {
+pub fn at_first(model: &Model, draw: &Draw) -> (Vec<Actor>, Rows) {
     let mut actors = Vec::new();
-    // Of each task its actors: those of one row talk to each other.
-    let mut rows: BTreeMap<TaskIndex, Vec<TaskIndex>> = BTreeMap::new();
+    let mut rows: Rows = vec![Vec::new(); model.members.len()];
     let there = || model.members.iter().zip(0..).filter(|(member, _)| !member.task.is_forked);
     for (_, index) in there() {
-        rows.insert(index, vec![actors.len() as TaskIndex]);
-        actors.push(Actor::new(index));
+        rows[index as usize].push(actors.len() as TaskIndex);
+        actors.push(Actor::new(index, 0));
     }
     for (member, index) in there() {
         for _ in 1..draw.factor(&member.task.name) {
             for twin in with_its_own(model, index) {
-                if let Some(row) = rows.get_mut(&twin) {
-                    row.push(actors.len() as TaskIndex);
-                    actors.push(Actor { is_twin: true, ..Actor::new(twin) });
-                }
+                let row = &mut rows[twin as usize];
+                let place = row.len();
+                row.push(actors.len() as TaskIndex);
+                actors.push(Actor { is_twin: true, ..Actor::new(twin, place) });
             }
         }
     }
-    for (index, row) in &rows {
-        for (place, actor) in row.iter().enumerate() {
-            let Member { owes, calls, .. } = &model.members[*index as usize];
-            let others = |tasks: &mut dyn Iterator<Item = &TaskIndex>| -> Vec<TaskIndex> {
-                let rows = tasks.filter_map(|task| rows.get(task));
-                rows.flat_map(|other| partners(row.len(), place, other)).collect()
-            };
-            let (owed, calls) = (others(&mut owes.iter()), others(&mut calls.iter()));
-            let actor = &mut actors[*actor as usize];
-            (actor.owed, actor.calls) = (owed, calls);
-        }
+    for actor in &mut actors {
+        let owes = &model.members[actor.member as usize].owes;
+        actor.owed = partners(&rows, actor, owes.iter()).collect();
     }
-    actors
+    (actors, rows)
 }
 
-/// Whom the actor in this place of a row of that length talks to in another row: where both have
-/// twins, its own; where it has none, all.
-fn partners(length: usize, place: usize, other: &[TaskIndex]) -> Vec<TaskIndex> {
-    match other.len() {
-        same if same == length => vec![other[place]],
-        1 => vec![other[0]],
-        _ => other.to_vec(),
-    }
+/// Whom an actor talks to that does as one who talked to `others`: where these have as many twins, its own;
+/// where they have none, or fewer or more, all.
+pub fn partners<'a>(
+    rows: &'a Rows,
+    actor: &Actor,
+    others: impl Iterator<Item = &'a TaskIndex>,
+) -> impl Iterator<Item = TaskIndex> {
+    let (length, place) = (rows[actor.member as usize].len(), actor.place);
+    let of_row = move |other: &'a TaskIndex| match &rows[*other as usize][..] {
+        row if row.len() == length => &row[place..=place],
+        row => row,
+    };
+    others.flat_map(of_row).copied()
 }
 
 /// A task, and those that talk to it and to no other of its name, where there are others.
@@ -138,7 +140,10 @@ fn with_its_own(model: &Model, index: TaskIndex) -> BTreeSet<TaskIndex> {
     }
     for &partner in &model.members[index as usize].partners {
         let partners = &model.members[partner as usize].partners;
-        if !is_of_name(partner) && partners.iter().filter(|it| is_of_name(**it)).count() == 1 {
+        if !is_of_name(partner)
+            && is_there(partner)
+            && partners.iter().filter(|it| is_of_name(**it)).count() == 1
+        {
             own.insert(partner);
         }
     }
