@@ -228,13 +228,34 @@ impl<'d> Fields<'_, 'd> {
                 self.data.get(start..start + length)?
             }
         };
-        let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-        Some(std::str::from_utf8(&bytes[..end]).unwrap_or("?"))
+        Some(match bytes.try_into() {
+            Ok(name) => task_name(name),
+            Err(_) => {
+                let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+                std::str::from_utf8(&bytes[..end]).unwrap_or("?")
+            }
+        })
     }
 
     /// Those of [`WOKEN`].
     fn woken(&self) -> Option<(&'d str, u32, i32, u32)> {
         Some((self.text(0)?, self.unsigned(1)?, self.signed(2)?, self.unsigned(3)?))
+    }
+}
+
+/// Every event has one or two, so all bytes are looked at together.
+fn task_name(name: &[u8; 16]) -> &str {
+    const LOW: u128 = u128::from_ne_bytes([0x01; 16]);
+    const HIGH: u128 = LOW << 7;
+    let word = u128::from_le_bytes(*name);
+    // The highest bit of each zero byte; above the lowest it may be of others, too.
+    let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+    let before = (zeros & zeros.wrapping_neg()).wrapping_sub(1);
+    let text = &name[..zeros.trailing_zeros() as usize / 8];
+    match word & before & HIGH == 0 {
+        // SAFETY: ASCII is UTF-8.
+        true => unsafe { std::str::from_utf8_unchecked(text) },
+        false => std::str::from_utf8(text).unwrap_or("?"),
     }
 }
 
@@ -418,6 +439,21 @@ format:
         assert_eq!(layouts.record(7, 2, &data[..30]), None, "cut off");
         let lacks = WAKING.replace("target_cpu", "cpu");
         assert_eq!(Layout::parse(1, &lacks), Err("target_cpu"));
+    }
+
+    #[test]
+    fn a_name_ends_at_its_first_nul_and_is_text() {
+        let name = |start: &[u8]| {
+            let mut name = [0; 16];
+            name[..start.len()].copy_from_slice(start);
+            task_name(&name).to_owned()
+        };
+        for length in 0..=16 {
+            assert_eq!(name(&b"0123456789abcdef"[..length]), "0123456789abcdef"[..length]);
+        }
+        assert_eq!(name(b"ab\0\x01\xff\0c"), "ab", "what is behind it does not matter");
+        assert_eq!(name("\u{1}\u{7f}\u{e9}t\u{e9}".as_bytes()), "\u{1}\u{7f}\u{e9}t\u{e9}");
+        assert_eq!(name(b"a\xff"), "?");
     }
 
     #[test]

@@ -205,6 +205,8 @@ impl Placed {
 
 #[cfg(test)]
 pub mod tests {
+    use std::{env, fs};
+
     use placewise_policy::{CPU_IDLE, CPU_NOT_IDLE, Policy, topology};
 
     use super::*;
@@ -235,14 +237,39 @@ pub mod tests {
         assert_eq!(since.balanced, [moved(1)].into());
     }
 
+    /// The page with the rows of all figures below what they are of.
+    fn documented(page: &str) -> String {
+        let row = |unit: &str, figure: &Figure| {
+            format!("| ` .{}` | {unit} | {} |\n", figure.name, figure.help)
+        };
+        let tables = [
+            ("| `placed.", "placements", Placed::FIGURES),
+            ("| ` .domain`", "tasks", Balanced::FIGURES),
+        ];
+        let is_row = |line: &str| {
+            let of_unit = |(_, unit, _): &_| line.contains(&format!("` | {unit} | "));
+            line.starts_with("| ` .") && tables.iter().any(of_unit)
+        };
+        let mut text = String::new();
+        for line in page.lines().filter(|line| !is_row(line)) {
+            text += &format!("{line}\n");
+            for (_, unit, figures) in tables.iter().filter(|(head, ..)| line.starts_with(head)) {
+                text.extend(figures.iter().map(|figure| row(unit, figure)));
+            }
+        }
+        text
+    }
+
+    /// `UPDATE_FIGURES=1` writes the rows anew.
     #[test]
     fn each_figure_is_documented() {
-        let page = include_str!("../../../docs/scx.md");
-        for (figures, unit) in [(Placed::FIGURES, "placements"), (Balanced::FIGURES, "tasks")] {
-            for Figure { name, help, .. } in figures {
-                let row = format!("| ` .{name}` | {unit} | {help} |");
-                assert!(page.lines().any(|line| line == row), "not in docs/scx.md: {row}");
-            }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scx.md");
+        let page = fs::read_to_string(path).unwrap();
+        let documented = documented(&page);
+        if env::var_os("UPDATE_FIGURES").is_some() {
+            fs::write(path, &documented).unwrap();
+        } else {
+            assert_eq!(page, documented, "UPDATE_FIGURES=1 writes the rows of docs/scx.md anew");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Files of a crate import each other in no circle, what the simulation's state
-//! is knows no engine, and functions are short.
+//! is knows no engine, functions are short, and examples in comments are run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,6 +97,28 @@ fn too_long(file: &Path, functions: Vec<Function>) -> Vec<String> {
         format!("{}:{line}: {name}: {lines} lines, at most {LONGEST_FUNCTION}", file.display())
     })
     .collect()
+}
+
+/// rustdoc reads all of a crate anew to run its examples.
+#[test]
+fn examples_are_looked_for_where_there_are_any() {
+    for directory in crates().into_iter().filter(|of| of.join("src/lib.rs").exists()) {
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        let sources = files(&directory.join("src"), "rs");
+        let has_example =
+            sources.iter().any(|file| has_example(&fs::read_to_string(file).unwrap()));
+        let looked_for = !manifest.contains("doctest = false");
+        assert_eq!(looked_for, has_example, "{}: `doctest` in [lib]", directory.display());
+    }
+}
+
+fn has_example(source: &str) -> bool {
+    let comments = source.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))
+    });
+    let fences = comments.filter_map(|text| text.trim().strip_prefix("```"));
+    fences.step_by(2).any(|language| language != "text")
 }
 
 #[test]

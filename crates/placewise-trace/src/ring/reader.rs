@@ -4,7 +4,6 @@
 //! have been read; what is later waits, for other CPUs may have events from before it.
 
 use std::io::{self, Read};
-use std::ops::Range;
 
 use super::{Found, Layouts, Missed, events};
 use crate::event::{Context, Event, Record};
@@ -20,6 +19,7 @@ pub struct Reader {
     spare: Vec<u8>,
 }
 
+/// There are tens of thousands at a time, which are put in order: it is small.
 struct Held {
     time_ns: u64,
     cpu: u32,
@@ -28,8 +28,11 @@ struct Held {
 
 enum What {
     /// Where its data is in the pages.
-    Event(Range<usize>),
-    Lost(u64),
+    Event {
+        start: u32,
+        length: u16,
+    },
+    Lost(u32),
 }
 
 impl Reader {
@@ -45,11 +48,13 @@ impl Reader {
         self.pages.truncate(start + *read.as_ref().unwrap_or(&0));
         let first = self.held.len();
         let missed = events(&self.pages[start..], |Found { time_ns, data }| {
-            let what = What::Event(start + data.start..start + data.end);
+            let (start, length) = ((start + data.start) as u32, data.len() as u16);
+            let what = What::Event { start, length };
             self.held.push(Held { time_ns, cpu, what });
         });
         if let Missed::Some(count) = missed {
             let time_ns = self.held.get(first).map_or(0, |held| held.time_ns);
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
             self.held.insert(first, Held { time_ns, cpu, what: What::Lost(count) });
         }
         read
@@ -66,12 +71,13 @@ impl Reader {
         let told = self.held.partition_point(|held| held.time_ns < until_ns);
         for Held { time_ns, cpu, what } in self.held.drain(..told) {
             match what {
-                What::Event(at) => {
-                    if let Some(record) = self.layouts.record(time_ns, cpu, &self.pages[at]) {
+                What::Event { start, length } => {
+                    let data = data(&self.pages, start, length);
+                    if let Some(record) = self.layouts.record(time_ns, cpu, data) {
                         to(&record);
                     }
                 }
-                What::Lost(count) => to(&lost(time_ns, cpu, count)),
+                What::Lost(count) => to(&lost(time_ns, cpu, count.into())),
             }
         }
         self.keep_held();
@@ -81,14 +87,18 @@ impl Reader {
     fn keep_held(&mut self) {
         self.spare.clear();
         for held in &mut self.held {
-            if let What::Event(at) = &mut held.what {
-                let start = self.spare.len();
-                self.spare.extend_from_slice(&self.pages[at.clone()]);
-                *at = start..self.spare.len();
+            if let What::Event { start, length } = &mut held.what {
+                let kept = self.spare.len() as u32;
+                self.spare.extend_from_slice(data(&self.pages, *start, *length));
+                *start = kept;
             }
         }
         std::mem::swap(&mut self.pages, &mut self.spare);
     }
+}
+
+fn data(pages: &[u8], start: u32, length: u16) -> &[u8] {
+    &pages[start as usize..][..usize::from(length)]
 }
 
 fn lost(time_ns: u64, cpu: u32, count: u64) -> Record<'static> {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::figures::Figures;
 use super::percent::percent;
 use super::units::cause_words;
+use crate::report::json;
 
 /// Two audits, and what differs.
 #[derive(Serialize)]
@@ -23,7 +24,9 @@ pub struct Difference {
     /// What makes the traces unlike, whatever was changed.
     pub unlike: Vec<String>,
     pub changes: Vec<Change>,
+    #[serde(serialize_with = "json::whole")]
     pub before: Figures,
+    #[serde(serialize_with = "json::whole")]
     pub after: Figures,
 }
 

@@ -3,7 +3,7 @@
 //! A figure that could not be had is null; in a comparison `significant` is null for the first
 //! policy and where one run cannot tell.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::foreign::in_json;
 
@@ -22,6 +22,11 @@ struct Versioned<'a, T: ?Sized> {
 pub fn render(value: &(impl Serialize + ?Sized)) -> anyhow::Result<String> {
     let value = Versioned { schema: SCHEMA, value };
     Ok(in_json(&serde_json::to_string_pretty(&value)?) + "\n")
+}
+
+/// A field that is what a command prints by itself.
+pub fn whole<S: Serializer>(value: &impl Serialize, serializer: S) -> Result<S::Ok, S::Error> {
+    Versioned { schema: SCHEMA, value }.serialize(serializer)
 }
 
 /// The same as a line of JSON Lines.
