@@ -121,8 +121,8 @@ impl Situation<'_> {
     /// Each hint for each group that it says something to: wakeups over LLCs, where there are several;
     /// forks, where it forks.
     fn hints(&self) -> Vec<Candidate> {
-        let fork = |fork| Hint { fork: Some(fork), wake: None };
-        let wake = |wake| Hint { fork: None, wake: Some(wake) };
+        let fork = |fork| Hint { fork: Some(fork), ..Hint::NONE };
+        let wake = |wake| Hint { wake: Some(wake), ..Hint::NONE };
         let of_group = |(name, group): &(String, Group)| {
             let forks = self.forks(group).then(|| [Fork::Affine, Fork::Spread].map(fork));
             let wakes = (self.machine.nr_llcs() > 1).then(|| [Wake::Affine, Wake::Hold].map(wake));
