@@ -25,6 +25,7 @@
 #ifndef PLACEWISE_CACHE_AWARE_H
 #define PLACEWISE_CACHE_AWARE_H
 
+#include "hint.h"
 #include "state.h"
 
 #define CACHE_EPOCH_NS 10000000
@@ -333,7 +334,10 @@ static inline u32 claim_process(struct state __arena *st)
 	return NO_PROCESS;
 }
 
-/* @p is a process of its own from now on. */
+/*
+ * @p is a process of its own from now on, or one more of the group with which
+ * its creator shares a cache: as if somebody had told the kernel so of each.
+ */
 static inline void start_process(struct state __arena *st, u32 task,
 				 u64 footprint)
 {
@@ -341,6 +345,10 @@ static inline void start_process(struct state __arena *st, u32 task,
 	struct process __arena *process;
 	u32 number, cpu;
 
+	if (p->hint & HINT_SHARE_CACHE && p->process != NO_PROCESS) {
+		process_of(st, p->process)->footprint += footprint;
+		return;
+	}
 	leave_process(st, p);
 	if (!st->profile.cache_aware)
 		return;

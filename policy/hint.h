@@ -3,9 +3,10 @@
  * hint.h: what a program may say about its own placement, and what a wakeup
  * makes of it.
  *
- * After the userspace hinting series of September 2022, which was not merged:
- * any kernel obeys a hint here. A child inherits the hint of its creator. The
- * fork hints are obeyed in fork.h.
+ * After the userspace hinting series of September 2022, and for groups that
+ * share a cache the posting of August 2026. Neither was merged: any kernel
+ * obeys a hint here. A child inherits the hint of its creator. The fork hints
+ * are obeyed in fork.h, the group in cache_aware.h.
  */
 #ifndef PLACEWISE_HINT_H
 #define PLACEWISE_HINT_H
@@ -18,6 +19,8 @@ enum hint {
 	HINT_FORK_SPREAD = 1 << 1, /* children go where utilisation is lowest */
 	HINT_WAKE_AFFINE = 1 << 2, /* wake in the waker's LLC */
 	HINT_WAKE_HOLD = 1 << 3,   /* wake in the LLC of the previous CPU */
+	HINT_SHARE_CACHE =
+		1 << 4, /* children that are processes gather with us */
 };
 
 #define HINT_FORK (HINT_FORK_AFFINE | HINT_FORK_SPREAD)
@@ -30,6 +33,7 @@ enum hint_error {
 	HINT_WAKE_CONFLICT, /* both wakeup hints */
 };
 
+/* Is @value one of the series, which knows nothing of shared caches? */
 static inline enum hint_error hint_check(u32 value)
 {
 	if (value & ~(u32)(HINT_FORK | HINT_WAKE))

@@ -1,6 +1,8 @@
 //! The hints there are, and which go together: at most one for fork and one for wakeup.
 //!
-//! Names and values are those of the userspace hinting series of September 2022.
+//! Names and values are those of the userspace hinting series of September 2022, but for
+//! `share_cache`: a kernel would be told that of each task by the `PR_SCHED_CACHE` that was posted in
+//! August 2026.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,6 +30,8 @@ pub enum Wake {
 pub struct Hint {
     pub fork: Option<Fork>,
     pub wake: Option<Wake>,
+    /// Processes that it creates gather on an LLC with it, as threads do.
+    pub share_cache: bool,
 }
 
 /// Why something is no hint.
@@ -37,7 +41,9 @@ pub enum HintError {
     Unknown { name: String },
     #[error("hints '{names}' do not go together: at most one fork_ and one wake_ hint")]
     Conflict { names: String },
-    #[error("{value} is no hint mask; expected one of 0, 1, 2, 4, 5, 6, 8, 9, 10")]
+    #[error(
+        "{value} is no hint mask; expected one of 0, 1, 2, 4, 5, 6, 8, 9, 10, or such a one and 16"
+    )]
     Mask { value: u32 },
 }
 
@@ -54,26 +60,32 @@ const WORDS: &[Word] = &[
     Word {
         name: "fork_affine",
         about: "children stay near their parent while half of its group is idle",
-        hint: Hint { fork: Some(Fork::Affine), wake: None },
+        hint: Hint { fork: Some(Fork::Affine), ..Hint::NONE },
         bit: 1 << 0,
     },
     Word {
         name: "fork_spread",
         about: "children go to the group with most idle CPUs, whatever the NUMA node",
-        hint: Hint { fork: Some(Fork::Spread), wake: None },
+        hint: Hint { fork: Some(Fork::Spread), ..Hint::NONE },
         bit: 1 << 1,
     },
     Word {
         name: "wake_affine",
         about: "wakees go to the waker's LLC while it seems to have an idle core",
-        hint: Hint { fork: None, wake: Some(Wake::Affine) },
+        hint: Hint { wake: Some(Wake::Affine), ..Hint::NONE },
         bit: 1 << 2,
     },
     Word {
         name: "wake_hold",
         about: "wakees stay in their own LLC while it seems to have an idle core",
-        hint: Hint { fork: None, wake: Some(Wake::Hold) },
+        hint: Hint { wake: Some(Wake::Hold), ..Hint::NONE },
         bit: 1 << 3,
+    },
+    Word {
+        name: "share_cache",
+        about: "children that are processes gather on an LLC with their parent, as threads do",
+        hint: Hint { share_cache: true, ..Hint::NONE },
+        bit: 1 << 4,
     },
 ];
 
@@ -83,7 +95,7 @@ fn known() -> String {
 }
 
 impl Hint {
-    pub const NONE: Self = Self { fork: None, wake: None };
+    pub const NONE: Self = Self { fork: None, wake: None, share_cache: false };
 
     /// Every name that a hint can be made of, with a line about it.
     pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -94,12 +106,14 @@ impl Hint {
     /// Both of two hints.
     pub fn and(self, other: Self) -> Result<Self, HintError> {
         match (join(self.fork, other.fork), join(self.wake, other.wake)) {
-            (Ok(fork), Ok(wake)) => Ok(Self { fork, wake }),
+            (Ok(fork), Ok(wake)) => {
+                Ok(Self { fork, wake, share_cache: self.share_cache || other.share_cache })
+            }
             _ => Err(HintError::Conflict { names: format!("{self}+{other}") }),
         }
     }
 
-    /// The mask by which the policy and the kernel series know it.
+    /// The mask by which the policy, and but for `share_cache` the kernel series, knows it.
     pub fn mask(self) -> u32 {
         self.words().map(|word| word.bit).sum()
     }
@@ -118,6 +132,7 @@ impl Hint {
         WORDS.iter().filter(move |word| {
             word.hint.fork.is_some_and(|fork| self.fork == Some(fork))
                 || word.hint.wake.is_some_and(|wake| self.wake == Some(wake))
+                || word.hint.share_cache && self.share_cache
         })
     }
 }
@@ -159,15 +174,18 @@ impl fmt::Display for Hint {
 mod tests {
     use super::*;
 
+    /// Of the series; 16 goes with each.
+    const SERIES: [u32; 9] = [0, 1, 2, 4, 5, 6, 8, 9, 10];
+
     #[test]
-    fn nine_masks_are_hints() {
+    fn nine_masks_of_the_series_are_hints_with_and_without_a_shared_cache() {
         let valid: Vec<u32> = (0..64).filter(|&mask| Hint::from_mask(mask).is_ok()).collect();
-        assert_eq!(valid, [0, 1, 2, 4, 5, 6, 8, 9, 10]);
+        assert_eq!(valid, [SERIES, SERIES.map(|mask| 16 + mask)].concat());
     }
 
     #[test]
     fn names_and_masks_say_the_same() {
-        for mask in [0, 1, 2, 4, 5, 6, 8, 9, 10] {
+        for mask in SERIES.into_iter().chain([16, 26]) {
             let hint = Hint::from_mask(mask).unwrap();
             assert_eq!(hint.mask(), mask);
             assert_eq!(hint.to_string().parse(), Ok(hint));

@@ -43,8 +43,8 @@ is not there or refuses.";
 
 /// As it would be told without, on lines that are not too long.
 const USAGE: &str = "\
-placewise hint [OPTIONS] <--fork FORK|--wake WAKE|--intent NAME|--intents FILE|--clear>
-                      <--pid PID|--tid TID|--cgroup PATH|COMMAND>
+placewise hint [OPTIONS] <--fork FORK|--wake WAKE|--share-cache|--intent NAME|--clear>
+                      [--intents FILE] <--pid PID|--tid TID|--cgroup PATH|COMMAND>
        placewise hint <show|intents|help>";
 
 /// Tell a running scx_placewise where programs should run
@@ -105,8 +105,12 @@ struct HintChoice {
     #[arg(long, value_enum)]
     wake: Option<WakeChoice>,
 
+    /// Processes that it creates gather on an LLC with it, as threads do
+    #[arg(long)]
+    share_cache: bool,
+
     /// What the program is for; `placewise hint intents` lists them
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["fork", "wake"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fork", "wake", "share_cache"])]
     intent: Option<String>,
 
     /// A table of intents of your own
@@ -114,7 +118,7 @@ struct HintChoice {
     intents: Option<PathBuf>,
 
     /// Take the hint away
-    #[arg(long, conflicts_with_all = ["fork", "wake", "intent"])]
+    #[arg(long, conflicts_with_all = ["fork", "wake", "share_cache", "intent"])]
     clear: bool,
 }
 
@@ -213,7 +217,7 @@ fn chosen_hint(choice: &HintChoice) -> anyhow::Result<Hint> {
         WakeChoice::Affine => Wake::Affine,
         WakeChoice::Hold => Wake::Hold,
     });
-    Ok(Hint { fork, wake })
+    Ok(Hint { fork, wake, share_cache: choice.share_cache })
 }
 
 fn table(file: &Option<PathBuf>) -> anyhow::Result<Intents> {

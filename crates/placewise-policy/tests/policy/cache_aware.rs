@@ -71,6 +71,26 @@ fn a_process_prefers_the_llc_where_its_threads_run() {
     }
 }
 
+/// A parent with `hint` on CPU 4, and a process that it creates on CPU 5, whose preference this is.
+fn preferred_by_child(hint: u32, footprint: u64) -> Option<u16> {
+    let mut m = machine(MERGED, Shape::TWO_NODES);
+    let parent = process(&mut m, 1, footprint)[0];
+    m.task(parent).hint = hint as u8;
+    let child = m.new_task();
+    m.p.copy_task(child, parent, 4);
+    m.p.start_process(child, footprint);
+    run(&mut m, &[(parent, 4), (child, 5)], NOW, 8);
+    preferred(&mut m, child)
+}
+
+#[test]
+fn a_process_that_shares_the_cache_of_its_parent_gathers_with_it() {
+    assert_eq!(preferred_by_child(0, 1), None, "a process of one thread");
+    assert_eq!(preferred_by_child(HINT_SHARE_CACHE, 1), Some(1));
+    let most = LLC_BYTES * 2 / 3;
+    assert_eq!(preferred_by_child(HINT_SHARE_CACHE, most), None, "the memory of both is too much");
+}
+
 #[test]
 fn where_there_is_one_llc_none_is_preferred() {
     assert_eq!(preferred_after(MERGED, Shape::SMT, 2, 1), None);

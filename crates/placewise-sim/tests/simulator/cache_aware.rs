@@ -1,4 +1,5 @@
-//! Threads of a process gather on an LLC, tasks of different processes do not.
+//! Threads of a process gather on an LLC; tasks of different processes do not, unless a hint says that
+//! they share a cache.
 
 use placewise_sim::Outcome;
 use placewise_workload::program::{FOREVER, Op, Program, Workload};
@@ -54,4 +55,14 @@ fn threads_of_a_process_gather_on_an_llc_where_the_kernel_is_cache_aware() {
 fn processes_stay_where_they_are() {
     let [on, off] = ["baseline", "set:llc_enabled=0"].map(|it| gathered("v7.3", it, true));
     assert_eq!(on, off);
+}
+
+/// Fails if the hint said nothing, or were obeyed where no process has a preference.
+#[test]
+fn processes_that_share_a_cache_gather_as_threads_do() {
+    let together = gathered("v7.3", "hint:share_cache", true);
+    assert!(together > 2.7, "{together} of 3");
+    let off = ["set:llc_enabled=0", "set:llc_enabled=0,hint:share_cache"];
+    let [without, with] = off.map(|policy| gathered("v7.3", policy, true));
+    assert_eq!(without, with);
 }

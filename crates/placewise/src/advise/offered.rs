@@ -38,9 +38,8 @@ const NUMBERS: [(&str, [&str; 2]); 3] = [
 const GATHERING: [(&str, [&str; 2]); 2] =
     [("llc_enabled", ["0", "1"]), ("llc_aggr_tolerance", ["0", "100"])];
 
-/// Kernels that `scx_placewise` runs under as they place tasks themselves.
+/// The first kernel that `scx_placewise` runs under.
 const LIVE_FROM: (u32, u32) = (6, 12);
-const LIVE_BEFORE: (u32, u32) = (7, 3);
 
 /// The policy with which `scx_placewise` decides as the kernel does, but for hints.
 const BASELINE: &str = "baseline";
@@ -94,8 +93,7 @@ impl Situation<'_> {
 
     /// Does `scx_placewise` place as this kernel does, but for what it is told?
     fn is_live(&self) -> bool {
-        let version = version(&self.kernel.name);
-        self.kernel.policy.name == BASELINE && version >= LIVE_FROM && version < LIVE_BEFORE
+        self.kernel.policy.name == BASELINE && version(&self.kernel.name) >= LIVE_FROM
     }
 
     fn patches(&self) -> Vec<Candidate> {
@@ -121,8 +119,8 @@ impl Situation<'_> {
     /// Each hint for each group that it says something to: wakeups over LLCs, where there are several;
     /// forks, where it forks.
     fn hints(&self) -> Vec<Candidate> {
-        let fork = |fork| Hint { fork: Some(fork), wake: None };
-        let wake = |wake| Hint { fork: None, wake: Some(wake) };
+        let fork = |fork| Hint { fork: Some(fork), ..Hint::NONE };
+        let wake = |wake| Hint { wake: Some(wake), ..Hint::NONE };
         let of_group = |(name, group): &(String, Group)| {
             let forks = self.forks(group).then(|| [Fork::Affine, Fork::Spread].map(fork));
             let wakes = (self.machine.nr_llcs() > 1).then(|| [Wake::Affine, Wake::Hold].map(wake));
@@ -209,7 +207,7 @@ mod tests {
     fn patches_are_loaded_where_the_live_scheduler_runs() {
         let loads = |one: &Candidate| one.what.starts_with("load ");
         on("v6.6", |all| assert!(!all.iter().any(loads)));
-        on("v7.3", |all| assert!(!all.iter().any(loads)));
+        on("v7.3", |all| assert!(all.iter().any(loads)));
         on("v6.18", |all| {
             assert!(commands(all, "load scx_placewise with short-task:v4").is_some());
             assert!(

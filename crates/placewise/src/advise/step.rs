@@ -70,7 +70,8 @@ impl Treatment {
             Wake::Affine => "--wake affine",
             Wake::Hold => "--wake hold",
         });
-        let words: Vec<&str> = fork.into_iter().chain(wake).collect();
+        let share_cache = hint.share_cache.then_some("--share-cache");
+        let words: Vec<&str> = fork.into_iter().chain(wake).chain(share_cache).collect();
         match words.is_empty() {
             true => Treatment::Hint("--clear".into()),
             false => Treatment::Hint(words.join(" ")),

@@ -3,9 +3,10 @@
  * process.h: which process of the policy a task belongs to, and how much memory
  * that has.
  *
- * A thread group is a process, from its first thread to its last; threads of the
- * kernel are in none. Its memory is what is resident of it but for files, as a
- * thread of it finds at its tick.
+ * A thread group is a process, from its first thread to its last, or one of a
+ * group that a hint has made share a cache; threads of the kernel are in none.
+ * Its memory is what is resident of it but for files, as a thread of it finds at
+ * its tick; a group's is that of its process that ticked last.
  *
  * Limits: the kernel goes by memory. A process that executes another program
  * keeps its run times here, and what shares memory with its parent until then is

@@ -75,8 +75,9 @@ static inline u32 hint_of(struct task_struct *p)
 {
 	struct hint_entry *hint = bpf_task_storage_get(&hints, p, 0, 0);
 
-	return hint && hint_check(hint->mask) == HINT_VALID ? hint->mask
-							    : shadow()->hint;
+	return hint && hint_check(hint->mask & ~HINT_SHARE_CACHE) == HINT_VALID
+		       ? hint->mask
+		       : shadow()->hint;
 }
 
 /* A task that is not in use, or NO_TASK. */

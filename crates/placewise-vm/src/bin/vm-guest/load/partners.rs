@@ -1,9 +1,8 @@
-//! Threads of one process that run for a while and sleep for a while, and wake nobody: no wakeup brings
+//! Threads or processes that run for a while and sleep for a while, and wake nobody: no wakeup brings
 //! them together, only the balancer may.
 
 use std::hint;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,25 +13,25 @@ use super::case::Case;
 use super::team::{self, Body, Kind, Outcome};
 use crate::topology::Topology;
 
-/// How long the threads ran on each LLC, in ns.
+/// How long they ran on each LLC, in ns.
 struct Ran {
     topology: Topology,
-    on_llc: Vec<AtomicU64>,
+    on_llc: [AtomicU64; CpuSet::MAX_CPU],
 }
 
-/// A message is a thread's turn. `fuller_llc_pct` is what of their run time was on the LLC that has most. With
-/// `start=apart` the second thread has its first turn in the last LLC, the others in the first one.
+/// A message is a turn of one of them. `fuller_llc_pct` is what of their run time was on the LLC that has most. With
+/// `start=apart` the second one has its first turn in the last LLC, the others in the first one.
 pub fn run(case: &mut Case) -> anyhow::Result<Outcome> {
+    let kind = if case.is("tasks", "thread", "process")? { Kind::Process } else { Kind::Thread };
     let threads = case.number("threads", 3)?;
     let run = case.microseconds("run_us", 500)?;
     let sleep = case.microseconds("sleep_us", 1000)?;
     let turns = case.number("turns", 1000)? as u64;
     let apart = case.is("start", "anywhere", "apart")?;
     case.ends_by_itself()?;
-    let on_llc = (0..CpuSet::MAX_CPU).map(|_| AtomicU64::new(0)).collect();
-    let ran = Arc::new(Ran { topology: Topology::of_guest()?, on_llc });
+    let on_llc = [const { AtomicU64::new(0) }; CpuSet::MAX_CPU];
+    let ran = team::shared(Ran { topology: Topology::of_guest()?, on_llc })?;
     let body = |number| -> Body {
-        let ran = ran.clone();
         Box::new(move || {
             if apart {
                 ran.begin(number == 1)?;
@@ -44,7 +43,7 @@ pub fn run(case: &mut Case) -> anyhow::Result<Outcome> {
             Ok(turns)
         })
     };
-    let outcome = team::run(Kind::Thread, (0..threads).map(body).collect(), || {})?;
+    let outcome = team::run(kind, (0..threads).map(body).collect(), || {})?;
     println!("fuller_llc_pct {:.1}", ran.fuller_llc_pct());
     Ok(outcome)
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,7 +85,7 @@ pub fn run(kind: Kind, bodies: Vec<Body>, meanwhile: impl FnOnce()) -> anyhow::R
     // For the life of this program, which is one run.
     let team: &'static Team = Box::leak(Box::new(Team {
         start: Instant::now(),
-        tally: shared_tally()?,
+        tally: shared(Tally::default())?,
         ready: pipe().context("pipe")?,
         gate: pipe().context("pipe")?,
     }));
@@ -122,15 +121,16 @@ pub fn run(kind: Kind, bodies: Vec<Body>, meanwhile: impl FnOnce()) -> anyhow::R
     })
 }
 
-fn shared_tally() -> anyhow::Result<&'static Tally> {
+/// For the life of this program, in memory that its processes share.
+pub fn shared<T: Sync>(value: T) -> anyhow::Result<&'static T> {
     let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: it asks for new memory, which is zeroed, aligned to pages, and never unmapped.
-    let memory = unsafe {
-        mmap_anonymous(std::ptr::null_mut(), size_of::<Tally>(), rights, flags).context("mmap")?
-    };
-    let tally = NonNull::new(memory.cast::<Tally>()).context("mmap")?;
-    // SAFETY: zeroes are counters of 0.
-    Ok(unsafe { tally.as_ref() })
+    // SAFETY: it asks for new memory, which is aligned to pages, and never unmapped.
+    unsafe {
+        let memory = mmap_anonymous(std::ptr::null_mut(), size_of::<T>(), rights, flags);
+        let memory = memory.context("mmap")?.cast::<T>();
+        memory.write(value);
+        Ok(&*memory)
+    }
 }
 
 impl Team {
