@@ -150,7 +150,7 @@ impl Waiting {
 
     /// Settles what waits still: the trace is over.
     pub fn end(&mut self, places: &Places, tasks: &Tasks) {
-        self.behind.end(self.now, &self.idle_beside, places);
+        self.behind.end(&self.idle_beside, places);
         for task in FIRST_TASK..tasks.nr_tasks() {
             self.end_throttled(task, tasks);
         }
@@ -184,8 +184,8 @@ impl Waiting {
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {
             self.requeue(current, view);
-            let (idle, now) = (&self.idle_beside, self.now);
-            self.behind.runs(cpu, Role::of(current, view.tasks), now, idle, view.places);
+            let runner = Role::of(current, view.tasks);
+            self.behind.runs(cpu, runner, &self.idle_beside, view.places);
         }
         let (was_busy, is_busy) = (before >= FIRST_TASK, current >= FIRST_TASK);
         if was_busy != is_busy {
