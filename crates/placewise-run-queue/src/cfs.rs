@@ -184,8 +184,7 @@ impl<Id: EntityId> Cfs<Id> {
             self.forget(current);
             return true;
         }
-        entity.ran >= self.tunables.min_granularity
-            && entity.vruntime - left.key > slice as i64
+        entity.ran >= self.tunables.min_granularity && entity.vruntime - left.key > slice as i64
     }
 
     pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {

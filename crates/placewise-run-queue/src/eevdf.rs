@@ -235,9 +235,8 @@ impl<Id: EntityId> Eevdf<Id> {
         if eligible && running.vruntime < running.protected_until {
             return false;
         }
-        self.earliest(entities, &average).is_some_and(|best| {
-            best.entity == task && !(eligible && running.deadline < best.key)
-        })
+        self.earliest(entities, &average)
+            .is_some_and(|best| best.entity == task && !(eligible && running.deadline < best.key))
     }
 
     /// One whose deadline is earlier remains it.

@@ -149,9 +149,7 @@ impl<Id: EntityId> Queue<Id> {
         mut visit: impl FnMut(Id, bool),
     ) {
         match self {
-            Queue::Cfs(queue) => {
-                queue.waiting.iter().for_each(|place| visit(place.entity, true))
-            }
+            Queue::Cfs(queue) => queue.waiting.iter().for_each(|place| visit(place.entity, true)),
             Queue::Eevdf(queue) => queue.for_each_waiting(entities, current, visit),
         }
     }

@@ -64,11 +64,7 @@ impl Beside {
     fn of(clocks: &Clocks) -> Self {
         let &Clocks { now, llc, node, allowed, machine } = clocks;
         Beside {
-            idle_ns: ByNearest {
-                same_llc: llc,
-                same_node: node - llc,
-                other_node: allowed - node,
-            },
+            idle_ns: ByNearest { same_llc: llc, same_node: node - llc, other_node: allowed - node },
             forbidden_ns: machine - allowed,
             none_idle_ns: now - machine,
         }
@@ -184,13 +180,7 @@ impl BehindMeter {
     }
 
     /// Another task runs on `cpu`.
-    pub fn runs(
-        &mut self,
-        cpu: u32,
-        runner: Role,
-        idle: &IdleBesideMeter,
-        places: &Places,
-    ) {
+    pub fn runs(&mut self, cpu: u32, runner: Role, idle: &IdleBesideMeter, places: &Places) {
         let before = std::mem::replace(&mut self.lines[cpu as usize].runner, runner);
         if before == runner {
             return;

@@ -243,6 +243,7 @@ impl IdleBesideMeter {
     }
 
     /// Goes on to `now`, up to which nothing has changed.
+    #[inline]
     pub fn advance(&mut self, now: u64) {
         let ns = now - self.now;
         self.now = now;
@@ -276,15 +277,22 @@ impl IdleBesideMeter {
     }
 
     /// These CPUs are idle now.
+    #[inline]
     pub fn set_idle(&mut self, idle: &Mask, places: &Places) {
         for word in 0..places.nr_words() {
-            let mut changed = (self.idle[word] ^ idle[word]) & places.online[word];
+            let changed = (self.idle[word] ^ idle[word]) & places.online[word];
             self.idle[word] = idle[word];
-            while changed != 0 {
-                let cpu = word as u32 * 64 + changed.trailing_zeros();
-                changed &= changed - 1;
-                self.toggle(cpu, contains(idle, cpu), places.of(cpu));
+            if changed != 0 {
+                self.toggle_of_word(word, changed, places);
             }
+        }
+    }
+
+    fn toggle_of_word(&mut self, word: usize, mut changed: u64, places: &Places) {
+        while changed != 0 {
+            let cpu = word as u32 * 64 + changed.trailing_zeros();
+            changed &= changed - 1;
+            self.toggle(cpu, contains(&self.idle, cpu), places.of(cpu));
         }
     }
 

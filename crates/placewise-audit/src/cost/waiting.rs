@@ -175,12 +175,18 @@ impl Waiting {
     }
 
     /// Who left the CPU and who came, if anybody did: where they wait is up to date then.
+    #[inline]
     fn look_at_cpu(&mut self, cpu: u32, view: View) -> [TaskNumber; 2] {
         let current = view.state.rq[cpu as usize].curr;
         let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
         if before == current {
             return [NO_TASK; 2];
         }
+        self.switched(cpu, before, current, view);
+        [before, current]
+    }
+
+    fn switched(&mut self, cpu: u32, before: TaskNumber, current: TaskNumber, view: View) {
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {
             self.requeue(current, view);
@@ -198,7 +204,6 @@ impl Waiting {
                 waiter.throttled = Some(self.now);
             }
         }
-        [before, current]
     }
 
     fn current_came_or_went(&mut self, cpu: u32, view: View) {

@@ -207,6 +207,7 @@ impl Timeline {
         self.handed_out + self.window.len() as u64
     }
 
+    #[inline]
     fn task(
         &mut self,
         record: &Record<'_>,
