@@ -81,8 +81,8 @@ fn switch(fields: &str) -> Result<Event<'_>, Skip> {
 /// What stands before prev_state, prev_state, and the next comm. That comm may hold the text
 /// that parts them, but not with a state before it.
 fn next_comm(text: &str) -> Result<(Keys<'_>, &str, &str), Skip> {
-    let parts = keys::rsplits(text, " ==> next_comm=").find_map(|(prev, next_comm)| {
-        let (before, last_word) = split_last_word(prev)?;
+    let parts = keys::rsplits(text, " next_comm=").find_map(|(prev, next_comm)| {
+        let (before, last_word) = split_last_word(prev.strip_suffix(" ==>")?)?;
         Some((Keys(before), last_word.strip_prefix("prev_state=")?, next_comm))
     });
     parts.ok_or(Malformed::Field("prev_state=S ==> next_comm=").into())
