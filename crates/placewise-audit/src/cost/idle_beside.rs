@@ -279,9 +279,9 @@ impl IdleBesideMeter {
     /// These CPUs are idle now.
     #[inline]
     pub fn set_idle(&mut self, idle: &Mask, places: &Places) {
-        for word in 0..places.nr_words() {
-            let changed = (self.idle[word] ^ idle[word]) & places.online[word];
-            self.idle[word] = idle[word];
+        for (word, &idle) in idle.iter().enumerate().take(places.nr_words()) {
+            let changed = (self.idle[word] ^ idle) & places.online[word];
+            self.idle[word] = idle;
             if changed != 0 {
                 self.toggle_of_word(word, changed, places);
             }
