@@ -252,8 +252,10 @@ impl<'o> Pass<'o> {
             self.silent_ns += ns;
         }
         let sight = Sight::before(step, self.kernel.state());
-        let verdict = self.kernel.step(step, tasks);
-        let verdict = counted(step, verdict, tasks);
+        let mut verdict = self.kernel.step(step, tasks);
+        if !counts(step, &verdict, tasks) {
+            verdict = Verdict::Nothing;
+        }
         if let Some(placed) = self.recorded.step(step)
             && tasks.get(placed.task).counts
         {
@@ -328,17 +330,14 @@ impl<'o> Pass<'o> {
     }
 }
 
-/// Nothing, if it is about a task that does not count.
-fn counted(step: &Step, verdict: Verdict, tasks: &Tasks) -> Verdict {
-    let about = match &verdict {
+/// Is the verdict about a task that counts?
+fn counts(step: &Step, verdict: &Verdict, tasks: &Tasks) -> bool {
+    let about = match verdict {
         Verdict::Placed(placed) => Some(placed.task),
         Verdict::NoPlacement(_) => woken(step),
         Verdict::Nothing => None,
     };
-    match about {
-        Some(task) if tasks.get(task).counts => verdict,
-        _ => Verdict::Nothing,
-    }
+    about.is_some_and(|task| tasks.get(task).counts)
 }
 
 /// The task that a step wakes.

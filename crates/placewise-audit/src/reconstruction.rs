@@ -53,12 +53,10 @@ impl Reconstruction {
             Occasion::Wakeup { task, wakeup } => self.wakeup(task, &wakeup, tasks),
             Occasion::Fork { child, cpu, target_cpu } => self.fork(child, cpu, target_cpu, tasks),
         };
-        match verdict {
-            Verdict::Placed(_) if !self.world.clock.is_complete() => {
-                Verdict::NoPlacement(NoPlacement::BeforeComplete)
-            }
-            verdict => verdict,
+        if matches!(verdict, Verdict::Placed(_)) && !self.world.clock.is_complete() {
+            return Verdict::NoPlacement(NoPlacement::BeforeComplete);
         }
+        verdict
     }
 
     fn wakeup(&mut self, task: TaskNumber, wakeup: &Wakeup, tasks: &Tasks) -> Verdict {

@@ -31,6 +31,7 @@ impl CpuSet {
 
     /// # Panics
     /// If `cpu` is not below [`CpuSet::MAX_CPUS`].
+    #[inline]
     pub fn insert(&mut self, cpu: usize) {
         self.0[cpu / 64] |= 1 << (cpu % 64);
     }
@@ -41,6 +42,7 @@ impl CpuSet {
         }
     }
 
+    #[inline]
     pub fn contains(&self, cpu: usize) -> bool {
         self.0.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }

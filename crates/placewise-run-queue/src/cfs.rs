@@ -5,7 +5,7 @@
 //! count where their groups meet, not those in the group of the current one.
 
 use crate::entity::{Dequeue, Enqueue, Entities, EntitiesMut, Entity, EntityId, Tunables};
-use crate::waiting::{Order, Waiting, WaitingTasks};
+use crate::waiting::{Order, Place, Waiting, WaitingTasks};
 
 /// Up to this many tasks share one latency period.
 const NR_LATENCY: u64 = 8;
@@ -30,12 +30,12 @@ impl<Id: EntityId> Cfs<Id> {
         }
     }
 
-    fn leftmost(&self) -> Option<&Waiting<Id>> {
+    fn leftmost(&self) -> Option<&Place<Id>> {
         self.waiting.first()
     }
 
     fn update_min_vruntime(&mut self, current: Option<i64>) {
-        let leftmost = self.leftmost().map(|waiting| waiting.vruntime);
+        let leftmost = self.leftmost().map(|place| place.key);
         let least = match (current, leftmost) {
             (Some(current), Some(leftmost)) => current.min(leftmost),
             (Some(only), None) | (None, Some(only)) => only,
@@ -184,8 +184,7 @@ impl<Id: EntityId> Cfs<Id> {
             self.forget(current);
             return true;
         }
-        entity.ran >= self.tunables.min_granularity
-            && entity.vruntime - left.vruntime > slice as i64
+        entity.ran >= self.tunables.min_granularity && entity.vruntime - left.key > slice as i64
     }
 
     pub fn preempts(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, task: Id) -> bool {

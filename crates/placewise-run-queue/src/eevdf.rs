@@ -12,7 +12,7 @@
 use crate::entity::{
     Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Tunables,
 };
-use crate::waiting::{Order, Waiting, WaitingTasks};
+use crate::waiting::{Order, Place, Waiting, WaitingTasks};
 
 pub struct Eevdf<Id> {
     pub(crate) waiting: WaitingTasks<Id>,
@@ -140,14 +140,14 @@ impl<Id: EntityId> Eevdf<Id> {
         mut visit: impl FnMut(Id, bool),
     ) {
         if let Some(average) = self.average(entities, current) {
-            let waiting = self.waiting.iter();
-            waiting.for_each(|waiting| visit(waiting.entity, average.admits(waiting.vruntime)));
+            let waiting = self.waiting.iter().map(|place| place.entity);
+            waiting.for_each(|task| visit(task, average.admits(entities[task].vruntime)));
         }
     }
 
     /// The earliest deadline of the eligible tasks that wait; of equals the one queued earlier.
-    fn earliest(&self, average: &Average) -> Option<&Waiting<Id>> {
-        self.waiting.iter().find(|waiting| average.admits(waiting.vruntime))
+    fn earliest(&self, entities: &impl Entities<Id>, average: &Average) -> Option<&Place<Id>> {
+        self.waiting.iter().find(|place| average.admits(entities[place.entity].vruntime))
     }
 
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
@@ -156,7 +156,7 @@ impl<Id: EntityId> Eevdf<Id> {
         if buddy.is_some_and(|buddy| average.admits(entities[buddy].vruntime)) {
             return buddy;
         }
-        self.earliest(&average).map(|waiting| waiting.entity)
+        self.earliest(entities, &average).map(|place| place.entity)
     }
 
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
@@ -235,9 +235,8 @@ impl<Id: EntityId> Eevdf<Id> {
         if eligible && running.vruntime < running.protected_until {
             return false;
         }
-        self.earliest(&average).is_some_and(|best| {
-            best.entity == task && !(eligible && running.deadline < best.deadline)
-        })
+        self.earliest(entities, &average)
+            .is_some_and(|best| best.entity == task && !(eligible && running.deadline < best.key))
     }
 
     /// One whose deadline is earlier remains it.

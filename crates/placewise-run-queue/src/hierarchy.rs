@@ -219,7 +219,7 @@ impl Hierarchy {
         let queues = self.queues.iter().zip(0..);
         let queues = queues.filter(|&(_, group)| !self.groups.waits_for_runtime(group));
         let waiting = queues.flat_map(|(queue, _)| queue.waiting().iter());
-        waiting.filter(|waiting| !waiting.entity.is_group()).count()
+        waiting.filter(|place| !place.entity.is_group()).count()
     }
 
     #[cfg(feature = "invariants")]
@@ -230,7 +230,7 @@ impl Hierarchy {
     #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<TaskId> {
         let waiting = self.queues.iter().flat_map(|queue| queue.waiting().iter());
-        waiting.filter_map(|waiting| waiting.entity.task()).collect()
+        waiting.filter_map(|place| place.entity.task()).collect()
     }
 
     #[cfg(feature = "invariants")]

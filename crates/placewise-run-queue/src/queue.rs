@@ -49,7 +49,7 @@ impl<Id: EntityId> Queue<Id> {
 
     #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<Id> {
-        self.waiting().iter().map(|waiting| waiting.entity).collect()
+        self.waiting().iter().map(|place| place.entity).collect()
     }
 
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
@@ -149,9 +149,7 @@ impl<Id: EntityId> Queue<Id> {
         mut visit: impl FnMut(Id, bool),
     ) {
         match self {
-            Queue::Cfs(queue) => {
-                queue.waiting.iter().for_each(|waiting| visit(waiting.entity, true))
-            }
+            Queue::Cfs(queue) => queue.waiting.iter().for_each(|place| visit(place.entity, true)),
             Queue::Eevdf(queue) => queue.for_each_waiting(entities, current, visit),
         }
     }

@@ -1,15 +1,15 @@
 //! The entities that wait in a queue, in the order of what it picks by: the virtual runtime or the
 //! deadline; of equals the one queued earlier comes first.
 //!
-//! What is picked stands near the front, and what has just come near the back, so that a long queue costs
-//! little more than a short one. The weighted sum of virtual runtimes is kept along, so that the
-//! average does not take a walk over all of them.
+//! What is picked stands near the front, and what has just come near the back, and a place is small, so
+//! that a long queue costs little more than a short one. The weighted sum of virtual runtimes is kept
+//! along, so that the average does not take a walk over all of them.
 
 use std::collections::VecDeque;
 
 use crate::entity::{Entities, Entity, EntityId};
 
-/// A waiting entity, with what picking compares.
+/// An entity that is to wait, or does, with what of it may not change meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting<Id> {
     pub vruntime: i64,
@@ -46,12 +46,14 @@ impl Order {
     }
 }
 
+/// Where an entity waits.
 #[derive(Clone, Debug)]
-struct Place<Id> {
-    key: i64,
+pub struct Place<Id> {
+    /// Its virtual runtime or its deadline, whatever is picked by.
+    pub key: i64,
     /// How many were queued before it.
     number: u64,
-    waiting: Waiting<Id>,
+    pub entity: Id,
 }
 
 #[derive(Clone, Debug)]
@@ -77,12 +79,12 @@ impl<Id: EntityId> WaitingTasks<Id> {
         self.places.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Waiting<Id>> {
-        self.places.iter().map(|place| &place.waiting)
+    pub fn iter(&self) -> impl Iterator<Item = &Place<Id>> {
+        self.places.iter()
     }
 
-    pub fn first(&self) -> Option<&Waiting<Id>> {
-        self.places.front().map(|place| &place.waiting)
+    pub fn first(&self) -> Option<&Place<Id>> {
+        self.places.front()
     }
 
     /// The sums of virtual runtime times weight, and of weight.
@@ -101,7 +103,7 @@ impl<Id: EntityId> WaitingTasks<Id> {
         self.weighted += waiting.weighted();
         self.weight += waiting.weight;
         let key = self.order.key(&waiting);
-        let place = Place { key, number, waiting };
+        let place = Place { key, number, entity: waiting.entity };
         // Mostly it is the last.
         if self.places.back().is_none_or(|last| (last.key, last.number) < (key, number)) {
             self.places.push_back(place);
@@ -118,7 +120,7 @@ impl<Id: EntityId> WaitingTasks<Id> {
             _ => 0,
         };
         let mut equals = self.places.range(from..).take_while(|other| other.key == key);
-        equals.position(|other| other.waiting.entity == waiting.entity).map(|at| from + at)
+        equals.position(|other| other.entity == waiting.entity).map(|at| from + at)
     }
 
     /// False if the task does not wait as what it is.
@@ -128,8 +130,8 @@ impl<Id: EntityId> WaitingTasks<Id> {
 
     fn take(&mut self, waiting: &Waiting<Id>) -> Option<Place<Id>> {
         let gone = self.places.remove(self.position(waiting)?)?;
-        self.weighted -= gone.waiting.weighted();
-        self.weight -= gone.waiting.weight;
+        self.weighted -= waiting.weighted();
+        self.weight -= waiting.weight;
         Some(gone)
     }
 
@@ -143,13 +145,14 @@ impl<Id: EntityId> WaitingTasks<Id> {
     /// Each waits as what it is, and the sums are theirs.
     #[cfg(feature = "invariants")]
     pub fn check(&self, entities: &impl Entities<Id>) {
-        for waiting in self.iter() {
-            assert_eq!(*waiting, Waiting::new(entities, waiting.entity), "it waits as what it was");
+        let waiting = |place: &Place<Id>| Waiting::new(entities, place.entity);
+        for place in self.iter() {
+            assert_eq!(place.key, self.order.key(&waiting(place)), "it waits as what it was");
         }
         let in_order = self.places.iter().is_sorted_by_key(|place| (place.key, place.number));
         assert!(in_order, "what is first runs first");
-        let weighted = self.iter().map(Waiting::weighted).sum::<i128>();
-        let weight = self.iter().map(|waiting| waiting.weight).sum::<u64>();
+        let weighted = self.iter().map(|place| waiting(place).weighted()).sum::<i128>();
+        let weight = self.iter().map(|place| waiting(place).weight).sum::<u64>();
         assert_eq!(self.sums(), (weighted, weight), "sums over what waits");
     }
 }
@@ -165,7 +168,7 @@ mod tests {
     }
 
     fn order(tasks: &WaitingTasks<TaskId>) -> Vec<u32> {
-        tasks.iter().map(|waiting| waiting.entity.into()).collect()
+        tasks.iter().map(|place| place.entity.into()).collect()
     }
 
     fn queued(by: Order, deadlines: &[i64]) -> WaitingTasks<TaskId> {

@@ -5,16 +5,16 @@
 //! Every nanosecond of waiting behind another is in one pair, and there in one part of [`Beside`].
 //! So is, apart, the time that a wakeup was on its way to the queue of a busy CPU.
 //!
-//! It is kept up by the line of one CPU at a time: what waits there, one entry for all tasks of a
-//! role and an affinity, is settled when the line or the running task changes. What was idle since
-//! comes from the clocks of [`super::idle_beside`].
+//! What waits on a CPU is one entry for all tasks of a role and an affinity. A task that begins to
+//! wait takes what the clocks of [`super::idle_beside`] show from the entry's sum, one that ends adds
+//! it; the entry is settled when another role runs there, or when nobody waits in it any more.
 //!
 //! Bounded: pairs beyond those that [`ByPair`] tells apart are in the sum of one without names.
 
 use placewise_machine::CpuSet;
 use serde::{Serialize, Serializer};
 
-use super::idle_beside::{AudienceId, IdleBesideMeter, IdleTimes};
+use super::idle_beside::{AudienceId, Clocks, IdleBesideMeter};
 use super::places::{ByNearest, Nearest, Places};
 use crate::steps::by_name::ByName;
 use crate::steps::by_pair::{ByPair, Place};
@@ -60,18 +60,13 @@ impl Beside {
         }
     }
 
-    /// So many tasks waited from one moment to another.
-    fn between(tasks: u64, ns: u64, from: &IdleTimes, to: &IdleTimes) -> Self {
-        let (llc, node) = (to.llc - from.llc, to.node - from.node);
-        let (allowed, machine) = (to.allowed - from.allowed, to.machine - from.machine);
+    /// What the clocks have counted.
+    fn of(clocks: &Clocks) -> Self {
+        let &Clocks { now, llc, node, allowed, machine } = clocks;
         Beside {
-            idle_ns: ByNearest {
-                same_llc: tasks * llc,
-                same_node: tasks * (node - llc),
-                other_node: tasks * (allowed - node),
-            },
-            forbidden_ns: tasks * (machine - allowed),
-            none_idle_ns: tasks * (ns - machine),
+            idle_ns: ByNearest { same_llc: llc, same_node: node - llc, other_node: allowed - node },
+            forbidden_ns: machine - allowed,
+            none_idle_ns: now - machine,
         }
     }
 }
@@ -144,9 +139,8 @@ struct Entry {
     tasks: u64,
     /// In [`BehindMeter::pairs`]; `None`: one too many.
     pair: Option<usize>,
-    /// Up to then it is settled.
-    since: u64,
-    idle: IdleTimes,
+    /// What they have waited since it was settled, but for what the clocks show times `tasks`.
+    clocks: Clocks,
 }
 
 #[derive(Default)]
@@ -186,20 +180,13 @@ impl BehindMeter {
     }
 
     /// Another task runs on `cpu`.
-    pub fn runs(
-        &mut self,
-        cpu: u32,
-        runner: Role,
-        now: u64,
-        idle: &IdleBesideMeter,
-        places: &Places,
-    ) {
+    pub fn runs(&mut self, cpu: u32, runner: Role, idle: &IdleBesideMeter, places: &Places) {
         let before = std::mem::replace(&mut self.lines[cpu as usize].runner, runner);
         if before == runner {
             return;
         }
         for at in 0..self.lines[cpu as usize].entries.len() {
-            self.settle(cpu, at, now, idle, places);
+            self.settle(cpu, at, idle, places);
             let pair = self.pairs.id(self.lines[cpu as usize].entries[at].waiter, runner);
             self.lines[cpu as usize].entries[at].pair = pair;
         }
@@ -220,15 +207,19 @@ impl BehindMeter {
             elapsed.since = now;
         }
         elapsed.waiting += 1;
-        if let Some(at) = self.entry(cpu, waiter, audience) {
-            self.settle(cpu, at, now, idle, places);
-            self.lines[cpu as usize].entries[at].tasks += 1;
-            return;
-        }
-        let pair = self.pairs.id(waiter, self.lines[cpu as usize].runner);
-        let idle = idle.times(audience, places.of(cpu));
-        let entry = Entry { waiter, audience, tasks: 1, pair, since: now, idle };
-        self.lines[cpu as usize].entries.push(entry);
+        let at = match self.entry(cpu, waiter, audience) {
+            Some(at) => at,
+            None => {
+                let line = &mut self.lines[cpu as usize];
+                let pair = self.pairs.id(waiter, line.runner);
+                let clocks = Clocks::default();
+                line.entries.push(Entry { waiter, audience, tasks: 0, pair, clocks });
+                line.entries.len() - 1
+            }
+        };
+        let entry = &mut self.lines[cpu as usize].entries[at];
+        entry.tasks += 1;
+        entry.clocks.subtract(1, &idle.clocks(audience, places.of(cpu)));
     }
 
     /// One of those no longer does.
@@ -247,11 +238,12 @@ impl BehindMeter {
             elapsed.ns += now - elapsed.since;
         }
         let at = self.entry(cpu, waiter, audience).expect("it waits there");
-        self.settle(cpu, at, now, idle, places);
-        let entries = &mut self.lines[cpu as usize].entries;
-        entries[at].tasks -= 1;
-        if entries[at].tasks == 0 {
-            entries.swap_remove(at);
+        let entry = &mut self.lines[cpu as usize].entries[at];
+        entry.tasks -= 1;
+        entry.clocks.add(1, &idle.clocks(audience, places.of(cpu)));
+        if entry.tasks == 0 {
+            self.settle(cpu, at, idle, places);
+            self.lines[cpu as usize].entries.swap_remove(at);
         }
     }
 
@@ -260,15 +252,16 @@ impl BehindMeter {
         entries.iter().position(|entry| entry.waiter == waiter && entry.audience == audience)
     }
 
-    fn settle(&mut self, cpu: u32, at: usize, now: u64, idle: &IdleBesideMeter, places: &Places) {
+    fn settle(&mut self, cpu: u32, at: usize, idle: &IdleBesideMeter, places: &Places) {
         let entry = &mut self.lines[cpu as usize].entries[at];
-        if entry.since == now {
+        let place = places.of(cpu);
+        let clocks = idle.clocks(entry.audience, place);
+        entry.clocks.add(entry.tasks, &clocks);
+        let beside = Beside::of(&std::mem::take(&mut entry.clocks));
+        entry.clocks.subtract(entry.tasks, &clocks);
+        if beside.total() == 0 {
             return;
         }
-        let place = places.of(cpu);
-        let times = idle.times(entry.audience, place);
-        let beside = Beside::between(entry.tasks, now - entry.since, &entry.idle, &times);
-        (entry.since, entry.idle) = (now, times);
         let waits = match entry.pair {
             Some(pair) => self.pairs.of(pair),
             None => &mut self.further,
@@ -293,10 +286,10 @@ impl BehindMeter {
     }
 
     /// Settles what waits still: the trace is over.
-    pub fn end(&mut self, now: u64, idle: &IdleBesideMeter, places: &Places) {
+    pub fn end(&mut self, idle: &IdleBesideMeter, places: &Places) {
         for cpu in 0..self.lines.len() {
             for at in 0..self.lines[cpu].entries.len() {
-                self.settle(cpu as u32, at, now, idle, places);
+                self.settle(cpu as u32, at, idle, places);
             }
         }
     }

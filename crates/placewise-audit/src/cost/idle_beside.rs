@@ -27,15 +27,30 @@ pub struct IdleBeside {
     pub elapsed_ns: u64,
 }
 
-/// Time until now with an idle CPU within reach, for differences.
+/// Clocks, for differences and sums of them; a sum may lack some to come, and be less than nothing.
 #[derive(Clone, Copy, Default)]
-pub struct IdleTimes {
-    /// One that may be used, in the LLC, in the node, anywhere.
+pub struct Clocks {
+    pub now: u64,
+    /// That run while a CPU is idle which may be used, in the LLC, in the node, anywhere.
     pub llc: u64,
     pub node: u64,
     pub allowed: u64,
-    /// Any CPU.
+    /// While any CPU is.
     pub machine: u64,
+}
+
+impl Clocks {
+    pub fn add(&mut self, times: u64, other: &Clocks) {
+        self.now = self.now.wrapping_add(times.wrapping_mul(other.now));
+        self.llc = self.llc.wrapping_add(times.wrapping_mul(other.llc));
+        self.node = self.node.wrapping_add(times.wrapping_mul(other.node));
+        self.allowed = self.allowed.wrapping_add(times.wrapping_mul(other.allowed));
+        self.machine = self.machine.wrapping_add(times.wrapping_mul(other.machine));
+    }
+
+    pub fn subtract(&mut self, times: u64, other: &Clocks) {
+        self.add(times.wrapping_neg(), other);
+    }
 }
 
 /// How many CPUs are idle, and for how long any was.
@@ -215,9 +230,11 @@ impl IdleBesideMeter {
     }
 
     /// For an audience that somebody waits in, seen from `place`.
-    pub fn times(&self, id: AudienceId, place: Place) -> IdleTimes {
+    #[inline]
+    pub fn clocks(&self, id: AudienceId, place: Place) -> Clocks {
         let audience = &self.audiences[id.at()];
-        IdleTimes {
+        Clocks {
+            now: self.now,
             llc: audience.idle_of_llc[usize::from(place.llc)].until(self.now),
             node: audience.idle_of_node[usize::from(place.node)].until(self.now),
             allowed: audience.idle.until(self.now),
@@ -226,6 +243,7 @@ impl IdleBesideMeter {
     }
 
     /// Goes on to `now`, up to which nothing has changed.
+    #[inline]
     pub fn advance(&mut self, now: u64) {
         let ns = now - self.now;
         self.now = now;
@@ -259,15 +277,22 @@ impl IdleBesideMeter {
     }
 
     /// These CPUs are idle now.
+    #[inline]
     pub fn set_idle(&mut self, idle: &Mask, places: &Places) {
-        for word in 0..places.nr_words() {
-            let mut changed = (self.idle[word] ^ idle[word]) & places.online[word];
-            self.idle[word] = idle[word];
-            while changed != 0 {
-                let cpu = word as u32 * 64 + changed.trailing_zeros();
-                changed &= changed - 1;
-                self.toggle(cpu, contains(idle, cpu), places.of(cpu));
+        for (word, &idle) in idle.iter().enumerate().take(places.nr_words()) {
+            let changed = (self.idle[word] ^ idle) & places.online[word];
+            self.idle[word] = idle;
+            if changed != 0 {
+                self.toggle_of_word(word, changed, places);
             }
+        }
+    }
+
+    fn toggle_of_word(&mut self, word: usize, mut changed: u64, places: &Places) {
+        while changed != 0 {
+            let cpu = word as u32 * 64 + changed.trailing_zeros();
+            changed &= changed - 1;
+            self.toggle(cpu, contains(&self.idle, cpu), places.of(cpu));
         }
     }
 

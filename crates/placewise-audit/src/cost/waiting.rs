@@ -150,7 +150,7 @@ impl Waiting {
 
     /// Settles what waits still: the trace is over.
     pub fn end(&mut self, places: &Places, tasks: &Tasks) {
-        self.behind.end(self.now, &self.idle_beside, places);
+        self.behind.end(&self.idle_beside, places);
         for task in FIRST_TASK..tasks.nr_tasks() {
             self.end_throttled(task, tasks);
         }
@@ -175,17 +175,23 @@ impl Waiting {
     }
 
     /// Who left the CPU and who came, if anybody did: where they wait is up to date then.
+    #[inline]
     fn look_at_cpu(&mut self, cpu: u32, view: View) -> [TaskNumber; 2] {
         let current = view.state.rq[cpu as usize].curr;
         let before = std::mem::replace(&mut self.queues[cpu as usize].current, current);
         if before == current {
             return [NO_TASK; 2];
         }
+        self.switched(cpu, before, current, view);
+        [before, current]
+    }
+
+    fn switched(&mut self, cpu: u32, before: TaskNumber, current: TaskNumber, view: View) {
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {
             self.requeue(current, view);
-            let (idle, now) = (&self.idle_beside, self.now);
-            self.behind.runs(cpu, Role::of(current, view.tasks), now, idle, view.places);
+            let runner = Role::of(current, view.tasks);
+            self.behind.runs(cpu, runner, &self.idle_beside, view.places);
         }
         let (was_busy, is_busy) = (before >= FIRST_TASK, current >= FIRST_TASK);
         if was_busy != is_busy {
@@ -198,7 +204,6 @@ impl Waiting {
                 waiter.throttled = Some(self.now);
             }
         }
-        [before, current]
     }
 
     fn current_came_or_went(&mut self, cpu: u32, view: View) {

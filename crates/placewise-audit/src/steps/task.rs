@@ -51,11 +51,6 @@ impl Task {
     pub fn is_fair(&self) -> bool {
         self.prio >= MAX_RT_PRIO
     }
-
-    fn is_called(&self, comm: &str) -> bool {
-        let comm = &comm.as_bytes()[..comm.len().min(COMM_BYTES)];
-        self.comm.starts_with(comm) && self.comm.get(comm.len()).is_none_or(|&byte| byte == 0)
-    }
 }
 
 /// All tasks that the trace may still mention.
@@ -134,6 +129,7 @@ impl Tasks {
     }
 
     /// The task that `pid` is now; `forgotten` takes the task that had to make room, if one had to.
+    #[inline]
     pub fn mention(
         &mut self,
         pid: u32,
@@ -154,8 +150,9 @@ impl Tasks {
         if let Some(prio) = prio {
             entry.prio = prio;
         }
-        if !matches!(comm.as_bytes(), [] | [0, ..]) && !entry.is_called(comm) {
-            self.rename(task, comm_bytes(comm));
+        let comm = comm_bytes(comm);
+        if entry.comm != comm && comm[0] != 0 {
+            self.rename(task, comm);
         }
         Some(task)
     }
@@ -194,6 +191,7 @@ impl Tasks {
         }
     }
 
+    #[cold]
     fn admit(&mut self, pid: u32, comm: &str, forgotten: &mut Vec<TaskNumber>) -> TaskNumber {
         let entry = self.describe(pid, comm, DEFAULT_PRIO);
         let task = match self.free.pop() {
@@ -241,6 +239,7 @@ impl Tasks {
         Task { pid, tgid: None, name, prio, counts, comm, last_mention: self.mentions }
     }
 
+    #[cold]
     fn rename(&mut self, task: TaskNumber, comm: Comm) {
         let name = self.name_id(comm);
         let entry = &mut self.tasks[task as usize];

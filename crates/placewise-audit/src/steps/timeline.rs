@@ -207,6 +207,7 @@ impl Timeline {
         self.handed_out + self.window.len() as u64
     }
 
+    #[inline]
     fn task(
         &mut self,
         record: &Record<'_>,
@@ -219,12 +220,19 @@ impl Timeline {
             return (cpu < self.nr_cpus).then_some(cpu);
         }
         let task = self.tasks.mention(pid, comm, prio, &mut self.forgotten)?;
+        if !self.forgotten.is_empty() {
+            self.forget(record);
+        }
+        Some(task)
+    }
+
+    #[cold]
+    fn forget(&mut self, record: &Record<'_>) {
         while let Some(task) = self.forgotten.pop() {
             self.repairs.forgotten_tasks += 1;
             self.forget_wakeup(task);
             self.step(record, Action::Forgotten { task });
         }
-        Some(task)
     }
 
     fn known_cpu(&self, cpu: u32) -> Option<u32> {

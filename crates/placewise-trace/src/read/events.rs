@@ -33,9 +33,11 @@ pub(super) fn parse(text: &str) -> Result<Event<'_>, Skip> {
 
 fn split_name(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("sched:").unwrap_or(text);
-    // Nearly all events are one of these, whose names are of one length.
-    if let Some("sched_switch: " | "sched_waking: " | "sched_wakeup: ") = text.get(..14) {
-        return Some((&text[..12], skip_spaces(&text[14..])));
+    // Nearly all are sched_switch, sched_waking and sched_wakeup; shorter names are of no event.
+    if let Some((name, rest)) = text.split_at_checked("sched_switch".len())
+        && let Some(fields) = rest.strip_prefix(": ")
+    {
+        return Some((name, skip_spaces(fields)));
     }
     let (name, fields) = split_once(text, b':')?;
     if fields.starts_with(' ') { Some((name, skip_spaces(fields))) } else { split_name(fields) }
@@ -79,8 +81,8 @@ fn switch(fields: &str) -> Result<Event<'_>, Skip> {
 /// What stands before prev_state, prev_state, and the next comm. That comm may hold the text
 /// that parts them, but not with a state before it.
 fn next_comm(text: &str) -> Result<(Keys<'_>, &str, &str), Skip> {
-    let parts = keys::rsplits(text, " ==> next_comm=").find_map(|(prev, next_comm)| {
-        let (before, last_word) = split_last_word(prev)?;
+    let parts = keys::rsplits(text, " next_comm=").find_map(|(prev, next_comm)| {
+        let (before, last_word) = split_last_word(prev.strip_suffix(" ==>")?)?;
         Some((Keys(before), last_word.strip_prefix("prev_state=")?, next_comm))
     });
     parts.ok_or(Malformed::Field("prev_state=S ==> next_comm=").into())

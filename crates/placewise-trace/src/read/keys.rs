@@ -9,7 +9,7 @@
 use std::str::FromStr;
 
 use super::losses::Malformed;
-use super::scan::{first_word, last_number};
+use super::scan::{first_word, last_number, last_space};
 use super::skip::Skip;
 
 /// What is left of the fields of one event.
@@ -55,6 +55,14 @@ pub(super) fn rsplits<'a>(
     text: &'a str,
     key: &'static str,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let spaces = text.bytes().enumerate().rev().filter(|&(_, byte)| byte == b' ');
-    spaces.filter_map(move |(at, _)| Some((&text[..at], text[at..].strip_prefix(key)?)))
+    let mut before = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (start, from) = text.split_at(last_space(before)?);
+            before = start;
+            if let Some(after) = from.strip_prefix(key) {
+                return Some((before, after));
+            }
+        }
+    })
 }

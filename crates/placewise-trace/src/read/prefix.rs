@@ -4,9 +4,7 @@
 //! A comm may hold any text of 15 bytes at most: too short for `1[000] 0.000000: `, a pid, CPU and
 //! time, so the leftmost place where these can be read is the right one.
 
-use memchr::memchr_iter;
-
-use super::scan::{digits, last_digits, last_number, skip_spaces, split_once};
+use super::scan::{digits, last_digits, last_number, position, skip_spaces, split_once};
 use crate::event::Context;
 
 /// The column of the comm in front of ftrace's lines.
@@ -30,7 +28,14 @@ pub(super) struct RunningTask<'a> {
 
 /// The prefix, and the line after it.
 pub(super) fn parse(line: &str) -> Option<(Prefix<'_>, &str)> {
-    memchr_iter(b'[', line.as_bytes()).find_map(|at| parse_around(line, at))
+    let mut from = 0;
+    loop {
+        let bracket = from + position(&line[from..], b'[')?;
+        if let Some(parsed) = parse_around(line, bracket) {
+            return Some(parsed);
+        }
+        from = bracket + 1;
+    }
 }
 
 fn parse_around(line: &str, bracket: usize) -> Option<(Prefix<'_>, &str)> {

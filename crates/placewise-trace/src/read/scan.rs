@@ -1,5 +1,6 @@
 //! The first steps into a text. The standard library's search for a character is made for long
-//! texts; here it ends after a few bytes. Most numbers are shorter than eight digits, which are read at once.
+//! texts; here it ends after a few bytes, of which eight are looked at at once, as are the digits of
+//! most numbers.
 
 /// Numbers of so many digits fit into 64 bits.
 const FIT: usize = 19;
@@ -8,6 +9,18 @@ const FIT: usize = 19;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 const CARRY: u64 = 0x7676_7676_7676_7676;
+
+const SPACES: u64 = repeated(b' ');
+
+/// The same byte eight times.
+const fn repeated(byte: u8) -> u64 {
+    byte as u64 * (u64::MAX / 0xff)
+}
+
+/// The highest bit of each of eight bytes that is 0.
+fn zero_bytes(bytes: u64) -> u64 {
+    !(((bytes & !HIGHEST) + !HIGHEST) | bytes) & HIGHEST
+}
 
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 #[inline(always)]
@@ -72,17 +85,45 @@ pub(super) fn last_digits(text: &str) -> (&str, &str) {
 
 #[inline]
 pub(super) fn skip_spaces(mut text: &str) -> &str {
-    // Tools print columns.
-    while let Some(rest) = text.strip_prefix("        ") {
-        text = rest;
+    while let Some(first) = text.as_bytes().first_chunk() {
+        let length = (u64::from_le_bytes(*first) ^ SPACES).trailing_zeros() as usize / 8;
+        text = &text[length..];
+        if length < 8 {
+            return text;
+        }
     }
-    let start = text.bytes().position(|byte| byte != b' ').unwrap_or(text.len());
-    &text[start..]
+    text.trim_start_matches(' ')
+}
+
+/// Where the first such byte is, which is ASCII.
+#[inline]
+pub(super) fn position(text: &str, byte: u8) -> Option<usize> {
+    let (eights, rest) = text.as_bytes().as_chunks();
+    for (at, eight) in eights.iter().enumerate() {
+        let found = zero_bytes(u64::from_le_bytes(*eight) ^ repeated(byte));
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|&other| other == byte)?;
+    Some(eights.len() * 8 + at)
+}
+
+#[inline]
+pub(super) fn last_space(text: &str) -> Option<usize> {
+    let (rest, eights) = text.as_bytes().as_rchunks();
+    for (at, eight) in eights.iter().enumerate().rev() {
+        let found = zero_bytes(u64::from_le_bytes(*eight) ^ SPACES);
+        if found != 0 {
+            return Some(rest.len() + at * 8 + 7 - found.leading_zeros() as usize / 8);
+        }
+    }
+    rest.iter().rposition(|&byte| byte == b' ')
 }
 
 /// What stands before and after the first such byte, which is ASCII.
 pub(super) fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
-    let at = text.bytes().position(|byte| byte == separator)?;
+    let at = position(text, separator)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
@@ -93,7 +134,7 @@ pub(super) fn first_word(text: &str) -> &str {
 /// What stands before the last space, and the last word.
 #[inline]
 pub(super) fn split_last_word(text: &str) -> Option<(&str, &str)> {
-    let at = text.bytes().rposition(|byte| byte == b' ')?;
+    let at = last_space(text)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
@@ -113,6 +154,22 @@ mod tests {
                 let fits = number.to_string().len() <= FIT;
                 assert_eq!(last_number(&text), fits.then_some((before, number)), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn spaces_are_found_wherever_they_are() {
+        for length in 0..40 {
+            for at in 0..length {
+                // A byte more than a space, and one with the highest bit.
+                let text = format!("{}!", "\u{e9}".repeat(length));
+                let (before, after) = (&text[..2 * at], &text[2 * at..]);
+                let text = format!("{before} {after}");
+                assert_eq!(position(&text, b' '), Some(2 * at));
+                assert_eq!(last_space(&text), Some(2 * at));
+                assert_eq!(skip_spaces(&format!("{}{after}", " ".repeat(at))), after);
+            }
+            assert_eq!((position("", b' '), last_space(&"!".repeat(length))), (None, None));
         }
     }
 
