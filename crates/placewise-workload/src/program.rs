@@ -38,6 +38,7 @@ impl Object {
     }
 
     /// The index it means for a task with this base.
+    #[inline]
     pub const fn index(self, base: u32) -> usize {
         if self.0 & Self::SHARED != 0 {
             (self.0 & !Self::SHARED) as usize

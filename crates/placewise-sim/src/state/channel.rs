@@ -155,6 +155,7 @@ impl Channel {
     }
 
     /// Puts a message in, for which there is room; says whom that wakes.
+    #[inline]
     pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
         debug_assert!(self.has_room(bytes, slept));
         let was_empty = self.is_empty();
@@ -192,6 +193,7 @@ impl Channel {
     }
 
     /// Takes a message out, which is there; says whom that wakes.
+    #[inline]
     pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
         debug_assert!(!self.lacks(bytes));
         let was_full = self.is_full();

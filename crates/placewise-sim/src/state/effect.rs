@@ -35,13 +35,14 @@ pub enum Then {
 }
 
 impl Effect {
-    /// None yet, in the memory of this one, which is over.
+    /// Another operation begins to have its effect; what is to be done after it is said at its end.
     #[inline]
-    pub fn renew(&mut self) -> Effect {
+    pub fn begin(&mut self) {
+        self.wakees.clear();
         self.woken = 0;
-        let mut wakees = std::mem::take(&mut self.wakees);
-        wakees.clear();
-        Effect { wakees, ..Effect::default() }
+        self.sync = false;
+        self.context = WakerContext::Task;
+        self.call_ns = 0;
     }
 
     pub fn wake_first(&mut self, waiters: &mut VecDeque<TaskId>) {

@@ -26,8 +26,8 @@ impl Programs {
     }
 
     #[inline]
-    pub fn op(&self, pc: u32) -> Op {
-        self.ops[pc as usize]
+    pub fn op(&self, pc: u32) -> &Op {
+        &self.ops[pc as usize]
     }
 }
 
@@ -53,7 +53,7 @@ mod tests {
             Program::new("second", vec![Op::Start, Op::Yield, repeat(1), Op::Exit]),
         ];
         let programs = Programs::new(&Workload::new("test", programs, Window::default()));
-        assert_eq!((programs.op(1), programs.begin(1)), (repeat(0), 3));
-        assert_eq!((programs.op(3), programs.op(5)), (Op::Start, repeat(4)));
+        assert_eq!((*programs.op(1), programs.begin(1)), (repeat(0), 3));
+        assert_eq!((*programs.op(3), *programs.op(5)), (Op::Start, repeat(4)));
     }
 }

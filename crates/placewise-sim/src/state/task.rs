@@ -1,7 +1,7 @@
 //! A simulated task: where it is in its program, and what it waits for.
 
 use placewise_policy::{CpuId, TaskId};
-use placewise_workload::program::COUNTERS;
+use placewise_workload::program::{COUNTERS, FOREVER};
 
 use crate::state::event_queue::Time;
 use crate::state::waker::WakerContext;
@@ -92,6 +92,20 @@ pub struct Task {
     /// SCHED_RR: ticks of its timeslice that it has had.
     pub rr_ticks: u64,
     pub statistics: TaskStatistics,
+}
+
+impl Task {
+    /// A pass of a loop is over: is there another?
+    #[inline]
+    pub fn repeats(&mut self, counter: u8, times: u32) -> bool {
+        let done = &mut self.counters[usize::from(counter)];
+        *done = done.saturating_add(1);
+        let again = times == FOREVER || *done < times;
+        if !again {
+            *done = 0;
+        }
+        again
+    }
 }
 
 /// The counters of /proc/PID/sched that the policy's state does not hold.

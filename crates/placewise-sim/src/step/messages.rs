@@ -3,9 +3,11 @@
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
 use placewise_workload::program::ChannelKind;
 
+use super::segment::{at_speed, work_at};
 use crate::engine::Engine;
 use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
+use crate::state::cpu::Speed;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::task::{Resume, Task};
@@ -50,6 +52,7 @@ impl Transfer {
     }
 
     /// The lines of the channel, and of the message, come from where they were last.
+    #[inline(always)]
     fn cost(self, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
         let figures = costs.figures;
         let copy = match channel.kind {
@@ -59,10 +62,11 @@ impl Transfer {
             ChannelKind::LoopbackUdp => figures.udp_message_ns + costs.copy(self.bytes),
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
-        let shared = costs.cache_lines(figures.channel_lines, channel.last_cpu, cpu);
+        let line = costs.cache_lines(1, channel.last_cpu, cpu);
+        let shared = Time::from(figures.channel_lines) * line;
         let message = match channel.kind {
             ChannelKind::Pipe | ChannelKind::UnixSocket => {
-                costs.cache_lines(CostModel::lines_of(self.bytes), channel.last_cpu, cpu)
+                Time::from(CostModel::lines_of(self.bytes)) * line
             }
             // Long messages stream, and only to the reader: the writer fills new buffers.
             ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp if self.side == Side::Reader => {
@@ -85,7 +89,31 @@ impl Transfer {
         Inside { all, locked }
     }
 
+    /// How long the call waits busily for the channel's lock, as work too: it begins now, and the CPU
+    /// works for some time before the call comes to what is inside. A sender takes the lock last, a
+    /// receiver first; polled sockets have one each.
+    #[inline]
+    fn lock_wait(
+        self,
+        channel: &mut Channel,
+        pace: Speed,
+        (now, before): (Time, Time),
+        inside: Inside,
+    ) -> Time {
+        if channel.kind == ChannelKind::PolledSockets {
+            return 0;
+        }
+        let unlocked = match self.side {
+            Side::Writer => inside.all - inside.locked,
+            Side::Reader => 0,
+        };
+        let arrives = now + at_speed(before + unlocked, pace);
+        let wait = channel.lock.take(arrives, at_speed(inside.locked, pace));
+        work_at(wait, pace)
+    }
+
     /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
+    #[inline]
     fn take_place(
         self,
         channel: &mut Channel,
@@ -119,7 +147,7 @@ impl Engine<'_> {
         transfer: Transfer,
         before: Time,
     ) -> Time {
-        let Engine { tasks, objects, costs, .. } = self;
+        let Engine { tasks, objects, costs, cpus, now, .. } = self;
         let at = &mut tasks[task].stage;
         let channel = &mut objects.channels[transfer.channel];
         let calls = *at == stage::CALLS;
@@ -138,37 +166,17 @@ impl Engine<'_> {
             }
             _ => {
                 let inside = transfer.cost(channel, costs, cpu);
-                call + inside.all + self.lock_wait(cpu, transfer, before + call, inside)
+                let begins = (*now, before + call);
+                call + inside.all + transfer.lock_wait(channel, cpus[cpu].pace, begins, inside)
             }
         }
     }
 
-    /// How long the call, `before` which the CPU works for so long, waits busily for the channel's lock,
-    /// as work too. A sender takes it last, a receiver first; polled sockets have one each.
-    #[inline]
-    fn lock_wait(&mut self, cpu: CpuId, transfer: Transfer, before: Time, inside: Inside) -> Time {
-        let unlocked = match transfer.side {
-            Side::Writer => inside.all - inside.locked,
-            Side::Reader => 0,
-        };
-        let arrives = self.now + self.stretched(cpu, before + unlocked);
-        let hold = self.stretched(cpu, inside.locked);
-        let channel = &mut self.objects.channels[transfer.channel];
-        if channel.kind == ChannelKind::PolledSockets {
-            return 0;
-        }
-        let wait = channel.lock.take(arrives, hold);
-        self.work_within(cpu, wait)
-    }
-
     /// A step of the call ends: it sleeps, or goes on, or the message is transferred.
     #[inline]
-    pub(super) fn transfer(
-        &mut self,
-        task: TaskId,
-        transfer: Transfer,
-        effect: &mut Effect,
-    ) -> Then {
+    pub(super) fn transfer(&mut self, cpu: CpuId, task: TaskId, transfer: Transfer) -> Then {
+        let effect = &mut self.cpus[cpu].effect;
+        effect.begin();
         let state = &mut self.tasks[task];
         if state.stage == stage::COMES {
             state.stage = stage::CALLS;

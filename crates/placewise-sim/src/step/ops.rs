@@ -6,7 +6,7 @@
 //! order: wake, then block.
 
 use placewise_policy::{CpuId, TaskId};
-use placewise_workload::program::{FOREVER, Object, Op};
+use placewise_workload::program::{Object, Op};
 
 use super::messages::Transfer;
 use crate::engine::Engine;
@@ -20,7 +20,7 @@ const LONG_SEGMENT: Time = 1_000_000;
 impl Engine<'_> {
     #[inline]
     pub(super) fn op(&self, task: TaskId) -> Op {
-        self.programs.op(self.tasks[task].pc)
+        *self.programs.op(self.tasks[task].pc)
     }
 
     pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
@@ -31,22 +31,17 @@ impl Engine<'_> {
         self.tasks[task].part
     }
 
-    /// What `object` means for the task whose message was read last.
-    fn object_of_peer(&self, task: TaskId, object: Object) -> usize {
-        object.index(self.tasks[task].peer)
-    }
-
     #[inline]
-    fn transfer_of(&self, task: TaskId, op: Op) -> Transfer {
-        let (channel, side, bytes) = match op {
-            Op::Send { channel, bytes } => (self.object(task, channel), Side::Writer, bytes),
-            Op::Reply { channel, bytes } => {
-                (self.object_of_peer(task, channel), Side::Writer, bytes)
-            }
-            Op::Receive { channel, bytes } => (self.object(task, channel), Side::Reader, bytes),
-            _ => unreachable!("{op:?} transfers nothing"),
+    fn transfer_of(&self, task: TaskId) -> Option<Transfer> {
+        let state = &self.tasks[task];
+        let (channel, base, side, bytes) = match *self.programs.op(state.pc) {
+            Op::Send { channel, bytes } => (channel, state.base, Side::Writer, bytes),
+            // What the channel means for the task whose message was read last.
+            Op::Reply { channel, bytes } => (channel, state.peer, Side::Writer, bytes),
+            Op::Receive { channel, bytes } => (channel, state.base, Side::Reader, bytes),
+            _ => return None,
         };
-        Transfer { channel, side, bytes }
+        Some(Transfer { channel: channel.index(base), side, bytes })
     }
 
     /// The current task goes on where it is in its program. What the kernel did on its time is added
@@ -65,77 +60,75 @@ impl Engine<'_> {
     /// Goes through the program up to the next operation that takes time, or to a long segment.
     #[inline]
     fn begin_operation(&mut self, cpu: CpuId, task: TaskId) {
-        let mut work = 0;
-        let mut pc = self.tasks[task].pc;
-        loop {
-            match self.programs.op(pc) {
-                Op::Run { ns } => {
-                    work += self.costs.draw(ns);
-                    if work >= LONG_SEGMENT {
-                        break;
-                    }
-                }
-                Op::RunAbout { ns, spread_pct } => {
-                    let spread = ns * Time::from(spread_pct) / 100;
-                    work += ns - spread + self.costs.random_below(2 * spread + 1);
-                }
-                Op::Count => self.measurement.count(self.part(task)),
-                Op::Start => self.measurement.start(self.part(task), self.now),
-                Op::BeginSection { section } => {
-                    let part = self.part(task);
-                    self.measurement.begin_section(part, section, self.now + work);
-                }
-                Op::EndSection { section } => {
-                    let part = self.part(task);
-                    self.measurement.end_section(part, section, self.now + work);
-                }
-                Op::BeginRequest => self.tasks[task].request_began = self.now + work,
-                Op::EndRequest => {
-                    let (part, began) = (self.part(task), self.tasks[task].request_began);
-                    self.measurement.sample_request(part, self.now + work, began);
-                }
-                Op::Repeat { counter, times, to } => {
-                    if self.repeats(task, counter, times) {
-                        pc = to;
-                        continue;
-                    }
-                }
-                Op::Spin { ns } => {
-                    self.tasks[task].spin_until = Some(self.now + work + ns);
-                    break;
-                }
-                operation => {
-                    work += self.operation_cost(cpu, task, operation, work);
-                    break;
-                }
-            }
-            pc += 1;
+        let (mut work, costs) = self.compute(task);
+        if costs {
+            work += self.operation_cost(cpu, task, work);
         }
         let state = &mut self.tasks[task];
-        state.pc = pc;
         state.in_segment = true;
         state.work_left += work;
     }
 
-    /// A pass of a loop is over: is there another?
-    fn repeats(&mut self, task: TaskId, counter: u8, times: u32) -> bool {
-        let done = &mut self.tasks[task].counters[counter as usize];
-        *done = done.saturating_add(1);
-        let again = times == FOREVER || *done < times;
-        if !again {
-            *done = 0;
+    /// How long the program computes before the next operation, and whether that has a cost.
+    #[inline]
+    fn compute(&mut self, task: TaskId) -> (Time, bool) {
+        let Engine { programs, costs, measurement, .. } = self;
+        let (now, state) = (self.now, &mut self.tasks[task]);
+        let (mut work, part) = (0, state.part);
+        loop {
+            match *programs.op(state.pc) {
+                Op::Run { ns } => {
+                    work += costs.draw(ns);
+                    if work >= LONG_SEGMENT {
+                        return (work, false);
+                    }
+                }
+                Op::RunAbout { ns, spread_pct } => {
+                    let spread = ns * Time::from(spread_pct) / 100;
+                    work += ns - spread + costs.random_below(2 * spread + 1);
+                }
+                Op::Count => measurement.count(part),
+                Op::Start => measurement.start(part, now),
+                Op::BeginSection { section } => {
+                    measurement.begin_section(part, section, now + work);
+                }
+                Op::EndSection { section } => measurement.end_section(part, section, now + work),
+                Op::BeginRequest => state.request_began = now + work,
+                Op::EndRequest => {
+                    measurement.sample_request(part, now + work, state.request_began);
+                }
+                Op::Repeat { counter, times, to } => {
+                    if state.repeats(counter, times) {
+                        state.pc = to;
+                        continue;
+                    }
+                }
+                Op::Spin { ns } => {
+                    state.spin_until = Some(now + work + ns);
+                    return (work, false);
+                }
+                _ => return (work, true),
+            }
+            state.pc += 1;
         }
-        again
     }
 
     /// What an operation takes before its effect, before which the program computes for `work`.
-    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, op: Op, work: Time) -> Time {
-        let figures = self.costs.figures;
-        let figure = match op {
-            Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
+    #[inline]
+    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, work: Time) -> Time {
+        match self.transfer_of(task) {
+            Some(transfer) => {
                 let before = self.tasks[task].work_left + work;
-                return self.transfer_cost(cpu, task, self.transfer_of(task, op), before);
+                self.transfer_cost(cpu, task, transfer, before)
             }
+            None => self.other_cost(cpu, task),
+        }
+    }
+
+    /// The same of one that transfers no message.
+    fn other_cost(&mut self, cpu: CpuId, task: TaskId) -> Time {
+        let figures = self.costs.figures;
+        let figure = match self.op(task) {
             Op::Fork { program, .. } => match self.workload.programs[program as usize].process {
                 true => figures.fork_ns,
                 false => figures.thread_create_ns,
@@ -180,18 +173,22 @@ impl Engine<'_> {
         if std::mem::take(&mut state.stream_left) > 0 {
             self.end_stream(cpu);
         }
-        let mut effect = self.cpus[cpu].effect.renew();
-        effect.then = self.perform(cpu, task, self.op(task), &mut effect);
-        self.wake_all(cpu, task, effect);
+        let then = match self.transfer_of(task) {
+            Some(transfer) => self.transfer(cpu, task, transfer),
+            None => {
+                let mut effect = std::mem::take(&mut self.cpus[cpu].effect);
+                effect.begin();
+                let then = self.perform(cpu, task, self.op(task), &mut effect);
+                self.cpus[cpu].effect = effect;
+                then
+            }
+        };
+        self.wake_all(cpu, task, then);
     }
 
-    /// What an operation does, but for those that only compute or count.
-    #[inline]
+    /// What an operation does, but for those that only compute or count, or transfer messages.
     fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
-            Op::Send { .. } | Op::Receive { .. } | Op::Reply { .. } => {
-                self.transfer(task, self.transfer_of(task, op), effect)
-            }
             Op::GateWait { gate } => self.gate(task, gate).wait(task),
             Op::GateOpen { gate } => self.gate(task, gate).open(effect),
             Op::Lock { mutex } => self.mutex(task, mutex).lock(task),

@@ -24,6 +24,7 @@ impl Engine<'_> {
     }
 
     /// The current task goes on, unless something else comes first.
+    #[inline(always)]
     pub(super) fn go_on(&mut self, cpu: CpuId) {
         self.drain_wake_list(cpu);
         if !self.cpus[cpu].interrupts.is_empty() {

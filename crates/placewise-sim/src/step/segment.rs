@@ -14,8 +14,14 @@ const NEAR_END: Time = 5_000;
 /// What takes `time` at full speed, at `speed`. Many segments run at full speed, and a division
 /// takes longer than to ask.
 #[inline]
-fn at_speed(time: Time, speed: Speed) -> Time {
+pub(super) fn at_speed(time: Time, speed: Speed) -> Time {
     if speed == FULL_SPEED { time } else { time * FULL_SPEED / speed }
+}
+
+/// What is computed in `time` at `speed`.
+#[inline]
+pub(super) fn work_at(time: Time, speed: Speed) -> Time {
+    time * speed / FULL_SPEED
 }
 
 impl Engine<'_> {
@@ -49,12 +55,6 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn stretched(&self, cpu: CpuId, time: Time) -> Time {
         at_speed(time, self.cpus[cpu].pace)
-    }
-
-    /// What a CPU computes in `time`.
-    #[inline]
-    pub(super) fn work_within(&self, cpu: CpuId, time: Time) -> Time {
-        time * self.cpus[cpu].pace / FULL_SPEED
     }
 
     /// What the core of `cpu` gives it while those of its siblings are busy that are.

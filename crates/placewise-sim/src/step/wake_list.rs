@@ -25,6 +25,7 @@ impl Engine<'_> {
     /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock once the time
     /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
     /// the CPU look idle until then.
+    #[inline(never)]
     pub(super) fn take_wake_list(&mut self, cpu: CpuId) -> bool {
         let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu];
         if wake_list.is_empty() {

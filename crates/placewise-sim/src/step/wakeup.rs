@@ -22,15 +22,16 @@ impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on. Most wake
     /// nobody.
     #[inline]
-    pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, effect: Effect) {
+    pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, then: Then) {
+        let effect = &mut self.cpus[cpu].effect;
         if effect.wakees.is_empty() {
-            self.cpus[cpu].effect.wakees = effect.wakees;
-            return self.go_on_as(cpu, task, effect.then);
+            return self.go_on_as(cpu, task, then);
         }
-        self.cpus[cpu].effect = effect;
+        effect.then = then;
         self.next_wakee(cpu);
     }
 
+    #[inline(never)]
     fn next_wakee(&mut self, cpu: CpuId) {
         let Effect { sync, context, call_ns, .. } = self.cpus[cpu].effect;
         while let Some(wakee) = self.cpus[cpu].effect.next_wakee() {
@@ -44,6 +45,7 @@ impl Engine<'_> {
     }
 
     /// Nobody is left to be woken by the current task's operation.
+    #[inline(always)]
     fn go_on_as(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         match then {
             Then::Next => {
