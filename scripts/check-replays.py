@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Holds replays to what happened: `scripts/check-replays.py placewise DIRECTORY`.
 
-DIRECTORY has traces of loads as the scenario stock-pairs records them: `LOAD.txt.zst`, and
-`LOAD.CHANGE.txt.zst` of the same load after a change. The replay of the first is simulated with that
-change, and each figure that the change moved is held to it: has it moved the same way? Fails if fewer
-than eight of ten have.
+DIRECTORY has traces of loads as the scenario stock-pairs records them: `LOAD.CHANGE.ROUND.txt.zst`, of
+which those with the change `none` are from before. Their replays are simulated with each change, and
+each figure that the change moved is held to them: has its median moved the same way? It was moved where
+the ranges of the rounds with the change and without do not overlap. Fails if fewer than eight of ten have.
 """
 
+import itertools
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 KERNEL = "v6.18"
 MACHINE = Path(__file__).parent.parent / "studies/interventions/machines/two-nodes-16.toml"
@@ -23,7 +25,7 @@ POLICIES = {
 }
 LOAD = ("vm-guest", "messenger", "worker")
 
-# Less is no change: points of the share of wakeups, parts of the time waited.
+# Less is no change of a median: points of the share of wakeups, parts of the time waited.
 LEAST_POINTS = 5
 LEAST_PART = 0.1
 
@@ -57,6 +59,8 @@ def simulated(program, workload, policy):
 
 def changed(replay, change, directory):
     """The file of a replay with a change, and the policy that the rest of it is."""
+    if change == "none":
+        return replay, None
     if not change.startswith("cpus="):
         return replay, POLICIES[change]
     bound = json.loads(replay.read_text())
@@ -68,43 +72,54 @@ def changed(replay, change, directory):
     return path, None
 
 
-def is_small(figure, before, after):
+def by_change(traces, load):
+    """The traces of a load, of all rounds with one change together."""
+    found = {}
+    for trace in sorted(traces.glob(f"{load}.*.txt.zst")):
+        found.setdefault(trace.name.split(".")[1], []).append(trace)
+    return found
+
+
+def replayed(program, trace, changes):
+    """The figures of the trace's replay with each change."""
+    with tempfile.TemporaryDirectory() as directory:
+        replay = Path(directory) / "replay.json"
+        run(program, "replay", str(trace), "--machine", str(MACHINE), "--kernel", KERNEL, "-o", str(replay))
+        return {change: simulated(program, *changed(replay, change, directory)) for change in changes}
+
+
+def has_moved(figure, before, after):
+    if max(before) >= min(after) and max(after) >= min(before):
+        return False
+    before, after = median(before), median(after)
     least = LEAST_PART * max(before, after, 1) if figure == "behind" else LEAST_POINTS
-    return abs(after - before) < least
+    return abs(after - before) >= least
 
 
-def check(program, traces, load, directory):
+def check(program, traces, load):
     """How many figures of the load moved the same way, and how many moved."""
-    before = traces / f"{load}.txt.zst"
-    replay = Path(directory) / "replay.json"
-    run(program, "replay", str(before), "--machine", str(MACHINE), "--kernel", KERNEL, "-o", str(replay))
-    real_before, replayed_before = figures(program, before), simulated(program, replay, None)
+    found = by_change(traces, load)
+    real = {change: [figures(program, trace) for trace in rounds] for change, rounds in found.items()}
+    replays = [replayed(program, trace, found) for trace in found["none"]]
     right = moved = 0
-    for after in sorted(traces.glob(f"{load}.*.txt.zst")):
-        change = after.name.removeprefix(f"{load}.").removesuffix(".txt.zst")
-        real_after = figures(program, after)
-        replayed_after = simulated(program, *changed(replay, change, directory))
-        for figure, was in real_before.items():
-            real = real_after[figure] - was
-            replayed = replayed_after[figure] - replayed_before[figure]
-            verdict = "right" if real * replayed > 0 else "wrong"
-            if is_small(figure, was, real_after[figure]):
-                verdict = "small"
-            else:
-                moved += 1
-                right += verdict == "right"
-            print(f"{load:10} {change:14} {figure:7} real {real:+8.1f}  replay {replayed:+8.1f}  {verdict}")
+    for change, figure in itertools.product(sorted(found.keys() - {"none"}), ("near", "far", "behind")):
+        before, after = ([it[figure] for it in real[which]] for which in ("none", change))
+        if not has_moved(figure, before, after):
+            continue
+        by = median(after) - median(before)
+        replayed_by = median(it[change][figure] for it in replays) - median(it["none"][figure] for it in replays)
+        is_right = by * replayed_by > 0
+        moved, right = moved + 1, right + is_right
+        verdict = "right" if is_right else "wrong"
+        print(f"{load:10} {change:14} {figure:7} real {by:+8.1f}  replay {replayed_by:+8.1f}  {verdict}")
     return right, moved
 
 
 def main():
     program, traces = sys.argv[1], Path(sys.argv[2])
     loads = sorted({path.name.split(".")[0] for path in traces.glob("*.txt.zst")})
-    right = moved = 0
-    for load in loads:
-        with tempfile.TemporaryDirectory() as directory:
-            more_right, more_moved = check(program, traces, load, directory)
-        right, moved = right + more_right, moved + more_moved
+    counts = [check(program, traces, load) for load in loads]
+    right, moved = sum(right for right, _ in counts), sum(moved for _, moved in counts)
     print(f"{right} of {moved} figures moved the same way")
     sys.exit(moved == 0 or right * 10 < moved * 8)
 

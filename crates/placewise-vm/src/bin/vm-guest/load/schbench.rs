@@ -125,7 +125,8 @@ impl Messenger {
             while own.woken.load(Ordering::Acquire) == 0 && run.goes_on() {
                 thread::park();
             }
-            let (now, woken) = (run.now(), own.woken.load(Ordering::Acquire));
+            // In this order: who was let go by the end may be woken even now.
+            let (woken, now) = (own.woken.load(Ordering::Acquire), run.now());
             if woken > warm {
                 latencies.push(now - woken);
             }
