@@ -11,6 +11,7 @@ mod reader;
 use std::ops::Range;
 
 use crate::event::{Context, Event, Record};
+use crate::read::scan::position;
 
 pub use reader::Reader;
 
@@ -228,13 +229,7 @@ impl<'d> Fields<'_, 'd> {
                 self.data.get(start..start + length)?
             }
         };
-        Some(match bytes.try_into() {
-            Ok(name) => task_name(name),
-            Err(_) => {
-                let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-                std::str::from_utf8(&bytes[..end]).unwrap_or("?")
-            }
-        })
+        Some(name(bytes))
     }
 
     /// Those of [`WOKEN`].
@@ -243,20 +238,9 @@ impl<'d> Fields<'_, 'd> {
     }
 }
 
-/// Every event has one or two, so all bytes are looked at together.
-fn task_name(name: &[u8; 16]) -> &str {
-    const LOW: u128 = u128::from_ne_bytes([0x01; 16]);
-    const HIGH: u128 = LOW << 7;
-    let word = u128::from_le_bytes(*name);
-    // The highest bit of each zero byte; above the lowest it may be of others, too.
-    let zeros = word.wrapping_sub(LOW) & !word & HIGH;
-    let before = (zeros & zeros.wrapping_neg()).wrapping_sub(1);
-    let text = &name[..zeros.trailing_zeros() as usize / 8];
-    match word & before & HIGH == 0 {
-        // SAFETY: ASCII is UTF-8.
-        true => unsafe { std::str::from_utf8_unchecked(text) },
-        false => std::str::from_utf8(text).unwrap_or("?"),
-    }
+fn name(bytes: &[u8]) -> &str {
+    let end = position(bytes, 0).unwrap_or(bytes.len());
+    std::str::from_utf8(&bytes[..end]).unwrap_or("?")
 }
 
 fn number(data: &[u8], field: &Field) -> Option<i64> {
@@ -446,7 +430,7 @@ format:
         let name = |start: &[u8]| {
             let mut name = [0; 16];
             name[..start.len()].copy_from_slice(start);
-            task_name(&name).to_owned()
+            super::name(&name).to_owned()
         };
         for length in 0..=16 {
             assert_eq!(name(&b"0123456789abcdef"[..length]), "0123456789abcdef"[..length]);

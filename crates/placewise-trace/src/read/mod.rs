@@ -25,7 +25,7 @@ mod marks;
 mod order;
 mod prefix;
 mod reader;
-mod scan;
+pub(crate) mod scan;
 mod skip;
 mod source;
 

@@ -30,7 +30,7 @@ pub(super) struct RunningTask<'a> {
 pub(super) fn parse(line: &str) -> Option<(Prefix<'_>, &str)> {
     let mut from = 0;
     loop {
-        let bracket = from + position(&line[from..], b'[')?;
+        let bracket = from + position(&line.as_bytes()[from..], b'[')?;
         if let Some(parsed) = parse_around(line, bracket) {
             return Some(parsed);
         }

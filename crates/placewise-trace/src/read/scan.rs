@@ -95,10 +95,10 @@ pub(super) fn skip_spaces(mut text: &str) -> &str {
     text.trim_start_matches(' ')
 }
 
-/// Where the first such byte is, which is ASCII.
+/// Where the first such byte is.
 #[inline]
-pub(super) fn position(text: &str, byte: u8) -> Option<usize> {
-    let (eights, rest) = text.as_bytes().as_chunks();
+pub(crate) fn position(bytes: &[u8], byte: u8) -> Option<usize> {
+    let (eights, rest) = bytes.as_chunks();
     for (at, eight) in eights.iter().enumerate() {
         let found = zero_bytes(u64::from_le_bytes(*eight) ^ repeated(byte));
         if found != 0 {
@@ -123,7 +123,7 @@ pub(super) fn last_space(text: &str) -> Option<usize> {
 
 /// What stands before and after the first such byte, which is ASCII.
 pub(super) fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
-    let at = position(text, separator)?;
+    let at = position(text.as_bytes(), separator)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
@@ -165,11 +165,11 @@ mod tests {
                 let text = format!("{}!", "\u{e9}".repeat(length));
                 let (before, after) = (&text[..2 * at], &text[2 * at..]);
                 let text = format!("{before} {after}");
-                assert_eq!(position(&text, b' '), Some(2 * at));
+                assert_eq!(position(text.as_bytes(), b' '), Some(2 * at));
                 assert_eq!(last_space(&text), Some(2 * at));
                 assert_eq!(skip_spaces(&format!("{}{after}", " ".repeat(at))), after);
             }
-            assert_eq!((position("", b' '), last_space(&"!".repeat(length))), (None, None));
+            assert_eq!((position(b"", b' '), last_space(&"!".repeat(length))), (None, None));
         }
     }
 
