@@ -28,7 +28,8 @@ pub struct Guest {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Clock {
     Host,
-    /// The number of instructions, all CPUs' together: every run is the same.
+    /// The number of instructions, all CPUs' together. Runs are the same until a device of the emulator, which
+    /// has a thread of its own, is early or late.
     Instructions,
     /// Each CPU's own, so that CPUs run side by side: takes a QEMU of scripts/build-qemu.sh.
     Parallel {

@@ -31,8 +31,8 @@ pub struct Scenario {
     /// Programs that the script needs, besides those of busybox.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// Time in the guest advances by instructions, not by the host's clock: every run is the same,
-    /// and several times slower.
+    /// Time in the guest advances by instructions, not by the host's clock: how fast and how busy the host
+    /// is hardly matters, and all is several times slower.
     #[serde(default)]
     pub deterministic: bool,
     /// Each CPU has a time of its own, so that CPUs run side by side, as in interventions.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
-use placewise_policy::own::Spec;
+use placewise_policy::own::{OwnError, Spec};
 use placewise_policy::{Policy, kernel_for_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
@@ -143,9 +143,13 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
+    let of_scheduler = error.downcast_ref::<SchedulerError>();
+    if let Some(SchedulerError::Own(OwnError::DoesNotCompile { messages, .. })) = of_scheduler {
+        say(format_args!("{}", messages.trim_end()));
+    }
     say(format_args!("scx_placewise: {error:#}"));
     let failed = matches!(
-        error.downcast_ref::<SchedulerError>(),
+        of_scheduler,
         Some(SchedulerError::Attach(_) | SchedulerError::Load(LoadError::Refused(_)))
     );
     ExitCode::from(if failed { EXIT_FAILURE } else { EXIT_BAD_INPUT })

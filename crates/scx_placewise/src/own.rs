@@ -5,7 +5,7 @@
 //! involved.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use placewise_policy::own::{OwnError, check_tree, layout_assertions};
@@ -35,7 +35,6 @@ pub fn compile(directory: &Path) -> Result<Vec<u8>, OwnError> {
     command.env("LC_ALL", "C").args(["-Wno-unused-parameter", "-ferror-limit=5"]);
     let output = command.output().map_err(failed(compiler))?;
     if !output.status.success() {
-        let _ = io::stderr().write_all(&output.stderr);
         return Err(OwnError::DoesNotCompile {
             directory: directory.to_owned(),
             compiler: compiler.to_owned(),
