@@ -103,6 +103,9 @@ pub struct Costs {
 pub struct ByDistance {
     /// Two SMT siblings of a core.
     pub smt: u64,
+    /// Two cores of a cluster, where that is nearer than the rest of the LLC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<u64>,
     /// Two cores of an LLC.
     pub llc: u64,
     /// Two LLCs of a package.
@@ -116,6 +119,7 @@ pub struct ByDistance {
 pub struct Place {
     pub cpu: u16,
     pub core: u16,
+    pub cluster: u16,
     pub cache: u16,
     pub package: u16,
 }
@@ -129,7 +133,8 @@ impl ByDistance {
         } else if here.core == there.core {
             self.smt
         } else if here.cache == there.cache {
-            self.llc
+            let within_cluster = self.cluster.filter(|_| here.cluster == there.cluster);
+            within_cluster.unwrap_or(self.llc)
         } else if here.package == there.package {
             self.package
         } else {

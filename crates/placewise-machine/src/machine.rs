@@ -103,7 +103,13 @@ impl Machine {
 
     /// Where each CPU sits, by its id.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        let place = |(cpu, &Cpu { core, cache, package, .. })| Place { cpu, core, cache, package };
+        let place = |(cpu, &Cpu { core, cluster, cache, package, .. })| Place {
+            cpu,
+            core,
+            cluster,
+            cache,
+            package,
+        };
         (0..).zip(&self.cpus).map(place)
     }
 

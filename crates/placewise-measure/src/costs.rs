@@ -246,6 +246,8 @@ impl Figures<'_> {
                     *part(values, distance) = whole(ns);
                     told.push(format!("{quantity}, {}", self.told(quantity)));
                 }
+                // What is no nearer than its LLC has no figure.
+                None if distance == Distance::Cluster => values.cluster = None,
                 None => others.push(distance.name()),
             }
         }
@@ -463,6 +465,7 @@ impl At for ByDistance {
 fn part(values: &mut ByDistance, distance: Distance) -> &mut u64 {
     match distance {
         Distance::Smt => &mut values.smt,
+        Distance::Cluster => values.cluster.get_or_insert(values.llc),
         Distance::Llc => &mut values.llc,
         Distance::Package => &mut values.package,
         Distance::Remote => &mut values.remote,

@@ -60,10 +60,16 @@ impl Places {
 /// None for a CPU itself.
 fn distance(machine: &Machine, from: usize, to: usize) -> Option<Distance> {
     let (here, there) = (&machine.cpus[from], &machine.cpus[to]);
+    let has_clusters = || {
+        let of_llc = machine.cpus.iter().filter(|it| it.online && it.llc == here.llc);
+        of_llc.into_iter().any(|it| it.cluster != here.cluster)
+    };
     if from == to {
         None
     } else if here.core == there.core {
         Some(Distance::Smt)
+    } else if here.cluster == there.cluster && has_clusters() {
+        Some(Distance::Cluster)
     } else if here.llc == there.llc {
         Some(Distance::Llc)
     } else if here.package == there.package {
@@ -115,6 +121,16 @@ mod tests {
         assert_eq!(places.cores[..4], [0, 8, 1, 9]);
         assert_eq!((places.cores.len(), places.llc_cores.len()), (16, 8));
         assert_eq!(places.other_nodes, [(Distance::Package, 16), (Distance::Remote, 64)]);
+    }
+
+    #[test]
+    fn a_core_of_the_cluster_is_nearer_than_one_of_the_llc() {
+        let machine = placewise_machine::load("kunpeng920").unwrap();
+        let places = Places::among(&machine, &[0, 1, 4, 64], 0);
+        let [cluster, llc, remote] = [Distance::Cluster, Distance::Llc, Distance::Remote];
+        assert_eq!(places.partners, [(cluster, 1), (llc, 4), (remote, 64)]);
+        let all_of_llc = placewise_machine::load("arm64-8").unwrap();
+        assert_eq!(Places::among(&all_of_llc, &[0, 1], 0).partners, [(llc, 1)]);
     }
 
     #[test]

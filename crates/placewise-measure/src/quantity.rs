@@ -9,17 +9,19 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     Smt,
+    Cluster,
     Llc,
     Package,
     Remote,
 }
 
 impl Distance {
-    pub const ALL: [Self; 4] = [Self::Smt, Self::Llc, Self::Package, Self::Remote];
+    pub const ALL: [Self; 5] = [Self::Smt, Self::Cluster, Self::Llc, Self::Package, Self::Remote];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Smt => "smt",
+            Self::Cluster => "cluster",
             Self::Llc => "llc",
             Self::Package => "package",
             Self::Remote => "remote",

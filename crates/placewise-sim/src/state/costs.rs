@@ -169,16 +169,19 @@ mod tests {
     /// Lines cross the split of an LLC as they cross the cache that it is in.
     #[test]
     fn distances_are_those_of_the_hardware() {
-        let distance = |machine: &str, cpu: u32| {
+        let distance = |machine: &str, cluster: Option<u64>, cpu: u32| {
             let machine = placewise_machine::load(machine).unwrap();
             let domains = Domains { spans: Vec::new(), chains: Vec::new() };
             let costs = CostModel::new(&machine, &domains, 1);
-            let figures = ByDistance { smt: 1, llc: 2, package: 3, remote: 4 };
+            let figures = ByDistance { smt: 1, cluster, llc: 2, package: 3, remote: 4 };
             costs.by_distance(&figures, CpuId::new(0), CpuId::new(cpu))
         };
-        let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", cpu));
+        let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", None, cpu));
         assert_eq!(split, [1, 2, 2, 4]);
-        assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", cpu)), [2, 3]);
+        assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", None, cpu)), [2, 3]);
+        let clusters = |cluster| [3, 4, 32].map(|cpu| distance("kunpeng920", cluster, cpu));
+        assert_eq!(clusters(Some(9)), [9, 2, 3]);
+        assert_eq!(clusters(None), [2, 2, 3]);
     }
 
     /// By hand, with reads that cost nothing: siblings, an LLC, a node and the machine.
@@ -189,7 +192,7 @@ mod tests {
         (figures.balance_ns, figures.balance_cpu_ns, figures.balance_lines_per_cpu) = (500, 10, 0);
         (figures.move_task_ns, figures.rq_lock_hold_ns) = (1000, 100);
         (figures.wakeup_lines, figures.rq_lock_lines) = (2, 1);
-        figures.cache_line_ns = ByDistance { smt: 1, llc: 2, package: 3, remote: 4 };
+        figures.cache_line_ns = ByDistance { smt: 1, cluster: None, llc: 2, package: 3, remote: 4 };
         let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
         let costs = CostModel::new(&machine, &domains, 1);
