@@ -7,7 +7,7 @@ use placewise_workload::program::{Nanos, Wake};
 use super::act::{Act, ClassIndex, Owed};
 use super::answers::Answers;
 use super::chain::{Chain, Drawn, History};
-use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 /// So much of what a task did first it does as it did.
 const FIRST_ACTS: usize = 256;
@@ -47,7 +47,7 @@ pub struct Model {
     pub(super) length_ns: Nanos,
     /// With answers that woke nobody.
     pub(super) segments: u64,
-    pub(super) cgroups: Vec<String>,
+    pub(super) cgroups: Vec<RecordedCgroup>,
     pub(super) classes: Vec<Class>,
     pub(super) members: Vec<Member>,
     /// Classes whose tasks call those of another, and answer these.
