@@ -8,12 +8,12 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use placewise_machine::{CpuSet, Machine};
-use placewise_workload::program::{Nanos, SchedPolicy, Workload};
+use placewise_workload::program::{Cgroup, Nanos, SchedPolicy, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
 use crate::programs::Begins;
-use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 const VERSION: u32 = 1;
 
@@ -69,8 +69,16 @@ struct ReplayFile {
     blamed: Option<String>,
     length_ns: Nanos,
     #[serde(default)]
-    cgroups: Vec<String>,
+    cgroups: Vec<CgroupEntry>,
     tasks: Vec<TaskEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum CgroupEntry {
+    /// Of the default weight.
+    Path(String),
+    Weighted(String, u32),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -143,6 +151,7 @@ impl Replay {
         let ReplayFile { recorded_on: home, is_trusted, blamed, length_ns, cgroups, tasks, .. } =
             file;
         let tasks = tasks.into_iter().zip(0..).map(|(task, index)| task.recorded(index));
+        let cgroups = cgroups.into_iter().map(CgroupEntry::recorded).collect();
         let recording = Recording { length_ns, cgroups, tasks: tasks.collect::<Result<_, _>>()? };
         check_cgroups(&recording)?;
         Ok(Replay { recording, home, is_trusted, blamed })
@@ -156,7 +165,7 @@ impl Replay {
             is_trusted: *is_trusted,
             blamed: blamed.clone(),
             length_ns: recording.length_ns,
-            cgroups: recording.cgroups.clone(),
+            cgroups: recording.cgroups.iter().map(CgroupEntry::of).collect(),
             tasks: recording.tasks.iter().map(TaskEntry::of).collect(),
         };
         serde_json::to_writer(to, &file)
@@ -165,15 +174,18 @@ impl Replay {
 
 /// Each stands behind the one that it is in, and each task is in one of them.
 fn check_cgroups(recording: &Recording) -> Result<(), String> {
-    let paths = &recording.cgroups;
+    let paths: Vec<&str> = recording.cgroups.iter().map(|it| it.path.as_str()).collect();
     for (at, path) in paths.iter().enumerate() {
         let wrong = |what: &str| Err(format!("cgroups[{at}]: expected {what}"));
         let Some((above, name)) = path.rsplit_once('/') else { return wrong("a path") };
         if name.is_empty() || paths[..at].contains(path) {
             return wrong("a path that no other has");
         }
-        if !above.is_empty() && !paths[..at].iter().any(|it| it == above) {
+        if !above.is_empty() && !paths[..at].contains(&above) {
             return wrong("the cgroup above it before it");
+        }
+        if !Cgroup::SHARES.contains(&recording.cgroups[at].shares) {
+            return wrong("shares from 2 to 262144");
         }
     }
     let lost = |task: &RecordedTask| task.cgroup.is_some_and(|at| at as usize >= paths.len());
@@ -219,6 +231,24 @@ fn check_tasks(tasks: &[TaskEntry]) -> Result<(), String> {
     match tasks.iter().zip(&forked).position(|(task, forked)| task.is_forked != *forked) {
         Some(index) => Err(format!("tasks[{index}]: is_forked: expected whether a step forks it")),
         None => Ok(()),
+    }
+}
+
+impl CgroupEntry {
+    fn of(cgroup: &RecordedCgroup) -> Self {
+        let path = cgroup.path.clone();
+        match cgroup.shares {
+            Cgroup::DEFAULT_SHARES => CgroupEntry::Path(path),
+            shares => CgroupEntry::Weighted(path, shares),
+        }
+    }
+
+    fn recorded(self) -> RecordedCgroup {
+        let (path, shares) = match self {
+            CgroupEntry::Path(path) => (path, Cgroup::DEFAULT_SHARES),
+            CgroupEntry::Weighted(path, shares) => (path, shares),
+        };
+        RecordedCgroup { path, shares }
     }
 }
 
@@ -318,7 +348,10 @@ mod tests {
         Replay {
             recording: Recording {
                 length_ns: 100,
-                cgroups: vec!["/a".into(), "/a/b".into()],
+                cgroups: vec![
+                    RecordedCgroup { path: "/a".into(), shares: 1024 },
+                    RecordedCgroup { path: "/a/b".into(), shares: 2048 },
+                ],
                 tasks: vec![task("a", steps), child],
             },
             home: Home { cpus: 2, cores: 2, llcs: 1, nodes: 1, packages: 1 },
@@ -353,6 +386,7 @@ mod tests {
             ("\"cpus\":\"1\"", "\"cpus\":\"x\"", "a list"),
             ("\"cgroup\":1", "\"cgroup\":2", "no such cgroup"),
             ("\"/a\",", "", "the cgroup above"),
+            ("\"/a/b\",2048", "\"/a/b\",1", "shares from 2"),
             ("\"length_ns\":100", "\"length_ns\":0", "length_ns"),
         ] {
             assert!(good.contains(from), "{from}");

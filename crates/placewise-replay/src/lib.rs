@@ -21,7 +21,7 @@
 //! **Inferred**: messages that woke nobody, for their reader was awake.
 //!
 //! **Not known** from the scheduler's events: spinning, which is computing here; who else could have ended
-//! a wait; locks; cgroups' weights and quotas; how much of a segment is spent waiting for memory.
+//! a wait; locks; cgroups' quotas; how much of a segment is spent waiting for memory.
 
 mod charges;
 mod error;
@@ -46,5 +46,5 @@ pub use measure::{Figures, Measured};
 pub use model::{Draw, Model};
 pub use programs::Begins;
 pub use read::{Both, Source, read, read_both};
-pub use recording::{RecordedTask, Recording, Step, TaskIndex};
+pub use recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 pub use validate::{Compared, Fitted, Limits, Validation, replayed, rerun, validate};

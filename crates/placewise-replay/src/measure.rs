@@ -73,6 +73,13 @@ impl Figures {
         self.by_distance.map(|count| count as f64 * 100.0 / self.wakeups.max(1) as f64)
     }
 
+    #[cfg(test)]
+    pub fn waited(wakeups: u32, ns: Nanos) -> Self {
+        let mut figures = Figures { wakeups: wakeups.into(), ..Figures::default() };
+        figures.latency.record_n(ns, wakeups).expect("the histogram grows");
+        figures
+    }
+
     /// In a time that is so many times as long.
     fn stretch(&mut self, factor: f64) {
         let scaled = |count: u64| (count as f64 * factor).round() as u64;
@@ -101,6 +108,19 @@ impl Figures {
         self.migrations += other.migrations;
         self.latency.add(&other.latency).expect("the histogram grows");
     }
+
+    /// What was added, but for `until_ns`.
+    fn take(&mut self, other: &Figures) {
+        self.wakeups -= other.wakeups;
+        for (all, less) in self.by_distance.iter_mut().zip(other.by_distance) {
+            *all -= less;
+        }
+        self.segments -= other.segments;
+        self.run_ns -= other.run_ns;
+        self.behind_ns -= other.behind_ns;
+        self.migrations -= other.migrations;
+        self.latency.subtract(&other.latency).expect("it was added");
+    }
 }
 
 /// What a trace says.
@@ -119,6 +139,14 @@ impl Measured {
             self.by_name.entry(name.to_owned()).or_default().run_ns += ns;
         }
         self.all = self.of(|_| true);
+    }
+
+    /// Other figures of the tasks of a name; returns those that it had. When all were done stays.
+    pub fn replace(&mut self, name: &str, figures: Figures) -> Figures {
+        self.all.add(&figures);
+        let before = self.by_name.insert(name.to_owned(), figures).unwrap_or_default();
+        self.all.take(&before);
+        before
     }
 
     /// What a recording would have said that is so many times as long.

@@ -17,7 +17,7 @@ use placewise_workload::program::{
     Cgroup, ChannelKind, Metric, Nanos, Object, Op, Part, Program, Window, Workload,
 };
 
-use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 /// What task 0 and the starters are called: no task of a kernel is.
 pub const STARTER: &str = "[replay]";
@@ -116,15 +116,14 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Of equal weights.
     fn cgroups(&self) -> Vec<Cgroup> {
-        let paths = &self.recording.cgroups;
-        let number = |path: &str| paths.iter().position(|it| it == path).map(|at| at as u32);
-        let cgroup = |path: &String| {
+        let cgroups = &self.recording.cgroups;
+        let number = |path: &str| cgroups.iter().position(|it| it.path == path).map(|at| at as u32);
+        let cgroup = |RecordedCgroup { path, shares }: &RecordedCgroup| {
             let parent = path.rsplit_once('/').and_then(|(above, _)| number(above));
-            Cgroup::new(path.as_str(), parent, Cgroup::DEFAULT_SHARES)
+            Cgroup::new(path.as_str(), parent, *shares)
         };
-        paths.iter().map(cgroup).collect()
+        cgroups.iter().map(cgroup).collect()
     }
 
     fn nr_parts(&self) -> u32 {

@@ -7,14 +7,14 @@ use placewise_audit::{Options, Timeline};
 use placewise_machine::Machine;
 use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
-use placewise_workload::program::SchedPolicy;
+use placewise_workload::program::{Cgroup, SchedPolicy};
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
 use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
-use crate::recording::{RecordedTask, Recording, TaskIndex};
+use crate::recording::{RecordedCgroup, RecordedTask, Recording, TaskIndex};
 use crate::{messages, sleeps};
 
 /// A trace, and what it was recorded on.
@@ -164,9 +164,9 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-/// The paths of the cgroups that tasks are in, and where among them each task is: what is forked is
+/// The cgroups that tasks are in, and where among them each task is: what is forked is
 /// where its parent is.
-fn cgroups(followed: &Followed, header: &Header) -> (Vec<String>, Vec<Option<u32>>) {
+fn cgroups(followed: &Followed, header: &Header) -> (Vec<RecordedCgroup>, Vec<Option<u32>>) {
     let named = header.cgroups.iter().chain(&header.autogroups);
     let members = named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, cut(path))));
     let stated: HashMap<u32, &str> = members.collect();
@@ -177,10 +177,13 @@ fn cgroups(followed: &Followed, header: &Header) -> (Vec<String>, Vec<Option<u32
     }
     let all: BTreeSet<&str> =
         path_of.iter().flatten().flat_map(|path| with_those_above(path)).collect();
-    let paths: Vec<String> = all.into_iter().take(MOST_CGROUPS).map(str::to_owned).collect();
-    let number: HashMap<&str, u32> = paths.iter().map(String::as_str).zip(0..).collect();
+    let cgroup = |path: &str| RecordedCgroup {
+        path: path.to_owned(),
+        shares: header.shares.get(path).copied().unwrap_or(Cgroup::DEFAULT_SHARES),
+    };
+    let number: HashMap<&str, u32> = all.iter().copied().take(MOST_CGROUPS).zip(0..).collect();
     let cgroup_of = path_of.iter().map(|path| number.get((*path)?).copied()).collect();
-    (paths, cgroup_of)
+    (all.into_iter().take(MOST_CGROUPS).map(cgroup).collect(), cgroup_of)
 }
 
 /// As far down as the scheduler's state has levels.

@@ -12,9 +12,17 @@ pub type TaskIndex = u32;
 pub struct Recording {
     /// From the first event to the last.
     pub length_ns: Nanos,
-    /// The cgroups of tasks, and the autogroups of their sessions: paths, each behind those above it.
-    pub cgroups: Vec<String>,
+    /// The cgroups of tasks, and the autogroups of their sessions, each behind those above it.
+    pub cgroups: Vec<RecordedCgroup>,
     pub tasks: Vec<RecordedTask>,
+}
+
+/// A cgroup or an autogroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedCgroup {
+    pub path: String,
+    /// What it weighs, as [`placewise_workload::program::Cgroup::shares`].
+    pub shares: u32,
 }
 
 /// A task, and what it did.

@@ -6,6 +6,8 @@
 //! else is.
 //! **Given**: where tasks begin, those that are forked too. Where they are then is the scheduler's.
 //! **Held against the trace**: throughput, latencies, waiting, distances, migrations.
+//! **To blame**: the name without whose error most of what is off would not be: its figures are put in as
+//! they were recorded. A name whose own figures are right is none.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +34,9 @@ const LARGEST_FACTOR: f64 = 2.0;
 
 /// Runs that the trace is held against, by their seeds: where tasks come to sit differs between them.
 const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// Who explains no more of what is off is not to blame for it.
+const MOST: f64 = 0.5;
 
 const WAKEUPS: &str = "wakeups";
 
@@ -90,7 +95,7 @@ pub struct Validation {
     pub by_name: Vec<(String, Vec<Compared>)>,
     /// What is wrong says why no change is to be believed.
     pub is_trusted: bool,
-    /// Whose errors weigh most.
+    /// Whose errors explain most of what is off, if those of one name do.
     pub blamed: Option<String>,
     #[serde(skip)]
     pub fitted: Fitted,
@@ -147,7 +152,7 @@ pub fn validate(
         }
         runs = replays(recording, machine, kernel)?;
     }
-    Ok(Validation { fitted, ..compare(recording, recorded, &runs) })
+    Ok(Validation { fitted, ..compare(recording, recorded, runs) })
 }
 
 fn replays(
@@ -238,8 +243,8 @@ impl Recording {
 }
 
 /// Each figure is the median of the runs.
-fn compare(recording: &Recording, recorded: &Measured, runs: &[Measured]) -> Validation {
-    let all = medians(runs.iter().map(|run| rows_of_all(recorded, run)).collect());
+fn compare(recording: &Recording, recorded: &Measured, runs: Vec<Measured>) -> Validation {
+    let all = median_of_all(recorded, &runs);
     let nothing = Figures::default();
     let of_name = |name: &str| {
         let was = recorded.by_name.get(name)?;
@@ -250,7 +255,7 @@ fn compare(recording: &Recording, recorded: &Measured, runs: &[Measured]) -> Val
     let names = recording.names().into_iter().filter(|(name, _)| name != STARTER);
     let by_name = names.filter_map(|(name, _)| of_name(&name).map(|rows| (name, rows))).collect();
     let is_trusted = !all.iter().any(Compared::is_off);
-    let blamed = (!is_trusted).then(|| blamed(recorded, &runs[0])).flatten();
+    let blamed = (!is_trusted).then(|| blamed(recorded, runs, &all)).flatten();
     Validation {
         limits: Limits::STATED,
         all,
@@ -271,6 +276,10 @@ fn medians(runs: Vec<Vec<Compared>>) -> Vec<Compared> {
     (0..runs[0].len()).map(median).collect()
 }
 
+fn median_of_all(recorded: &Measured, runs: &[Measured]) -> Vec<Compared> {
+    medians(runs.iter().map(|run| rows_of_all(recorded, run)).collect())
+}
+
 fn rows_of_all(recorded: &Measured, replayed: &Measured) -> Vec<Compared> {
     let mut rows = vec![throughput(recorded, replayed)];
     rows.extend(compared(&recorded.all, &replayed.all));
@@ -283,17 +292,42 @@ fn rows_of_name(was: &Figures, is: &Figures) -> Vec<Compared> {
     std::iter::once(throughput).chain(compared(was, is)).collect()
 }
 
-/// The name whose waiting and segments are furthest from what was recorded.
-fn blamed(recorded: &Measured, replayed: &Measured) -> Option<String> {
+/// The name whose own error explains most of what is off in `all`.
+fn blamed(recorded: &Measured, mut runs: Vec<Measured>, all: &[Compared]) -> Option<String> {
+    let off: Vec<&Compared> = all.iter().filter(|row| row.is_off()).collect();
+    let names = recorded.by_name.keys();
+    let shares = names.map(|name| (name, explained(name, recorded, &mut runs, &off)));
+    let worst = shares.max_by(|a, b| a.1.total_cmp(&b.1));
+    worst.filter(|(_, share)| *share > MOST).map(|(name, _)| name.clone())
+}
+
+/// What part of what is `off` would not be if the tasks of this name had done as recorded, where their
+/// own figures are off.
+fn explained(name: &str, recorded: &Measured, runs: &mut [Measured], off: &[&Compared]) -> f64 {
+    let was = &recorded.by_name[name];
+    let own = medians(runs.iter().map(|run| rows_of_one(was, run.by_name.get(name))).collect());
+    let is_own = |row: &Compared| own.iter().any(|it| it.figure == row.figure && it.is_off());
+    if !off.iter().any(|row| is_own(row)) {
+        return 0.0;
+    }
+    let replayed: Vec<Figures> =
+        runs.iter_mut().map(|run| run.replace(name, was.clone())).collect();
+    let without = median_of_all(recorded, runs);
+    for (run, figures) in runs.iter_mut().zip(replayed) {
+        run.replace(name, figures);
+    }
+    let left = |row: &Compared| without.iter().find(|it| it.figure == row.figure)?.error;
+    mean(off.iter().map(|row| match (row.error, left(row)) {
+        (Some(error), Some(left)) if is_own(row) => 1.0 - left.abs() / error.abs(),
+        _ => 0.0,
+    }))
+}
+
+/// Of the tasks of a name, all that those of all names are held to.
+fn rows_of_one(was: &Figures, is: Option<&Figures>) -> Vec<Compared> {
     let nothing = Figures::default();
-    let weight = |(name, was): &(&String, &Figures)| {
-        let is = replayed.by_name.get(*name).unwrap_or(&nothing);
-        let waits = |it: &Figures| it.latencies() as f64 * it.latency_ns(0.5).unwrap_or(0) as f64;
-        let late = (is.until_ns as f64 - was.until_ns as f64).abs() * was.segments as f64;
-        (waits(is) - waits(was)).abs() + late
-    };
-    let worst = recorded.by_name.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)));
-    worst.map(|(name, _)| name.clone())
+    let is = is.unwrap_or(&nothing);
+    rows_of_name(was, is).into_iter().chain(distances(was, is)).collect()
 }
 
 /// Recorded stretches of computing per second, in as long as it took `figures` to come to their last.
@@ -361,5 +395,60 @@ impl Compared {
 
     fn within(self, limit: f64) -> Self {
         Compared { limit: Some(limit), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each name its wakeups, what each waited, and when it was done.
+    type Tasks<'a> = &'a [(&'a str, u32, Nanos, Nanos)];
+
+    const DONE: Nanos = 1_000_000_000;
+
+    fn measured(tasks: Tasks<'_>) -> Measured {
+        let mut measured = Measured::default();
+        for &(name, wakeups, waited, until_ns) in tasks {
+            let mut figures = Figures::waited(wakeups, waited);
+            (figures.segments, figures.until_ns) = (1_000, until_ns);
+            measured.replace(name, figures);
+        }
+        measured
+    }
+
+    fn blamed_of(recorded: Tasks<'_>, replayed: Tasks<'_>) -> Option<String> {
+        let (recorded, runs) = (measured(recorded), vec![measured(replayed)]);
+        let all = median_of_all(&recorded, &runs);
+        assert!(all.iter().any(Compared::is_off), "{all:?}");
+        blamed(&recorded, runs, &all)
+    }
+
+    #[test]
+    fn who_explains_most_of_an_error_is_to_blame() {
+        let recorded = [("a", 3_000, 10_000, DONE), ("b", 1_000, 10_000, DONE)];
+        let replayed = [("a", 3_000, 90_000, DONE), ("b", 1_000, 13_000, DONE)];
+        assert_eq!(
+            blamed_of(&recorded, &replayed).as_deref(),
+            Some("a"),
+            "p50 is that of its waits"
+        );
+        let replayed = [("a", 3_000, 10_000, DONE), ("b", 1_000, 10_000, 9 * DONE)];
+        assert_eq!(blamed_of(&recorded, &replayed).as_deref(), Some("b"), "it takes longer");
+    }
+
+    /// Both wait as recorded; five wakeups more, and the median is that of the others.
+    #[test]
+    fn nobody_is_to_blame_for_a_median_between_two_groups_of_waits() {
+        let recorded = [("a", 1_000, 10_000, DONE), ("b", 998, 90_000, DONE)];
+        let replayed = [("a", 1_000, 10_000, DONE), ("b", 1_003, 90_000, DONE)];
+        assert_eq!(blamed_of(&recorded, &replayed), None);
+    }
+
+    #[test]
+    fn nobody_is_to_blame_for_what_all_do_alike() {
+        let recorded = ["a", "b", "c"].map(|name| (name, 1_000, 10_000, DONE));
+        let replayed = ["a", "b", "c"].map(|name| (name, 1_000, 10_000, 2 * DONE));
+        assert_eq!(blamed_of(&recorded, &replayed), None);
     }
 }

@@ -24,11 +24,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use placewise_machine::{CpuSet, TraceTopology};
 
 use crate::read::losses::Losses;
+
+/// What the kernel takes for `cpu.shares`.
+const SHARES: RangeInclusive<u32> = 2..=262_144;
 
 /// The header of a trace. `Display` writes the lines that [`line`](Self::line) reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +58,9 @@ pub struct Header {
     pub cgroups: BTreeMap<String, BTreeSet<u32>>,
     /// Tasks there at the start that share CPUs as their session's autogroup, by its name.
     pub autogroups: BTreeMap<String, BTreeSet<u32>>,
+    /// What cgroups and autogroups weigh against others beside them, where it is not the default, by
+    /// path: as `cpu.shares`, of which 1024 are a `cpu.weight` of 100.
+    pub shares: BTreeMap<String, u32>,
     /// Lost events on all CPUs.
     pub overrun: Option<u64>,
     /// Lost events by CPU, where there are any.
@@ -170,6 +177,10 @@ impl Header {
                 let (name, pids) = parse_group(value, "autogroup: PID,PID,... NAME")?;
                 self.autogroups.entry(name).or_default().extend(pids);
             }
+            "shares" => {
+                let (path, shares) = parse_shares(value)?;
+                self.shares.insert(path, shares);
+            }
             "task" => {
                 let (pid, task) = parse_task(value)?;
                 self.tasks.insert(pid, task);
@@ -227,6 +238,16 @@ fn parse_group(text: &str, expected: &str) -> Result<(String, Vec<u32>), String>
     Ok((path.to_string(), pids?))
 }
 
+/// `2048 /system.slice`
+fn parse_shares(text: &str) -> Result<(String, u32), String> {
+    let (shares, path) = text.split_once(' ').ok_or("expected `shares: N PATH`")?;
+    let number: u32 = number(shares)?;
+    match SHARES.contains(&number) {
+        true => Ok((path.to_string(), number)),
+        false => Err(format!("`{shares}`: expected {} to {}", SHARES.start(), SHARES.end())),
+    }
+}
+
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number in range"))
 }
@@ -258,6 +279,9 @@ impl fmt::Display for Header {
                 let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
                 writeln!(out, "# {keyword}: {} {}", pids.join(","), one_line(path))?;
             }
+        }
+        for (path, shares) in &self.shares {
+            writeln!(out, "# shares: {shares} {}", one_line(path))?;
         }
         write_line(out, "overrun", &self.overrun)?;
         for (cpu, events) in &self.lost {
@@ -313,6 +337,7 @@ mod tests {
 # task 15 comm=a cpus=1 policy=x policy=SCHED_FIFO cpus=0,2
 # cgroup: 310,312 /user.slice/a b
 # autogroup: 7,9 /autogroup-3
+# shares: 512 /user.slice/a b
 # lost: cpu 3 events 12
 ",
         );
@@ -328,6 +353,7 @@ mod tests {
         assert_eq!(task.cpus.to_string(), "0,2");
         assert_eq!(header.cgroups["/user.slice/a b"], BTreeSet::from([310, 312]));
         assert_eq!(header.autogroups["/autogroup-3"], BTreeSet::from([7, 9]));
+        assert_eq!(header.shares["/user.slice/a b"], 512);
         assert_eq!((header.overrun, header.lost[&3]), (Some(3), 12));
         assert_eq!(header.lost_events(), Some(3));
     }
@@ -363,6 +389,8 @@ mod tests {
             ("# task 15 comm=x policy=SCHED_FIFO cpus=z", "`z` is not a CPU"),
             ("# cgroup: 310", "expected `cgroup: PID,PID,... PATH`"),
             ("# cgroup: 310,x /a", "`x` is not a number"),
+            ("# shares: 1024", "expected `shares: N PATH`"),
+            ("# shares: 1 /a", "`1`: expected 2 to 262144"),
             ("# autogroup: 310", "expected `autogroup: PID,PID,... NAME`"),
             ("# cpu 0 core=z package=0", "cpu 0: CPU list `z`"),
         ] {
@@ -419,12 +447,13 @@ mod tests {
             lost in prop::collection::btree_map(0usize..1024, any::<u64>(), 0..4),
             cgroups in prop::collection::btree_map(words(), cgroup(), 0..4),
             autogroups in prop::collection::btree_map(words(), cgroup(), 0..4),
+            shares in prop::collection::btree_map(words(), SHARES, 0..4),
         ) -> Header {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
                 kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
-                cgroups, autogroups, overrun, lost, problems,
+                cgroups, autogroups, shares, overrun, lost, problems,
             }
         }
     }
@@ -440,7 +469,7 @@ mod tests {
         #[test]
         fn any_text_is_taken_or_left(
             line in "\\PC{0,60}",
-            keyword in "(kernel|lost|task|cgroup|autogroup|cpu|node/node|hz|overrun):?",
+            keyword in "(kernel|lost|task|cgroup|autogroup|shares|cpu|node/node|hz|overrun):?",
             value in "[ -~]{0,40}",
         ) {
             let mut header = Header::default();

@@ -272,7 +272,7 @@ pub struct Cgroup {
     pub name: String,
     /// The cgroup it is in, which stands before it; the root if none is named.
     pub parent: Option<CgroupId>,
-    /// 1024 by default, which is a cpu.weight of 100; at least 2.
+    /// 1024 by default, which is a cpu.weight of 100; one of [`Cgroup::SHARES`].
     pub shares: u32,
     /// cpuset.cpus; those of the parent if none is named.
     pub cpus: Option<CpuSet>,
@@ -462,6 +462,8 @@ impl Program {
 impl Cgroup {
     /// A cpu.weight of 100.
     pub const DEFAULT_SHARES: u32 = 1024;
+    /// What cpu.shares may be.
+    pub const SHARES: RangeInclusive<u32> = 2..=262_144;
     /// What cpu.weight may be.
     pub const WEIGHTS: RangeInclusive<u32> = 1..=10_000;
 

@@ -283,10 +283,13 @@ fn verdict(report: &Report) -> String {
     }
     let off = report.figures.iter().filter(|row| row.is_off && row.task.is_none());
     let off: Vec<&str> = off.map(|row| row.compared.figure).collect();
-    let blamed = report.blamed.as_deref().unwrap_or("nobody");
+    let whose = match &report.blamed {
+        Some(name) => format!("most of it is of `{name}`"),
+        None => "it is of the tasks of no one name".into(),
+    };
     format!(
-        "The replay is not like the trace: {} off by more than the limit; most of it is of \
-         `{blamed}`. Do not trust what it says of a change.",
+        "The replay is not like the trace: {} off by more than the limit; {whose}. Do not trust \
+         what it says of a change.",
         off.join(", "),
     )
 }

@@ -5,6 +5,10 @@
 //! compute than there are CPUs all are slower, and a factor, the same for all, makes the whole as fast as
 //! the recording was. Where all sleep, who has slept longest goes on.
 //!
+//! **Posts that are missing**: a caller and its callee are drawn apart. Where one has drawn fewer posts than the
+//! other waits for, both wait, and all that wait for them. Who of those has waited longest is posted to
+//! then, by one of those whom it waits for: as if that had done so before it slept.
+//!
 //! **More clients**: tasks of a name that were there get twins, which begin as they did. Who talked to one
 //! of several such tasks alone gets twins as well, and each its own; who talked to several serves the twins
 //! too. Where a task of the name is forked, so many are.
@@ -15,7 +19,7 @@
 mod actors;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use placewise_workload::program::{Nanos, Wake};
 use rand::{RngExt, SeedableRng};
@@ -273,8 +277,41 @@ impl<'a> Stage<'a> {
             None => {
                 (actor.state, actor.since) = (State::Waits, now);
                 self.busy -= 1;
+                self.make_up(index);
             }
         }
+    }
+
+    /// Makes up for a missing post, if this one waits for nobody who goes on.
+    fn make_up(&mut self, index: TaskIndex) {
+        let Some(all) = self.wait_in_vain(index) else { return };
+        let waiting_waker = |task: TaskIndex| self.wakers(task).find(|waker| all.contains(waker));
+        let missed = all.iter().filter_map(|&task| Some((task, waiting_waker(task)?)));
+        let longest = missed.min_by_key(|(task, _)| (self.actors[*task as usize].since, *task));
+        if let Some((task, waker)) = longest {
+            self.post(waker, task, Wake::Plain);
+        }
+    }
+
+    /// All that this one waits for, themselves or by others, and itself; `None` if one of them goes on.
+    fn wait_in_vain(&self, index: TaskIndex) -> Option<BTreeSet<TaskIndex>> {
+        let mut all = BTreeSet::from([index]);
+        let mut left = vec![index];
+        while let Some(task) = left.pop() {
+            for waker in self.wakers(task) {
+                match self.actors[waker as usize].state {
+                    State::Waits if all.insert(waker) => left.push(waker),
+                    State::Waits | State::Gone => {}
+                    State::Computes | State::Sleeps => return None,
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn wakers(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> {
+        let actor = &self.actors[index as usize];
+        partners(&self.rows, actor, self.model.members[actor.member as usize].wakers.iter())
     }
 
     fn sleeps(&mut self, index: TaskIndex, ns: Nanos, step: Step) {

@@ -7,7 +7,7 @@ use placewise_workload::program::{Nanos, Wake};
 use super::act::{Act, ClassIndex, Owed};
 use super::answers::Answers;
 use super::chain::{Chain, Drawn, History};
-use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 /// So much of what a task did first it does as it did.
 const FIRST_ACTS: usize = 256;
@@ -37,6 +37,8 @@ pub struct Member {
     pub calls: BTreeSet<TaskIndex>,
     /// Whom it wakes, and who wakes it.
     pub partners: BTreeSet<TaskIndex>,
+    /// Who wakes it.
+    pub wakers: BTreeSet<TaskIndex>,
     /// Whose posts it had not answered as the trace began.
     pub owes: Vec<TaskIndex>,
 }
@@ -47,7 +49,7 @@ pub struct Model {
     pub(super) length_ns: Nanos,
     /// With answers that woke nobody.
     pub(super) segments: u64,
-    pub(super) cgroups: Vec<String>,
+    pub(super) cgroups: Vec<RecordedCgroup>,
     pub(super) classes: Vec<Class>,
     pub(super) members: Vec<Member>,
     /// Classes whose tasks call those of another, and answer these.
@@ -62,7 +64,7 @@ impl Model {
         let (class_of, mut classes) = classes(recording);
         let answers = Answers::of(recording, &class_of);
         let parents = parents(recording);
-        let mut partners = partners(recording);
+        let (mut partners, mut wakers) = partners(recording);
         let mut members = Vec::with_capacity(recording.tasks.len());
         let mut segments = 0;
         for (task, index) in recording.tasks.iter().zip(0..) {
@@ -91,7 +93,8 @@ impl Model {
             let script = reader.script;
             let task = RecordedTask { steps: Vec::new(), ..task.clone() };
             let partners = std::mem::take(&mut partners[index as usize]);
-            members.push(Member { task, class, first, script, calls, partners, owes });
+            let wakers = std::mem::take(&mut wakers[index as usize]);
+            members.push(Member { task, class, first, script, calls, partners, wakers, owes });
         }
         let mut model = Model {
             length_ns: recording.length_ns,
@@ -140,17 +143,20 @@ fn parents(recording: &Recording) -> BTreeMap<TaskIndex, TaskIndex> {
     forks.collect()
 }
 
-fn partners(recording: &Recording) -> Vec<BTreeSet<TaskIndex>> {
+/// Of each task whom it wakes or is woken by, and by whom it is.
+fn partners(recording: &Recording) -> (Vec<BTreeSet<TaskIndex>>, Vec<BTreeSet<TaskIndex>>) {
     let mut partners = vec![BTreeSet::new(); recording.tasks.len()];
+    let mut wakers = partners.clone();
     for (task, index) in recording.tasks.iter().zip(0..) {
         for step in &task.steps {
             if let Step::Post(to, _) = *step {
                 partners[index as usize].insert(to);
                 partners[to as usize].insert(index);
+                wakers[to as usize].insert(index);
             }
         }
     }
-    partners
+    (partners, wakers)
 }
 
 /// Takes a task's steps for what a task of its class does.

@@ -63,6 +63,39 @@ fn closed_loops_stay_closed_however_long_they_are() {
     }
 }
 
+/// Of three in a ring one posts once or twice: how often it does and how often that is waited for are drawn
+/// apart. Somebody else always has something to do.
+#[test]
+fn a_ring_goes_on_however_its_posts_and_waits_are_drawn() {
+    let mut random = 1u32;
+    let mut once_or_twice = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        1 + (random >> 31) as usize
+    };
+    let mut tasks = ["client", "proxy", "server", "tick"].map(|name| task(name, Vec::new()));
+    for round in 0..1_000 {
+        let times = once_or_twice();
+        let answer = [Step::Run(5 * US), Step::Post(0, Wake::Plain)].repeat(times);
+        let steps = [
+            &[
+                &[Step::Run(10 * US), Step::Post(1, Wake::Plain)],
+                &[Step::Await(2)].repeat(times)[..],
+            ]
+            .concat()[..],
+            &[Step::Await(0), Step::Run(5 * US), Step::Post(2, Wake::Plain)],
+            &[&[Step::Await(1)], &answer[..]].concat(),
+            &[Step::Until(round * 30 * US), Step::Run(US)],
+        ];
+        tasks.iter_mut().zip(steps).for_each(|(task, steps)| task.steps.extend(steps));
+    }
+    let tasks = tasks.to_vec();
+    let recording = Recording { length_ns: 30_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 10 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 4).draw(&draw, 4);
+    let calls = count(&drawn, "client", is_post);
+    assert!((8_000..=12_000).contains(&calls), "{calls}");
+}
+
 #[test]
 fn twins_get_servers_of_their_own_or_share_the_one() {
     // One server answers one call in five microseconds.

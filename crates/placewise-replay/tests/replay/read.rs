@@ -127,20 +127,24 @@ fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
 /// A session shares the CPUs as a cgroup does; what is forked is where its parent is.
 #[test]
 fn tasks_are_in_the_cgroups_and_autogroups_that_the_header_names() {
-    let header = ["# cgroup: 10 /web/a", "# autogroup: 11,99 /autogroup-3", "# cgroup: 99 /none"];
+    let header = [
+        "# cgroup: 10 /web/a",
+        "# autogroup: 11,99 /autogroup-3",
+        "# cgroup: 99 /none",
+        "# shares: 512 /web/a",
+    ];
     let (start, rest) = A_WAKES_B.split_at(1);
     let lines = [&header[..], start, &A_FORKS_C, rest, &[B_SLEEPS]].concat();
     let recording = read_on("cgroups", "uma-8", &lines);
-    assert_eq!(
-        recording.cgroups,
-        ["/autogroup-3", "/web", "/web/a"],
-        "those of tasks of the trace"
-    );
+    let paths: Vec<&str> = recording.cgroups.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(paths, ["/autogroup-3", "/web", "/web/a"], "those of tasks of the trace");
     let of = |name| task(&recording, name).1.cgroup;
     assert_eq!([of("a"), of("b"), of("c")], [Some(2), Some(0), Some(2)]);
     let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
     let parents: Vec<Option<u32>> = workload.cgroups.iter().map(|it| it.parent).collect();
     assert_eq!(parents, [None, None, Some(1)]);
+    let shares: Vec<u32> = workload.cgroups.iter().map(|it| it.shares).collect();
+    assert_eq!(shares, [1024, 1024, 512]);
     let program = workload.programs.iter().find(|program| program.name == "c");
     assert_eq!(program.expect("c has one").cgroup, Some(2));
 }

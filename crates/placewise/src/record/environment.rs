@@ -1,5 +1,6 @@
 //! What a trace says about the host it is recorded on: machine, kernel settings that placement
-//! depends on, the tasks that may not run everywhere, and the cgroups and autogroups of all.
+//! depends on, the tasks that may not run everywhere, and the cgroups and autogroups of all, with what
+//! these weigh.
 //!
 //! What the kernel does not show is left out: the tick rate without a readable configuration,
 //! sched features and base slice without debugfs.
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use placewise_machine::{CpuSet, MachineError, TraceTopology};
+use placewise_policy::weight::weight_of;
 use placewise_trace::{Header, SchedPolicy, TaskLine};
+use placewise_workload::program::Cgroup;
 
 /// `/proc/PID/stat`: the policy's place among the fields behind the name.
 const POLICY_FIELD: usize = 38;
@@ -20,7 +23,9 @@ pub fn header() -> Result<Header, MachineError> {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let topology = TraceTopology { hz: hz(&kernel), ..TraceTopology::of_host()? };
     let online: CpuSet = topology.cpus.keys().copied().collect();
-    let Tasks { special, cgroups, autogroups } = tasks(&online);
+    let Tasks { special, cgroups, autogroups, mut shares } = tasks(&online);
+    shares.extend(shares_of(&cgroups));
+    shares.retain(|_, shares| *shares != Cgroup::DEFAULT_SHARES);
     Ok(Header {
         kernel: Some(kernel),
         topology,
@@ -30,6 +35,7 @@ pub fn header() -> Result<Header, MachineError> {
         tasks: special,
         cgroups,
         autogroups,
+        shares,
         ..Header::default()
     })
 }
@@ -69,6 +75,8 @@ struct Tasks {
     cgroups: BTreeMap<String, BTreeSet<u32>>,
     /// The others, where each session is a group of its own.
     autogroups: BTreeMap<String, BTreeSet<u32>>,
+    /// What each autogroup weighs.
+    shares: BTreeMap<String, u32>,
 }
 
 fn tasks(online: &CpuSet) -> Tasks {
@@ -93,8 +101,9 @@ fn tasks(online: &CpuSet) -> Tasks {
         // A kernel without cgroups has no such file.
         if let Some(path) = cgroup(&read(dir.join("cgroup")).unwrap_or_default()) {
             tasks.cgroups.entry(path.to_owned()).or_default().insert(tid);
-        } else if let Some(name) = autogroup.as_deref().and_then(autogroup_name) {
+        } else if let Some((name, shares)) = autogroup.as_deref().and_then(autogroup_of) {
             tasks.autogroups.entry(name.to_owned()).or_default().insert(tid);
+            tasks.shares.insert(name.to_owned(), shares);
         }
     }
     tasks
@@ -109,9 +118,42 @@ fn cgroup(text: &str) -> Option<&str> {
     Some(path).filter(|path| *path != "/")
 }
 
-/// Of `/autogroup-7 nice 0`.
-fn autogroup_name(text: &str) -> Option<&str> {
-    text.split_whitespace().next()
+/// Of `/autogroup-7 nice 0` the name, and what a nice level weighs.
+fn autogroup_of(text: &str) -> Option<(&str, u32)> {
+    let (name, nice) = text.split_once(" nice ")?;
+    let nice = nice.parse().ok().filter(|nice| (-20..=19).contains(nice))?;
+    Some((name, weight_of(nice, false)))
+}
+
+/// What these cgroups and those above them weigh, where the kernel says it.
+fn shares_of(cgroups: &BTreeMap<String, BTreeSet<u32>>) -> BTreeMap<String, u32> {
+    let mounts = read("/proc/self/mounts").unwrap_or_default();
+    let Some(root) = hierarchy(&mounts) else { return BTreeMap::new() };
+    let ancestors = cgroups.keys().flat_map(|path| Path::new(path).ancestors());
+    let shares = |path: &Path| {
+        let dir = root.join(path.strip_prefix("/").ok()?);
+        let number = |file: &str| read(dir.join(file))?.parse::<u32>().ok();
+        let weight = || number("cpu.weight").map(Cgroup::shares_of);
+        // Of `cpu.idle` the weight is 0: the kernel takes no less than 2.
+        let shares = number("cpu.shares").or_else(weight)?.max(2);
+        Some((path.to_str()?.to_owned(), shares))
+    };
+    ancestors.filter(|path| path.parent().is_some()).filter_map(shares).collect()
+}
+
+/// Where the cgroups are mounted that the scheduler knows.
+fn hierarchy<'a>(mounts: &'a str) -> Option<&'a Path> {
+    let mount = |line: &'a str| {
+        let mut words = line.split(' ').skip(1);
+        Some([words.next()?, words.next()?, words.next()?])
+    };
+    let mounts = || mounts.lines().filter_map(mount);
+    let with_cpu = |[_, kind, options]: &[&str; 3]| {
+        *kind == "cgroup" && options.split(',').any(|option| option == "cpu")
+    };
+    let unified = |[_, kind, _]: &[&str; 3]| *kind == "cgroup2";
+    let [path, ..] = mounts().find(with_cpu).or_else(|| mounts().find(unified))?;
+    Some(Path::new(path))
 }
 
 fn numbered_dirs(parent: &Path) -> Vec<(u32, PathBuf)> {
@@ -168,6 +210,22 @@ mod tests {
         assert_eq!(cgroup("3:cpuset:/a\n1:cpu,cpuacct:/b:c\n0::/d\n"), Some("/b:c"));
         assert_eq!(cgroup("1:name=systemd:/a\n0::/\n"), None, "of the root there is no line");
         assert_eq!(cgroup(""), None);
+    }
+
+    #[test]
+    fn a_group_weighs_what_its_nice_level_does() {
+        assert_eq!(autogroup_of("/autogroup-7 nice 0"), Some(("/autogroup-7", 1024)));
+        assert_eq!(autogroup_of("/autogroup-7 nice -19"), Some(("/autogroup-7", 71755)));
+        assert_eq!(autogroup_of("/autogroup-7 nice 99"), None);
+    }
+
+    #[test]
+    fn the_hierarchy_is_that_of_the_cpu_controller() {
+        let unified = "none /sys tmpfs rw 0 0\ncgroup2 /sys/c cgroup2 rw,cpu 0 0\n";
+        assert_eq!(hierarchy(unified), Some(Path::new("/sys/c")));
+        let both = format!("{unified}cgroup /sys/c/cpu cgroup rw,cpu,cpuacct 0 0\n");
+        assert_eq!(hierarchy(&both), Some(Path::new("/sys/c/cpu")));
+        assert_eq!(hierarchy("cgroup /sys/c/cpuset cgroup rw,cpuset 0 0"), None);
     }
 
     #[test]
