@@ -110,6 +110,18 @@ impl RunQueues {
         }
     }
 
+    /// Much went on unseen: nobody waits for all that is known, while each CPU's next event tells what
+    /// it runs by then.
+    pub fn forget_queued(&mut self) {
+        let queued = self.tasks.iter_mut().filter(|place| matches!(place, Place::Queued(_)));
+        queued.for_each(|place| *place = Place::Nowhere);
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].queued > 0 {
+                self.change(cpu as u16, |queue| queue.queued = 0);
+            }
+        }
+    }
+
     fn online(&self, cpu: u32) -> Option<u16> {
         let is_online = self.cpus.get(cpu as usize).is_some_and(|cpu| cpu.online);
         is_online.then_some(cpu as u16)
@@ -218,6 +230,21 @@ mod tests {
         ];
         let expected = [[(1, 0), (2, 0)], [(1, 1), (2, 0)], [(1, 1), (2, 0)], [(1, 0), (1, 1)]];
         assert_eq!(loads(&lines), expected);
+    }
+
+    #[test]
+    fn who_waited_before_much_was_unseen_may_not_any_more() {
+        let text = format!("{A_RUNS}\n{B_WAKES_ON_0}\n");
+        let mut reader = TraceReader::from_reader("trace", std::io::Cursor::new(text)).unwrap();
+        let mut queues = RunQueues::new(&load("pack:1 l3:2 core:2 pu:1").unwrap());
+        while let Some(record) = reader.next_record().unwrap() {
+            queues.follow(&record);
+        }
+        assert_eq!(queues.llcs()[0], LlcLoad { idle_cpus: 1, queued: 1 });
+        queues.forget_queued();
+        assert_eq!(queues.llcs()[0], LlcLoad { idle_cpus: 1, queued: 0 });
+        assert_eq!(queues.place(11), Place::Nowhere);
+        assert_eq!(queues.current(0), 10);
     }
 
     #[test]

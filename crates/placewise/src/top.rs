@@ -2,9 +2,10 @@
 //! played, or of a loaded scheduler.
 //!
 //! [`live`] or a trace feeds a [`Meter`], which is asked for a [`Moment`] once per frame, and [`screen`]
-//! draws that. Nothing is asked of a policy, which would cost more than a live view may. [`scx`] asks the
-//! scheduler itself.
+//! draws that. Nothing is asked of a policy, which would cost more than a live view may; what it may is a
+//! [`Budget`]'s to say. [`scx`] asks the scheduler itself.
 
+mod budget;
 mod live;
 mod screen;
 mod scx;
@@ -21,10 +22,10 @@ use placewise_trace::TraceReader;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::{Frame, Terminal};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::audit;
 use crate::input::InputError;
+use budget::{Budget, OwnCost};
 use live::{Live, PAUSE};
 use screen::Status;
 use scx::{Look, Scheduler};
@@ -38,7 +39,8 @@ Examples:
   placewise top trace.txt.zst --once --size 200x60
 
 Keys: q or Ctrl-C ends it, r counts from now on.
-A live view needs root and tracefs, as `placewise record` does; what it costs is in its second line.
+A live view needs root and tracefs, as `placewise record` does; its second line says what it costs,
+and what share of the time it watches for that.
 Exit status: 0 on success, 2 when the input is at fault, 1 when something else went wrong.";
 
 /// Show where tasks run and wait, live or of a trace
@@ -64,6 +66,11 @@ pub struct TopArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = positive)]
     interval: f64,
 
+    /// Percent of one CPU that it may take: it watches only so much of the time
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.5, value_parser = percent)]
+    #[arg(conflicts_with_all = ["trace", "scx", "once"])]
+    overhead: f64,
+
     /// Print one frame as text: of the whole trace, or of the kernel after one interval
     #[arg(long)]
     once: bool,
@@ -78,6 +85,14 @@ fn positive(text: &str) -> Result<f64, String> {
     match (0.001..=1_000_000.0).contains(&number) {
         true => Ok(number),
         false => Err("expected a number from 0.001 to 1000000".into()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().map_err(|error| error.to_string())?;
+    match (0.1..=100.0).contains(&number) {
+        true => Ok(number),
+        false => Err("expected a number from 0.1 to 100".into()),
     }
 }
 
@@ -98,7 +113,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
         let text = frame(args.size, &status, &view.picture()?)?;
         return Ok(io::stdout().write_all(text.as_bytes())?);
     }
-    show(&mut view, status, interval)
+    show(&mut view, status, interval, args.overhead / 100.0)
 }
 
 /// What is looked at.
@@ -146,7 +161,7 @@ impl View {
                 (Self::of_kernel()?, kernel, "q: quit, r: from now on")
             }
         };
-        Ok((view, Status { source, own_share: None, keys }))
+        Ok((view, Status { source, watched: None, own_share: None, keys }))
     }
 
     fn of_trace(path: &Path, args: &TopArgs) -> anyhow::Result<Self> {
@@ -160,8 +175,8 @@ impl View {
 
     fn of_kernel() -> anyhow::Result<Self> {
         let machine = placewise_machine::from_trace("this machine", &TraceTopology::of_host()?)?;
-        let meter = Meter::live(&machine)?;
-        let live = Box::new(Live::start(&machine)?);
+        let mut meter = Meter::live(&machine)?;
+        let live = Box::new(Live::start(&machine, &mut meter)?);
         Ok(View::Kernel(Box::new(Metered { machine, meter }), live))
     }
 
@@ -198,10 +213,26 @@ impl View {
 
     /// All else has one beginning.
     fn reset(&mut self) -> anyhow::Result<()> {
-        if let View::Kernel(metered, _) = self {
+        if let View::Kernel(metered, live) = self {
             metered.meter = Meter::live(&metered.machine)?;
+            live.begin(&mut metered.meter);
         }
         Ok(())
+    }
+
+    /// From now on, or not. Only the running kernel has to be watched.
+    fn watch(&mut self, watch: bool) -> anyhow::Result<()> {
+        match self {
+            View::Kernel(metered, live) => live.watch(watch, &mut metered.meter),
+            View::Trace(..) | View::Scheduler(_) => Ok(()),
+        }
+    }
+
+    fn watched(&self) -> Option<f64> {
+        match self {
+            View::Kernel(_, live) => Some(live.watched()),
+            View::Trace(..) | View::Scheduler(_) => None,
+        }
     }
 }
 
@@ -212,23 +243,35 @@ fn draw(frame: &mut Frame<'_>, status: &Status, picture: &Picture<'_>) {
     }
 }
 
-/// Until whoever sits there has seen enough.
-fn show(view: &mut View, mut status: Status, interval: Duration) -> anyhow::Result<()> {
+/// Until whoever sits there has seen enough. `overhead`: the share of a CPU that this may take.
+fn show(
+    view: &mut View,
+    mut status: Status,
+    interval: Duration,
+    overhead: f64,
+) -> anyhow::Result<()> {
     let mut tty = Tty::open()?;
-    let mut cost = OwnCost::new();
+    let mut counted = OwnCost::now();
+    let mut budget = Budget::new(overhead, counted);
     loop {
         let next = Instant::now() + interval;
-        status.own_share = Some(cost.share());
+        status.own_share = Some(OwnCost::now().share_since(counted));
+        status.watched = view.watched();
         let picture = view.picture()?;
         tty.terminal.draw(|frame| draw(frame, &status, &picture))?;
         // Once at least, however long it took to draw: nobody is kept from leaving.
         loop {
-            match tty.wait(next.min(Instant::now() + PAUSE))? {
+            let wish = tty.wait(next.min(Instant::now() + PAUSE))?;
+            view.read()?;
+            view.watch(budget.allows(OwnCost::now()))?;
+            match wish {
                 Wish::Quit => return Ok(()),
-                Wish::Reset => view.reset()?,
+                Wish::Reset => {
+                    view.reset()?;
+                    counted = OwnCost::now();
+                }
                 Wish::GoOn => {}
             }
-            view.read()?;
             if Instant::now() >= next {
                 break;
             }
@@ -261,30 +304,6 @@ impl Player {
         }
         Ok(())
     }
-}
-
-/// What this process takes of a CPU.
-struct OwnCost {
-    at: Instant,
-    cpu: Duration,
-}
-
-impl OwnCost {
-    fn new() -> Self {
-        OwnCost { at: Instant::now(), cpu: own_cpu_time() }
-    }
-
-    /// Since it was asked last.
-    fn share(&mut self) -> f64 {
-        let before = std::mem::replace(self, Self::new());
-        let elapsed = self.at.duration_since(before.at).as_secs_f64();
-        (self.cpu - before.cpu).as_secs_f64() / elapsed.max(1e-3)
-    }
-}
-
-fn own_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// One frame as lines of text.

@@ -170,6 +170,11 @@ impl LatencyMeter {
         self.begun.of(task).placed = None;
     }
 
+    /// All waits end, nobody knows when.
+    pub fn forget_waits(&mut self) {
+        self.begun.iter_mut().for_each(|begun| begun.placed = None);
+    }
+
     pub fn report(&self) -> LatencyReport {
         let of = |waits: &[Waits; NR_DISTANCES]| {
             Distance::ALL.map(|distance| waits[distance as usize].latency(distance))

@@ -147,7 +147,7 @@ impl Cost {
         if let (Verdict::Placed(placed), true) = (verdict, after_switch) {
             missed = self.placed(step.time_ns, placed, state, tasks);
         }
-        let current = state.rq[step.cpu as usize].curr;
+        let current = Some(state.rq[step.cpu as usize].curr);
         self.turns.step(self.now, self.silent_ns, step, current, tasks);
         self.follow(step, tasks);
         missed

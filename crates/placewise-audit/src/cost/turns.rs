@@ -62,7 +62,8 @@ struct Turn {
 
 #[derive(Clone, Copy)]
 struct Current {
-    task: TaskNumber,
+    /// None: it is not known.
+    task: Option<TaskNumber>,
     since: u64,
 }
 
@@ -78,21 +79,21 @@ impl Default for TurnMeter {
         TurnMeter {
             tasks: ByTask::default(),
             names: ByName::default(),
-            current: (0..NR_CPUS).map(|idle| Current { task: idle, since: 0 }).collect(),
+            current: (0..NR_CPUS).map(|idle| Current { task: Some(idle), since: 0 }).collect(),
             idle_entries: 0,
         }
     }
 }
 
 impl TurnMeter {
-    /// A step that made `current` run on its CPU, or left it there. `silent_ns`: what the times of
-    /// the trace are later by.
+    /// A step that made `current` run on its CPU, or left it there, if that is known. `silent_ns`:
+    /// what the times of the trace are later by.
     pub fn step(
         &mut self,
         now: u64,
         silent_ns: u64,
         step: &Step,
-        current: TaskNumber,
+        current: Option<TaskNumber>,
         tasks: &Tasks,
     ) {
         match step.action {
@@ -109,23 +110,26 @@ impl TurnMeter {
             _ => {}
         }
         let before = self.current[step.cpu as usize].task;
-        if before != current {
+        if let Some(task) = current.filter(|_| before != current) {
             self.leaves(step.cpu, now, tasks);
-            self.comes(step, now, silent_ns, current, tasks);
+            self.comes(step, now, silent_ns, task, tasks);
         }
     }
 
     fn could_run(&mut self, task: TaskNumber, now: u64) {
         let turn = self.tasks.of(task);
         if turn.waits_since.is_none()
-            && turn.cpu.is_none_or(|cpu| self.current[usize::from(cpu)].task != task)
+            && turn.cpu.is_none_or(|cpu| self.current[usize::from(cpu)].task != Some(task))
         {
             turn.waits_since = Some(now);
         }
     }
 
+    /// What runs on a CPU has run until now.
     fn leaves(&mut self, cpu: u32, now: u64, tasks: &Tasks) {
-        let Current { task, since } = self.current[cpu as usize];
+        let current = &mut self.current[cpu as usize];
+        let Some(task) = current.task else { return };
+        let since = std::mem::replace(&mut current.since, now);
         if task >= FIRST_TASK && tasks.get(task).counts {
             self.names.of(tasks.get(task).name).run_ns += now - since;
         }
@@ -133,9 +137,10 @@ impl TurnMeter {
 
     fn comes(&mut self, step: &Step, now: u64, silent_ns: u64, task: TaskNumber, tasks: &Tasks) {
         let cpu = step.cpu;
-        self.current[cpu as usize] = Current { task, since: now };
+        // The first that is seen where nothing was known has run since then.
+        let was_known = self.current[cpu as usize].task.replace(task).is_some();
         if task < FIRST_TASK {
-            self.idle_entries += 1;
+            self.idle_entries += u64::from(was_known);
             return;
         }
         let entry = tasks.get(task);
@@ -164,10 +169,18 @@ impl TurnMeter {
 
     /// What runs has run until now: the trace is over.
     pub fn end(&mut self, now: u64, tasks: &Tasks) {
-        for cpu in 0..NR_CPUS {
-            self.leaves(cpu, now, tasks);
-            self.current[cpu as usize].since = now;
-        }
+        (0..NR_CPUS).for_each(|cpu| self.leaves(cpu, now, tasks));
+    }
+
+    /// From now on it is not known what runs on a CPU.
+    pub fn lose_sight_of(&mut self, cpu: u32, now: u64, tasks: &Tasks) {
+        self.leaves(cpu, now, tasks);
+        self.current[cpu as usize] = Current { task: None, since: now };
+    }
+
+    /// All waits end, nobody knows when.
+    pub fn forget_waits(&mut self) {
+        self.tasks.iter_mut().for_each(|turn| turn.waits_since = None);
     }
 
     pub fn of(&self, name: NameId) -> Turns {

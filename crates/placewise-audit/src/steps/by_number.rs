@@ -31,4 +31,8 @@ impl<T: Clone + Default> ByNumber<T> {
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut()
+    }
 }

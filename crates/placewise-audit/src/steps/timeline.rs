@@ -157,6 +157,13 @@ impl Timeline {
         self.repairs.wakeups_without_end += self.begun.iter().flatten().count() as u64;
     }
 
+    /// Nothing was traced between these times: wakeups from before them have ended unseen.
+    pub fn untraced(&mut self, from_ns: u64, until_ns: u64) {
+        self.repairs.wakeups_without_end += self.begun.drain(..).flatten().count() as u64;
+        self.latest_ns = self.latest_ns.max(Some(until_ns));
+        self.leave_out(until_ns, until_ns.saturating_sub(from_ns), 0);
+    }
+
     /// The next step, unless one that is still to come might add to it.
     pub fn pop(&mut self) -> Option<Step> {
         if !self.looked_ahead {
@@ -165,8 +172,7 @@ impl Timeline {
             }
             self.begin_with_what_ran();
         }
-        let waits = matches!(self.window.front()?.action, Action::Waking { outcome: None, .. });
-        if waits && !self.ended && self.window.len() < self.most {
+        if self.front_waits()? && !self.ended && self.window.len() < self.most {
             return None;
         }
         if let Some(task) = self.retired.take() {
@@ -176,6 +182,15 @@ impl Timeline {
         self.handed_out += 1;
         self.retired = retired(&step);
         Some(step)
+    }
+
+    /// For the end of its wakeup, which may still come.
+    fn front_waits(&self) -> Option<bool> {
+        let Action::Waking { task, outcome: None, .. } = self.window.front()?.action else {
+            return Some(false);
+        };
+        let begun = self.begun.get(task as usize).copied().flatten();
+        Some(begun.is_some_and(|begun| begun.position == self.handed_out))
     }
 
     fn step(&mut self, record: &Record<'_>, action: Action) {
@@ -196,11 +211,17 @@ impl Timeline {
         }
         // Ticks keep their phase.
         let ns = silence_ns / self.tick_ns * self.tick_ns;
+        self.leave_out(record.time_ns, ns, record.cpu);
+    }
+
+    fn leave_out(&mut self, until_ns: u64, ns: u64, cpu: u32) {
         self.repairs.silences += 1;
         self.repairs.silent_ns += ns;
         // What runs by now, each CPU's next event tells.
         self.current.fill(None);
-        self.step(record, Action::Silence { ns });
+        let time_ns = until_ns.saturating_sub(self.repairs.silent_ns);
+        let (context, action) = (Context::Unknown, Action::Silence { ns });
+        self.window.push_back(Step { time_ns, cpu, context, action });
     }
 
     fn position_of_next(&self) -> u64 {

@@ -4,6 +4,9 @@
 //! What came while the CPUs were read waits for the next time, for other CPUs may have events from
 //! before it. How much is read at a time is bounded, and so is what that takes: what the buffers
 //! cannot hold meanwhile is lost, and counted.
+//!
+//! Who may not watch all the time has tracing switched off meanwhile, and then traced tasks pay nothing
+//! either. It also goes off where more comes than is read at a time, and on when all has been read.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -29,8 +32,19 @@ const MOST_BYTES: usize = 4 << 20;
 pub struct Live {
     reader: Reader,
     cpus: Vec<Cpu>,
+    /// At the last look.
+    all_was_read: bool,
+    watch: Watch,
     /// Goes last: it cannot be removed while its files are open.
-    _instance: TraceInstance,
+    instance: TraceInstance,
+}
+
+/// When tracing was on, by the clock of the trace.
+struct Watch {
+    begun: u64,
+    /// Before `off_since`.
+    off_ns: u64,
+    off_since: Option<u64>,
 }
 
 struct Cpu {
@@ -39,7 +53,8 @@ struct Cpu {
 }
 
 impl Live {
-    pub fn start(machine: &Machine) -> anyhow::Result<Self> {
+    /// Begins to watch, for that meter.
+    pub fn start(machine: &Machine, meter: &mut Meter) -> anyhow::Result<Self> {
         let share = BUFFERS_KB / machine.online().len().max(1);
         let buffer_kb = share.clamp(LEAST_BUFFER_KB, MOST_BUFFER_KB);
         let instance = TraceInstance::create(buffer_kb as u32)?;
@@ -54,16 +69,61 @@ impl Live {
         };
         let cpus = machine.online().iter().map(open).collect::<anyhow::Result<_>>()?;
         let reader = Reader::new(Layouts::new(layouts), instance.page_bytes()?);
-        instance.start()?;
-        Ok(Live { reader, cpus, _instance: instance })
+        let watch = Watch { begun: 0, off_ns: 0, off_since: None };
+        let mut live = Live { reader, cpus, all_was_read: true, watch, instance };
+        live.instance.start()?;
+        live.begin(meter);
+        Ok(live)
+    }
+
+    /// What came before is none of this meter's.
+    pub fn begin(&mut self, meter: &mut Meter) {
+        let begun = now();
+        let off_since = self.watch.off_since.map(|_| begun);
+        self.watch = Watch { begun, off_ns: 0, off_since };
+        meter.untraced(begun, begun);
+    }
+
+    /// Whether it is to be watched from now on.
+    pub fn watch(&mut self, may_watch: bool, meter: &mut Meter) -> anyhow::Result<()> {
+        match (self.watch.off_since, may_watch && self.all_was_read) {
+            (None, false) => {
+                self.instance.stop()?;
+                self.watch.off_since = Some(now());
+                self.all_was_read = false;
+            }
+            (Some(since), true) => {
+                let until = now();
+                self.instance.start()?;
+                meter.untraced(since, until);
+                self.watch.off_ns += until - since;
+                self.watch.off_since = None;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The share of the time that was watched.
+    pub fn watched(&self) -> f64 {
+        let Watch { begun, off_ns, off_since } = self.watch;
+        let now = now();
+        let off_ns = off_ns + off_since.map_or(0, |since| now - since);
+        1.0 - off_ns as f64 / (now - begun).max(1) as f64
     }
 
     /// Hands what there is to the meter, in the order of time.
     pub fn read(&mut self, meter: &mut Meter) -> anyhow::Result<()> {
-        let mut until = now();
+        let off_since = self.watch.off_since;
+        if off_since.is_some() && self.all_was_read {
+            return Ok(());
+        }
+        self.all_was_read = true;
+        let mut until = off_since.unwrap_or_else(now);
         let most = MOST_BYTES / self.cpus.len().max(1);
         for at in 0..self.cpus.len() {
             let is_behind = self.read_cpu(at, most).context("cannot read the ring buffer")?;
+            self.all_was_read &= !is_behind;
             if is_behind && let Some(last_ns) = self.reader.last_ns() {
                 // Others may be ahead of it by now.
                 until = until.min(last_ns);

@@ -26,20 +26,24 @@ const TASK_LINES: u16 = 6;
 /// What is looked at, and what that takes.
 pub struct Status {
     pub source: String,
-    /// Of one CPU, since the last frame.
+    /// Of the time, since it is counted.
+    pub watched: Option<f64>,
+    /// Of one CPU, since it is counted.
     pub own_share: Option<f64>,
     pub keys: &'static str,
 }
 
 impl Status {
-    fn own_share(&self) -> String {
-        let share = self.own_share.map(|share| format!("  own CPU {:.1} %", share * 100.0));
-        share.unwrap_or_default()
+    fn shares(&self) -> String {
+        let say = |name: &str, share: Option<f64>| {
+            share.map(|share| format!("  {name} {:.1} %", share * 100.0)).unwrap_or_default()
+        };
+        say("watched", self.watched) + &say("own CPU", self.own_share)
     }
 
     /// All of it.
     pub fn line(&self) -> String {
-        format!("{}  {}{}", visible(&self.source), self.keys, self.own_share())
+        format!("{}  {}{}", visible(&self.source), self.keys, self.shares())
     }
 }
 
@@ -68,7 +72,7 @@ fn head_lines<'a>(machine: &Machine, status: &Status, moment: &Moment) -> Vec<Li
         moment.elapsed_ns as f64 / 1e9,
         moment.events,
         moment.lost,
-        status.own_share()
+        status.shares()
     );
     let lost = if moment.lost > 0 { Style::new().fg(Color::Red) } else { Style::new() };
     vec![Line::styled(first, Modifier::BOLD), Line::styled(second, lost)]

@@ -240,7 +240,8 @@ mod tests {
             scheduler(vec![answer(1), answer(200), answer(1_000)]).unwrap();
         scheduler.look().unwrap();
         let look = Look { seconds: 2.0, ..scheduler.look().unwrap() };
-        let status = Status { source: "scx".into(), own_share: None, keys: "q: quit" };
+        let status =
+            Status { source: "scx".into(), watched: None, own_share: None, keys: "q: quit" };
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         terminal.draw(|frame| draw(frame, &status, &look)).unwrap();
         let text: String =

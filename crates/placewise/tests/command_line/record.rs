@@ -111,7 +111,7 @@ impl Trace {
 }
 
 /// The recorder keeps the pid of the shell that becomes it.
-fn instance_of(pid: u32) -> String {
+pub fn instance_of(pid: u32) -> String {
     format!("{TRACEFS}/instances/placewise-{pid}")
 }
 

@@ -85,6 +85,7 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
     refused(&["top", "nowhere.txt", "--once"], "nowhere.txt: cannot open");
     refused(&["top", "x", "--once", "--size", "80"], "such as 80x24");
     refused(&["top", "x", "--speed", "0"], "expected a number from 0.001");
+    refused(&["top", "--overhead", "0"], "expected a number from 0.1 to 100");
 }
 
 #[test]

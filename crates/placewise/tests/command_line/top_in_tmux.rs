@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::record::{PLACEWISE, cannot_record, wait_until, with_tracefs};
+use super::record::{PLACEWISE, cannot_record, instance_of, wait_until, with_tracefs};
 
 const PANELS: [&str; 3] = ["CPUs by LLC", "wakeups by distance", "who waited longest"];
 
@@ -51,6 +51,13 @@ impl Tmux {
             && lines.iter().filter(|line| fills(line)).count() == PANELS.len()
             && PANELS.iter().all(|panel| screen.contains(panel))
             && lines[height - 1].starts_with('└')
+    }
+
+    /// The share of the time that was watched, in percent.
+    fn watched(&self) -> Option<f64> {
+        let screen = self.screen();
+        let (_, watched) = screen.split_once("watched ")?;
+        watched.split_whitespace().next()?.parse().ok()
     }
 
     fn has_ended(&self) -> bool {
@@ -108,4 +115,22 @@ fn the_running_kernel_is_shown() {
         return println!("skipped: tmux is not installed");
     }
     is_shown_at_two_sizes(with_tracefs, &[PLACEWISE, "top", "--interval", "0.1"]);
+}
+
+/// Drawing alone takes more than it may.
+#[test]
+fn tracing_is_off_while_it_takes_too_much() {
+    if let Some(why) = cannot_record() {
+        return println!("skipped: {why}");
+    }
+    if !has_tmux() {
+        return println!("skipped: tmux is not installed");
+    }
+    let words = [PLACEWISE, "top", "--interval", "0.01", "--overhead", "0.1"];
+    let tmux = Tmux::start(with_tracefs, (80, 24), &words);
+    let pid = tmux.tell(&["list-panes", "-F", "#{pane_pid}"]).trim().parse().unwrap();
+    let tracing_on = format!("{}/tracing_on", instance_of(pid));
+    let is_off = || with_tracefs(&["grep", "-qx", "0", &tracing_on]).status().unwrap().success();
+    wait_until("it says what it watched", || tmux.watched().is_some_and(|percent| percent < 90.0));
+    wait_until("tracing is off", is_off);
 }

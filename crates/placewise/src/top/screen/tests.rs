@@ -26,8 +26,8 @@ a-10 [000] d..2. 1.000120: sched_wakeup: comm={name} pid=11 prio=120 target_cpu=
         meter.read(&record);
     }
     meter.end();
-    let status =
-        Status { source: "a\x1b[2Jtrace".into(), own_share: Some(0.0123), keys: "q: quit" };
+    let (watched, own_share) = (Some(0.631), Some(0.0123));
+    let status = Status { source: "a\x1b[2Jtrace".into(), watched, own_share, keys: "q: quit" };
     let moment = meter.moment();
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, machine, &status, &moment)).unwrap();
@@ -46,7 +46,9 @@ fn every_panel_says_what_happened() {
     for size in [(80, 24), (200, 60)] {
         let frame = frame(&machine(), "b", size);
         assert!(line(&frame, "8 CPUs, 2 LLCs").contains(r"a\u{1b}[2Jtrace"));
-        assert!(line(&frame, "own CPU").contains("6 events  0 lost  own CPU 1.2 %"));
+        assert!(
+            line(&frame, "own CPU").contains("6 events  0 lost  watched 63.1 %  own CPU 1.2 %")
+        );
         // a all the time, b for half of it.
         assert!(line(&frame, "LLC  0").contains("25.0 % busy    3 idle    0 queued  █···"));
         assert!(line(&frame, "LLC  1").contains("12.5 % busy    4 idle    0 queued  ▄···"));
