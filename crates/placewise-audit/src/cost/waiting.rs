@@ -186,6 +186,8 @@ impl Waiting {
         [before, current]
     }
 
+    /// Apart from [`look_at_cpu`](Self::look_at_cpu), which mostly finds that nobody did.
+    #[inline(never)]
     fn switched(&mut self, cpu: u32, before: TaskNumber, current: TaskNumber, view: View) {
         // What waited for its turn has it, and waits behind nobody any more.
         if current >= FIRST_TASK {

@@ -51,6 +51,7 @@ impl<K: Copy + Eq + Hash + Place, V: Default> ByPair<K, V> {
         }
     }
 
+    #[cold]
     fn look_up(&mut self, key: (K, K)) -> Option<usize> {
         if let Some(&id) = self.ids.get(&key) {
             return Some(id);
