@@ -165,6 +165,19 @@ fn an_outcome_that_a_sync_wakeup_explains_says_nothing_of_the_scan_limit() {
     assert_eq!(seen.audit.inferred.scan_limits, 0);
 }
 
+/// CPU 3 is idle: a kernel that does not find it has looked at fewer CPUs than it takes.
+#[test]
+fn a_scan_limit_is_as_low_as_the_outcome_shows() {
+    let mut script = Script::new();
+    script.runs(1, 202).switch(1, "S", 200).switch(1, "S", 300).runs(2, 302).switch(2, "R", 302);
+    script.runs(0, 100).after(1_000).waking(0, 200, 1).wakeup(1, 200, 1);
+    script.waking(0, 202, 1).wakeup(1, 202, 1);
+    let seen = script.audit_on("numa:2 l3:2 core:4 pu:1", "v6.0");
+    let first = seen.decision(200).decision;
+    assert_eq!((first.target_cpu, first.scan_limit, first.llc_scanned), (1, 4, 2));
+    assert_eq!(seen.decision(202).decision.scan_limit, 1);
+}
+
 #[test]
 fn a_device_wakes_for_itself() {
     let mut script = sync_wakeups(3);
