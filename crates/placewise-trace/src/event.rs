@@ -23,6 +23,8 @@ pub enum Context {
     Preemptible,
     /// A task in the kernel, interrupts off: `d..2.`.
     Task,
+    /// The same, with more locks held than a wakeup takes, as that of a wait queue: `d..3.`.
+    TaskLocked,
     /// A hardware interrupt: `d.h2.`.
     HardInterrupt,
     /// A hardware interrupt that wants a reschedule: `dNh2.`.

@@ -82,6 +82,7 @@ fn write_record(out: &mut String, record: &Record<'_>) -> fmt::Result {
     let flags = match record.context {
         Context::Preemptible => ".....",
         Context::Task => "d..2.",
+        Context::TaskLocked => "d..3.",
         Context::HardInterrupt => "d.h2.",
         Context::HardInterruptResched => "dNh2.",
         Context::SoftInterrupt => "d.s4.",

@@ -1,13 +1,16 @@
 //! What a wakeup decision read and no tracepoint shows: was it sync, and had
 //! the two tasks so many wake flips from before the trace that it was wide?
 //!
-//! Both follow from who wakes whom. So for each waker's and wakee's names the
-//! outcomes of earlier wakeups tell which of the four combinations explains them
-//! best; that one is believed for the next. A decision never learns from its own
-//! outcome before it is judged.
+//! Both follow from who wakes whom, and how: a write to a pipe wakes with the lock of a wait queue
+//! held, a futex without, and the context of the trace tells these apart. So for each waker's and
+//! wakee's names and each context the outcomes of earlier wakeups tell which of the four combinations
+//! explains them best; that one is believed for the next. A decision never learns from its own outcome
+//! before it is judged.
 //!
-//! Limit: names stand for what tasks do; pairs beyond the limit are taken for
-//! neither sync nor wide.
+//! Limit: names and contexts stand for what tasks do; pairs beyond the limit are taken for neither
+//! sync nor wide.
+
+use placewise_trace::Context;
 
 use crate::steps::by_pair::ByPair;
 use crate::steps::task::NameId;
@@ -18,6 +21,15 @@ const SCORE_MAX: i8 = 8;
 const TRIALS: u32 = 16;
 /// Later ones that were explained are, one in so many.
 const SAMPLE: u32 = 16;
+const CONTEXTS: usize = Context::Unknown as usize + 1;
+
+/// What wakeups have in common that are taken to be alike.
+#[derive(Clone, Copy)]
+pub struct Sort {
+    pub waker: NameId,
+    pub wakee: NameId,
+    pub context: Context,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Pair {
@@ -26,17 +38,23 @@ struct Pair {
     seen: Option<u32>,
 }
 
-/// What is believed of each pair of names.
+/// What is believed of each sort of wakeups.
 #[derive(Default)]
 pub struct Beliefs {
-    pairs: ByPair<NameId, Pair>,
+    by_context: [ByPair<NameId, Pair>; CONTEXTS],
 }
 
 impl Beliefs {
+    fn pair(&mut self, sort: Sort) -> Option<&mut Pair> {
+        let pairs = &mut self.by_context[sort.context as usize];
+        pairs.id(sort.waker, sort.wakee).map(|pair| pairs.of(pair))
+    }
+
     /// What is believed of a wakeup, if it may have been sync.
-    pub fn of(&mut self, waker: NameId, wakee: NameId, may_be_sync: bool) -> Hypothesis {
-        let Some(pair) = self.pairs.id(waker, wakee) else { return Hypothesis::default() };
-        let scores = self.pairs.of(pair).scores;
+    pub fn of(&mut self, sort: Sort, may_be_sync: bool) -> Hypothesis {
+        let Some(Pair { scores, .. }) = self.pair(sort).copied() else {
+            return Hypothesis::default();
+        };
         let mut best = 0;
         for at in 1..scores.len() {
             if scores[at] > scores[best] && (may_be_sync || !Hypothesis::ALL[at].sync) {
@@ -47,18 +65,16 @@ impl Beliefs {
     }
 
     /// Is it worth trying this wakeup under every hypothesis?
-    pub fn wants_trial(&mut self, waker: NameId, wakee: NameId, explained: bool) -> bool {
-        let Some(pair) = self.pairs.id(waker, wakee) else { return false };
-        let pair = self.pairs.of(pair);
+    pub fn wants_trial(&mut self, sort: Sort, explained: bool) -> bool {
+        let Some(pair) = self.pair(sort) else { return false };
         let seen = pair.seen.map_or(0, |seen| seen.saturating_add(1));
         pair.seen = Some(seen);
         !explained || seen < TRIALS || seen.is_multiple_of(SAMPLE)
     }
 
     /// Which hypotheses explained a wakeup; `None` was not possible.
-    pub fn learn(&mut self, waker: NameId, wakee: NameId, explained: [Option<bool>; 4]) {
-        let Some(pair) = self.pairs.id(waker, wakee) else { return };
-        let pair = self.pairs.of(pair);
+    pub fn learn(&mut self, sort: Sort, explained: [Option<bool>; 4]) {
+        let Some(pair) = self.pair(sort) else { return };
         if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
             return;
         }
@@ -80,6 +96,10 @@ mod tests {
     const WIDE: Hypothesis = Hypothesis { sync: false, wide: true };
     const BOTH: Hypothesis = Hypothesis { sync: true, wide: true };
 
+    fn sort(waker: NameId, wakee: NameId) -> Sort {
+        Sort { waker, wakee, context: Context::Task }
+    }
+
     /// Which hypotheses explain an outcome that only `right` explain.
     fn only(right: &[Hypothesis]) -> [Option<bool>; 4] {
         Hypothesis::ALL.map(|hypothesis| Some(right.contains(&hypothesis)))
@@ -88,36 +108,39 @@ mod tests {
     fn taught(lessons: &[[Option<bool>; 4]]) -> Beliefs {
         let mut beliefs = Beliefs::default();
         for &lesson in lessons {
-            assert!(beliefs.wants_trial(1, 2, false));
-            beliefs.learn(1, 2, lesson);
+            assert!(beliefs.wants_trial(sort(1, 2), false));
+            beliefs.learn(sort(1, 2), lesson);
         }
         beliefs
     }
 
     /// Of the pair that was taught.
     fn scores(mut beliefs: Beliefs) -> [i8; 4] {
-        let pair = beliefs.pairs.id(1, 2).unwrap();
-        beliefs.pairs.of(pair).scores
+        beliefs.pair(sort(1, 2)).unwrap().scores
     }
 
     #[test]
     fn what_explains_the_outcomes_is_believed() {
-        assert_eq!(Beliefs::default().of(1, 2, true), Hypothesis::default());
-        assert_eq!(taught(&[only(&[SYNC, BOTH])]).of(1, 2, true), SYNC, "the simpler of equals");
-        assert_eq!(taught(&[only(&[WIDE])]).of(1, 2, true), WIDE);
+        assert_eq!(Beliefs::default().of(sort(1, 2), true), Hypothesis::default());
+        assert_eq!(
+            taught(&[only(&[SYNC, BOTH])]).of(sort(1, 2), true),
+            SYNC,
+            "the simpler of equals"
+        );
+        assert_eq!(taught(&[only(&[WIDE])]).of(sort(1, 2), true), WIDE);
         let changed = [only(&[SYNC]), only(&[WIDE]), only(&[WIDE])];
-        assert_eq!(taught(&changed).of(1, 2, true), WIDE);
+        assert_eq!(taught(&changed).of(sort(1, 2), true), WIDE);
     }
 
     #[test]
     fn a_pair_is_in_order() {
-        assert_eq!(taught(&[only(&[SYNC])]).of(2, 1, true), Hypothesis::default());
+        assert_eq!(taught(&[only(&[SYNC])]).of(sort(2, 1), true), Hypothesis::default());
     }
 
     #[test]
     fn what_cannot_be_sync_is_not_believed_to_be() {
         let mut beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
-        assert_eq!(beliefs.of(1, 2, false), WIDE);
+        assert_eq!(beliefs.of(sort(1, 2), false), WIDE);
     }
 
     #[test]
@@ -132,27 +155,27 @@ mod tests {
         let mut lessons = vec![only(&[SYNC]); 100];
         assert_eq!(scores(taught(&lessons)), [-8, 8, -8, -8]);
         lessons.extend([only(&[WIDE]); 9]);
-        assert_eq!(taught(&lessons).of(1, 2, true), WIDE);
+        assert_eq!(taught(&lessons).of(sort(1, 2), true), WIDE);
     }
 
     #[test]
     fn later_wakeups_are_tried_when_they_were_not_explained_or_now_and_then() {
         let mut beliefs = Beliefs::default();
-        let tried = (0..TRIALS).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        let tried = (0..TRIALS).filter(|_| beliefs.wants_trial(sort(1, 2), true)).count();
         assert_eq!(tried as u32, TRIALS);
-        let later = (0..10 * SAMPLE).filter(|_| beliefs.wants_trial(1, 2, true)).count();
+        let later = (0..10 * SAMPLE).filter(|_| beliefs.wants_trial(sort(1, 2), true)).count();
         assert_eq!(later, 10);
-        assert!(beliefs.wants_trial(1, 2, false));
+        assert!(beliefs.wants_trial(sort(1, 2), false));
     }
 
     #[test]
     fn pairs_beyond_the_limit_are_not_learned() {
         let mut beliefs = Beliefs::default();
         for waker in 0..1 << 16 {
-            assert!(beliefs.wants_trial(waker, 2, true));
+            assert!(beliefs.wants_trial(sort(waker, 2), true));
         }
-        assert!(!beliefs.wants_trial(u32::MAX, 2, false));
-        beliefs.learn(u32::MAX, 2, only(&[SYNC]));
-        assert_eq!(beliefs.of(u32::MAX, 2, true), Hypothesis::default());
+        assert!(!beliefs.wants_trial(sort(u32::MAX, 2), false));
+        beliefs.learn(sort(u32::MAX, 2), only(&[SYNC]));
+        assert_eq!(beliefs.of(sort(u32::MAX, 2), true), Hypothesis::default());
     }
 }

@@ -20,7 +20,7 @@ mod trial;
 
 use placewise_policy::*;
 
-use self::beliefs::Beliefs;
+use self::beliefs::{Beliefs, Sort};
 use self::inference::InferenceCounts;
 use self::scan_limit::ScanLimits;
 use self::trial::{Answer, Question};
@@ -108,18 +108,21 @@ impl Judge {
             waking_cpu,
             prev_cpu,
             now: world.clock.now,
-            interrupt: context.is_interrupt(),
-            names: (tasks.get(waker.into()).name, tasks.get(task).name),
+            sort: Sort {
+                waker: tasks.get(waker.into()).name,
+                wakee: tasks.get(task).name,
+                context,
+            },
             // Timers and interrupts of devices wake for themselves.
             may_be_sync: waker >= FIRST_TASK.into() && !context.is_hard_interrupt(),
         };
         let actual = outcome.cpu;
         let policy = &mut world.scheduler.policy;
-        let Answer { predicted, decision, believed } =
+        let Answer { predicted, decision, believed, is_explained } =
             question.put(policy, &mut self.beliefs, actual);
         self.inferred.believed_sync += u64::from(believed.sync);
         self.inferred.believed_wide += u64::from(believed.wide);
-        let corrected = scan_limit::correct(policy, &decision, actual);
+        let corrected = !is_explained && scan_limit::correct(policy, &decision, actual);
         self.inferred.scan_limits += u64::from(corrected);
         if predicted != actual && may_have_been_delayed(world, task, wakeup) {
             self.inferred.perhaps_delayed += 1;

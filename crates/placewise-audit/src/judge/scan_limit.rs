@@ -85,7 +85,8 @@ fn raise(state: &mut State, decision: &Decision, llc: usize) {
 fn lower(state: &mut State, decision: &Decision, llc: usize) {
     if state.profile.sis_util {
         let limit = &mut state.llc[llc].nr_idle_scan;
-        *limit = limit.saturating_sub(1);
+        // The last of those that were looked at was idle, and the kernel did not come to it.
+        *limit = (*limit).min(decision.llc_scanned).saturating_sub(1);
     } else if decision.scan_limit > LEAST_SCAN_LIMIT
         && let Some(cost) = avg_scan_cost(state, decision.waking_cpu)
     {

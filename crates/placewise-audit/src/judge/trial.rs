@@ -3,8 +3,8 @@
 
 use placewise_policy::*;
 
-use super::beliefs::Beliefs;
-use crate::steps::task::{NameId, TaskNumber};
+use super::beliefs::{Beliefs, Sort};
+use crate::steps::task::TaskNumber;
 use crate::verdict::Hypothesis;
 
 /// What a wakeup asks the policy.
@@ -14,42 +14,49 @@ pub struct Question {
     pub waking_cpu: u32,
     pub prev_cpu: u32,
     pub now: u64,
-    pub interrupt: bool,
     pub may_be_sync: bool,
-    /// Of the waker and the wakee.
-    pub names: (NameId, NameId),
+    pub sort: Sort,
 }
 
 pub struct Answer {
     pub predicted: u32,
     pub decision: Decision,
     pub believed: Hypothesis,
+    /// Sync or not, the policy goes where the kernel went.
+    pub is_explained: bool,
 }
 
 impl Question {
-    /// Answers under the hypothesis that is believed, then sees which would have been right.
+    /// Answers under the hypothesis that is believed, then sees which would have been right. The
+    /// policy goes on from one that was, if that is possible: a wakeup may be sync where the one
+    /// before was not, but flips from before the trace do not come and go.
     pub fn put(&self, policy: &mut Placement, beliefs: &mut Beliefs, actual: u32) -> Answer {
-        let (waker, wakee) = self.names;
-        let believed = beliefs.of(waker, wakee, self.may_be_sync);
+        let believed = beliefs.of(self.sort, self.may_be_sync);
         let before = Memory::of(policy, self);
         let predicted = self.ask(policy, believed);
         let decision = policy.decision;
-        if beliefs.wants_trial(waker, wakee, predicted == actual) {
-            let after = Memory::of(policy, self);
+        let mut is_explained = predicted == actual;
+        if beliefs.wants_trial(self.sort, is_explained) {
+            let mut after = Memory::of(policy, self);
             let explained = Hypothesis::ALL.map(|hypothesis| {
                 if hypothesis == believed {
                     return Some(predicted == actual);
                 }
-                (self.may_be_sync || !hypothesis.sync).then(|| {
-                    before.restore(policy, self);
-                    self.ask(policy, hypothesis) == actual
-                })
+                if hypothesis.sync && !self.may_be_sync {
+                    return None;
+                }
+                before.restore(policy, self);
+                let explains = self.ask(policy, hypothesis) == actual;
+                if explains && !is_explained && hypothesis.wide == believed.wide {
+                    (after, is_explained) = (Memory::of(policy, self), true);
+                }
+                Some(explains)
             });
-            beliefs.learn(waker, wakee, explained);
+            beliefs.learn(self.sort, explained);
             after.restore(policy, self);
             policy.decision = decision;
         }
-        Answer { predicted, decision, believed }
+        Answer { predicted, decision, believed, is_explained }
     }
 
     fn ask(&self, policy: &mut Placement, hypothesis: Hypothesis) -> u32 {
@@ -57,7 +64,7 @@ impl Question {
         if hypothesis.wide {
             self.pretend_wide(policy);
         }
-        let interrupt = if self.interrupt { WF_INTERRUPT } else { 0 };
+        let interrupt = if self.sort.context.is_interrupt() { WF_INTERRUPT } else { 0 };
         let sync = if hypothesis.sync { WF_SYNC } else { 0 };
         let flags = WF_TTWU | interrupt | sync;
         let answer =

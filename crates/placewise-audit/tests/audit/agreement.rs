@@ -102,10 +102,10 @@ fn the_policy_of_a_kernel_accounts_for_what_that_kernel_did() {
 }
 
 /// Cache awareness moves tasks by the balancer alone: wakeups are to be accounted for as well with it.
-/// Two standard deviations of the difference, where half a percent of 1,500 wakeups each is missed, are luck.
+/// Two standard deviations of the difference, where a quarter of a percent of 1,500 wakeups each is missed, are luck.
 #[test]
 fn with_cache_awareness_no_fewer_wakeups_are_accounted_for() {
-    const LUCK: f64 = 0.5;
+    const LUCK: f64 = 0.36;
     let all = |run: &str| {
         let mut sum = Tally::default();
         for load in ["partners", "schbench"] {

@@ -127,7 +127,7 @@ pub fn write(out: &mut Message, record: &Record<'_>, timestamp: u64, states: Sta
 fn flags(context: Context) -> Option<u64> {
     match context {
         Context::Preemptible => Some(0),
-        Context::Task => Some(IRQS_OFF),
+        Context::Task | Context::TaskLocked => Some(IRQS_OFF),
         Context::HardInterrupt => Some(IRQS_OFF | HARDIRQ),
         Context::HardInterruptResched => Some(IRQS_OFF | HARDIRQ | NEED_RESCHED),
         Context::SoftInterrupt => Some(IRQS_OFF | SOFTIRQ),

@@ -121,6 +121,7 @@ fn context(flags: &str) -> Context {
         b'h' | b'H' | b'z' | b'Z' => Context::HardInterrupt,
         b's' => Context::SoftInterrupt,
         _ if interrupts == b'.' && matches!(depth, b'.' | b'0') => Context::Preemptible,
+        _ if matches!(depth, b'3'..=b'9' | b'a'..=b'f') => Context::TaskLocked,
         _ => Context::Task,
     }
 }

@@ -80,6 +80,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         &[
             Context::Preemptible,
             Context::Task,
+            Context::TaskLocked,
             Context::HardInterrupt,
             Context::HardInterruptResched,
             Context::SoftInterrupt,

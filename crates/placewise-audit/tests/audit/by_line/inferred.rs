@@ -42,6 +42,15 @@ fn what_one_pair_of_names_does_says_nothing_of_another() {
     assert_eq!(script.audit("v6.0").decision(250).believed, Hypothesis::default());
 }
 
+/// A pipe wakes with a lock held, and a futex without.
+#[test]
+fn what_wakeups_without_a_lock_were_says_nothing_of_one_with() {
+    let mut script = sync_wakeups(2);
+    script.named(250, "wakee").runs(4, 250).sleeps(4).after(1_000);
+    script.with_flags("d..3.").waking(0, 250, 4).wakeup(4, 250, 4);
+    assert_eq!(script.audit("v6.0").decision(250).believed, Hypothesis::default());
+}
+
 /// A hog runs where the wakees slept, so that a waker that is not wide would pull them: but the
 /// kernel stays in their LLC.
 #[test]
@@ -132,6 +141,41 @@ fn an_outcome_corrects_the_scan_limit() {
     assert_eq!((found.decision(200).predicted, found.audit.inferred.scan_limits), (3, 0));
     let target = u32::from(found.decision(200).decision.target_cpu);
     assert_eq!(goes_to(target).audit.inferred.scan_limits, 1);
+}
+
+/// No CPU of the LLC is idle, so the kernel's search failed whatever its limit: the wakeup was sync.
+#[test]
+fn an_outcome_that_a_sync_wakeup_explains_says_nothing_of_the_scan_limit() {
+    let mut script = Script::new();
+    for cpu in 2..4 {
+        script.runs(cpu, 300 + cpu).event(cpu, "sched_process_exec: filename=/x pid=1 old_pid=1");
+    }
+    script
+        .prio(201, 139)
+        .prio(300, 139)
+        .runs(0, 100)
+        .runs(1, 200)
+        .switch(1, "S", 201)
+        .switch(1, "S", 300)
+        .after(1_000);
+    script.waking(0, 201, 1).wakeup(1, 201, 1).switch(1, "S", 201).after(1_000);
+    script.waking(0, 200, 1).migrate(0, 200, 1, 0).wakeup(0, 200, 0);
+    let seen = script.audit("v6.0");
+    assert_eq!((seen.decision(200).predicted, seen.decision(200).decision.has_idle_cores), (1, 0));
+    assert_eq!(seen.audit.inferred.scan_limits, 0);
+}
+
+/// CPU 3 is idle: a kernel that does not find it has looked at fewer CPUs than it takes.
+#[test]
+fn a_scan_limit_is_as_low_as_the_outcome_shows() {
+    let mut script = Script::new();
+    script.runs(1, 202).switch(1, "S", 200).switch(1, "S", 300).runs(2, 302).switch(2, "R", 302);
+    script.runs(0, 100).after(1_000).waking(0, 200, 1).wakeup(1, 200, 1);
+    script.waking(0, 202, 1).wakeup(1, 202, 1);
+    let seen = script.audit_on("numa:2 l3:2 core:4 pu:1", "v6.0");
+    let first = seen.decision(200).decision;
+    assert_eq!((first.target_cpu, first.scan_limit, first.llc_scanned), (1, 4, 2));
+    assert_eq!(seen.decision(202).decision.scan_limit, 1);
 }
 
 #[test]

@@ -54,6 +54,22 @@ fn a_new_priority_is_a_new_weight() {
     assert_eq!(with_task(&script, 200, |_, task, _| task.weight), 110);
 }
 
+/// It is taken for a wakeup that is not sync, which would have looked no further than CPU 4.
+#[test]
+fn a_sync_wakeup_leaves_behind_what_a_sync_wakeup_does() {
+    let mut script = Script::new();
+    for cpu in 1..4 {
+        script.runs(cpu, 300 + cpu).event(cpu, "sched_process_exec: filename=/x pid=1 old_pid=1");
+    }
+    script.runs(0, 100).runs(5, 200).switch(5, "R", 0).migrate(0, 200, 5, 4).switch(4, "R", 200);
+    script.after(100).sleeps(4).after(1_000);
+    let recent = |script: &Script| with_task(script, 200, |_, task, _| task.recent_used_cpu);
+    assert_eq!(recent(&script), 5);
+    script.waking(0, 200, 4).migrate(0, 200, 4, 0).wakeup(0, 200, 0);
+    assert_eq!(script.audit("v6.0").decision(200).predicted, 4);
+    assert_eq!(recent(&script), 4);
+}
+
 #[test]
 fn a_child_has_the_wake_flips_of_its_parent() {
     let mut script = Script::new();
