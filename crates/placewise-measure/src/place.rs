@@ -61,8 +61,8 @@ impl Places {
 fn distance(machine: &Machine, from: usize, to: usize) -> Option<Distance> {
     let (here, there) = (&machine.cpus[from], &machine.cpus[to]);
     let has_clusters = || {
-        let of_llc = machine.cpus.iter().filter(|it| it.online && it.llc == here.llc);
-        of_llc.into_iter().any(|it| it.cluster != here.cluster)
+        let mut cpus = machine.cpus.iter().filter(|it| it.online);
+        cpus.any(|it| it.llc == here.llc && it.cluster != here.cluster)
     };
     if from == to {
         None

@@ -185,7 +185,8 @@ fn check_cgroups(recording: &Recording) -> Result<(), String> {
             return wrong("the cgroup above it before it");
         }
         if !Cgroup::SHARES.contains(&recording.cgroups[at].shares) {
-            return wrong("shares from 2 to 262144");
+            let (least, most) = Cgroup::SHARES.into_inner();
+            return wrong(&format!("shares from {least} to {most}"));
         }
     }
     let lost = |task: &RecordedTask| task.cgroup.is_some_and(|at| at as usize >= paths.len());

@@ -106,13 +106,14 @@ fn a_recorded_trace_is_played() {
     is_shown_at_two_sizes(plainly, &[&[PLACEWISE, "top", trace], &how[..]].concat());
 }
 
+fn cannot_show_the_kernel() -> Option<&'static str> {
+    cannot_record().or_else(|| (!has_tmux()).then_some("tmux is not installed"))
+}
+
 #[test]
 fn the_running_kernel_is_shown() {
-    if let Some(why) = cannot_record() {
+    if let Some(why) = cannot_show_the_kernel() {
         return println!("skipped: {why}");
-    }
-    if !has_tmux() {
-        return println!("skipped: tmux is not installed");
     }
     is_shown_at_two_sizes(with_tracefs, &[PLACEWISE, "top", "--interval", "0.1"]);
 }
@@ -120,11 +121,8 @@ fn the_running_kernel_is_shown() {
 /// Drawing alone takes more than it may.
 #[test]
 fn tracing_is_off_while_it_takes_too_much() {
-    if let Some(why) = cannot_record() {
+    if let Some(why) = cannot_show_the_kernel() {
         return println!("skipped: {why}");
-    }
-    if !has_tmux() {
-        return println!("skipped: tmux is not installed");
     }
     let words = [PLACEWISE, "top", "--interval", "0.01", "--overhead", "0.1"];
     let tmux = Tmux::start(with_tracefs, (80, 24), &words);
