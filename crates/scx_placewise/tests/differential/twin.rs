@@ -7,15 +7,16 @@
 use std::io::Write;
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::native::*;
 use scx_placewise::{KernelPolicy, LoadError, Walk};
 
-/// The one arena that all twins of a process use in turn.
-static KERNEL: LazyLock<Option<Mutex<KernelPolicy>>> =
+/// Loaded kernels that no twin has at the moment, if the policy can be loaded: as many as there were twins
+/// at once, so that tests run side by side.
+static SPARE: LazyLock<Option<Mutex<Vec<KernelPolicy>>>> =
     LazyLock::new(|| match KernelPolicy::load() {
-        Ok(kernel) => Some(Mutex::new(kernel)),
+        Ok(kernel) => Some(Mutex::new(vec![kernel])),
         Err(LoadError::Unavailable(reason)) => {
             // Not println!(), which a passing test swallows.
             let line = format!("SKIPPED: no comparison with the BPF build: {reason}\n");
@@ -25,20 +26,26 @@ static KERNEL: LazyLock<Option<Mutex<KernelPolicy>>> =
         Err(refused) => panic!("{refused}"),
     });
 
-pub fn kernel() -> Option<MutexGuard<'static, KernelPolicy>> {
-    let kernel = KERNEL.as_ref()?;
-    Some(kernel.lock().unwrap_or_else(PoisonError::into_inner))
+/// A kernel of one's own, in whatever state the last twin left it.
+pub fn kernel() -> Option<KernelPolicy> {
+    let spare = SPARE.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    Some(spare.unwrap_or_else(|| KernelPolicy::load().expect("it could be loaded before")))
 }
 
-/// The native state; the kernel's is a copy of it that is made for each call.
-pub struct Placement(native::Placement);
+/// The native state, and the kernel's with a copy of it.
+pub struct Placement {
+    native: native::Placement,
+    kernel: Option<KernelPolicy>,
+    /// The native state has not been touched since the last call, after which the two were equal.
+    equal: bool,
+}
 
 impl Placement {
     pub fn new(profile: Profile) -> Self {
-        Placement(native::Placement::new(profile))
+        Placement { native: native::Placement::new(profile), kernel: kernel(), equal: false }
     }
 
-    /// Calls the kernel's entry point on a copy of the state, then the native one.
+    /// Calls the kernel's entry point, then the native one.
     fn both<R: Word>(
         &mut self,
         entry_point: &str,
@@ -55,22 +62,34 @@ impl Placement {
         walk: &mut W,
         call_native: impl FnOnce(&mut native::Placement, &mut W) -> R,
     ) -> R {
-        let Some(mut kernel) = kernel() else {
-            return call_native(&mut self.0, walk);
+        let Some(kernel) = &mut self.kernel else {
+            return call_native(&mut self.native, walk);
         };
-        let parts = used_parts(&self.0);
-        copy(&self.0, kernel.state(), &parts);
+        let parts = used_parts(&self.native);
+        if !self.equal {
+            copy(&self.native, kernel.state(), &parts);
+        }
         let mut kernel_walk = words(walk);
         let kernel_result = kernel.call(entry_point, arguments, Some(&mut kernel_walk));
-        let result = call_native(&mut self.0, walk);
+        let result = call_native(&mut self.native, walk);
 
         let call = || format!("{entry_point}{arguments:?}");
         assert_eq!(result.word(), kernel_result, "native and BPF answer of {}", call());
         assert_eq!(words(walk), kernel_walk, "native and BPF walk after {}", call());
-        if let Some(difference) = first_difference(&self.0, kernel.state(), &parts) {
+        if let Some(difference) = first_difference(&self.native, kernel.state(), &parts) {
             panic!("native and BPF state after {}: {difference}", call());
         }
+        // The parts grow with what the call has made.
+        self.equal = parts == used_parts(&self.native);
         result
+    }
+}
+
+impl Drop for Placement {
+    fn drop(&mut self) {
+        if let (Some(spare), Some(kernel)) = (SPARE.as_ref(), self.kernel.take()) {
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(kernel);
+        }
     }
 }
 
@@ -78,13 +97,14 @@ impl Deref for Placement {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.0
+        &self.native
     }
 }
 
 impl DerefMut for Placement {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.0
+        self.equal = false;
+        &mut self.native
     }
 }
 
@@ -157,6 +177,7 @@ macro_rules! twins {
 for_each_entry_point!(twins);
 
 /// The used bytes of an array of the state.
+#[derive(PartialEq)]
 struct Part {
     name: &'static str,
     array: usize, // where it starts
