@@ -100,8 +100,10 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     };
     let origin = traced.origin();
     let page = args.html.as_deref().map(HtmlFile::create).transpose()?;
-    let built = replay::build(origin, &Mode::Exact)?;
     let reader = TraceReader::open(origin.trace).map_err(|error| bad_trace(&error))?;
+    let order = args.apply.map(|number| Order { number, yes: args.yes, output: &args.output });
+    order.as_ref().map_or(Ok(()), |order| order.check(reader.header()))?;
+    let built = replay::build(origin, &Mode::Exact)?;
     let Built { replay, recorded, validation, machine, kernel } = &built;
     let recording = &replay.recording;
     let goal = Goal::new(args.aim, args.task.as_deref(), recording, recorded, validation)?;
@@ -124,9 +126,8 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<()> {
     if args.format == TableOrJson::Table {
         print(report.text())?;
     }
-    if let Some(number) = args.apply {
-        let order = Order { number, yes: args.yes, output: &args.output };
-        report.applied = Some(order.carry_out(&advice, &built, reader.header(), &goal)?);
+    if let Some(order) = order {
+        report.applied = Some(order.carry_out(&advice, &built, &goal)?);
     }
     if args.format == TableOrJson::Json {
         print(json::render(&report)?)?;

@@ -64,15 +64,23 @@ pub struct Applied {
 }
 
 impl Order<'_> {
+    /// What can be refused before any advice is looked for.
+    pub fn check(&self, header: &Header) -> Result<(), InputError> {
+        check_host(header)?;
+        if self.yes || io::stdin().is_terminal() {
+            return Ok(());
+        }
+        let problem = "--apply asks before it changes anything: use a terminal, or --yes";
+        Err(InputError(problem.into()))
+    }
+
     pub fn carry_out(
         &self,
         advice: &[Advice<'_>],
         built: &Built,
-        header: &Header,
         goal: &Goal,
     ) -> anyhow::Result<Applied> {
         let chosen = self.chosen(advice)?;
-        check_host(header)?;
         let steps = here(&chosen.candidate.steps)?;
         self.ask_to_begin(&chosen.candidate.what, &steps)?;
         // From here on a signal does not end us before all is taken back.
@@ -117,8 +125,6 @@ impl Order<'_> {
         if self.yes {
             return Ok(());
         }
-        let problem = "--apply asks before it changes anything: use a terminal, or --yes";
-        ensure!(io::stdin().is_terminal(), InputError(problem.into()));
         let never = AtomicBool::new(false);
         ensure!(answer("Run these commands? [y/N] ", &never) == Some(true), "nothing was changed");
         Ok(())

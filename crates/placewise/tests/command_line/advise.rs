@@ -182,20 +182,28 @@ fn advice_on_another_host_is_not_carried_out() {
         let mut command = Command::cargo_bin("placewise").unwrap();
         command.env("RUNTIME_DIRECTORY", directory.path()).arg("advise").args(args);
         let output = command.output().unwrap();
-        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr), output.status.code())
     };
-    let here = ["--machine=icx-2s", FEW_RUNS, "--yes", &trace];
-    for (apply, problem) in
-        [("1", "the trace is of 6.12, and this host"), ("9", "--apply 9: there")]
-    {
-        let (error, status) = run(&[&["--apply", apply][..], &here].concat());
+    // What is printed before: the advice, if it was looked for.
+    let refused = |options: &[&str], problem: &str| {
+        let args = [options, &["--machine=icx-2s", FEW_RUNS, &trace]].concat();
+        let (printed, error, status) = run(&args);
         assert_eq!((error.lines().count(), status), (1, Some(2)), "{error}");
         assert!(error.contains(problem), "{error}");
-    }
-    let (error, status) = run(&["--undo"]);
+        printed
+    };
+    assert_eq!(refused(&["--apply=1", "--yes"], "the trace is of 6.12, and this host"), "");
+    let text = fs::read_to_string(&trace).unwrap();
+    let here = rustix::system::uname().release().to_string_lossy().into_owned();
+    fs::write(&trace, text.replace("# kernel: 6.12", &format!("# kernel: {here}"))).unwrap();
+    assert_eq!(refused(&["--apply=1"], "use a terminal, or --yes"), "");
+    let advice = refused(&["--apply=9", "--yes", "--kernel=v6.12"], "--apply 9: there");
+    assert!(advice.contains("undo:"), "{advice}");
+    let (_, error, status) = run(&["--undo"]);
     assert_eq!(status, Some(2), "{error}");
     assert!(error.contains("no advice is carried out here"), "{error}");
-    let (error, status) = run(&["--undo", &trace]);
+    let (_, error, status) = run(&["--undo", &trace]);
     assert_eq!(status, Some(2), "{error}");
     assert!(!directory.path().join("placewise-advice.json").exists());
 }
