@@ -182,6 +182,7 @@ pub const V3_10: Profile = Profile {
     requeue_updates_curr: false,
     run_to_parity: true,
     min_protection: 0,
+    protects_eligible: false,
     runnable_without_delayed: false,
     util_est: UTIL_EST_NONE,
     vprot: false,
@@ -414,6 +415,7 @@ pub const V7_3: Profile = Profile {
     nohz_wants_idle_core: true,
     serialize_inside: true,
     requeue_updates_curr: true,
+    protects_eligible: true,
     fork_preempts: false,
     asym_capacity_spreads: true,
     ..V6_18

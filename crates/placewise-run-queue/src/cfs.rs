@@ -217,6 +217,7 @@ pub fn share(time: u64, weight: u64, others: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::entity::Protection;
     use placewise_policy::{Table, TaskId};
 
     use super::*;
@@ -232,7 +233,7 @@ mod tests {
         place_lag: true,
         next_buddy: false,
         protect_by_slice: false,
-        protection: None,
+        protection: Protection::Deadline,
     };
 
     fn entities(vruntimes: &[i64]) -> Table<TaskId, Entity> {

@@ -10,7 +10,7 @@
 //! smallest slice in a task group, which is its entity's, is this one too.
 
 use crate::entity::{
-    Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Tunables,
+    Dequeue, Enqueue, EnqueuedBy, Entities, EntitiesMut, Entity, EntityId, Protection, Tunables,
 };
 use crate::waiting::{Order, Place, Waiting, WaitingTasks};
 
@@ -160,12 +160,17 @@ impl<Id: EntityId> Eevdf<Id> {
     }
 
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
-        let protection = self.tunables.protection;
+        let Entity { vruntime, deadline, .. } = entities[task];
+        let protected_until = match self.tunables.protection {
+            Protection::Deadline => deadline,
+            Protection::Ns(ns) => vruntime + entities[task].virtual_time(ns),
+            Protection::Eligible => {
+                self.average(entities, None).map_or(vruntime, |others| others.value())
+            }
+        };
         let entity = &mut entities[task];
         entity.ran = 0;
-        entity.protected_until = protection.map_or(entity.deadline, |ns| {
-            entity.deadline.min(entity.vruntime + entity.virtual_time(ns))
-        });
+        entity.protected_until = deadline.min(protected_until);
         self.next_buddy.take_if(|buddy| *buddy == task);
     }
 
@@ -313,7 +318,7 @@ mod tests {
         place_lag: true,
         next_buddy: false,
         protect_by_slice: true,
-        protection: None,
+        protection: Protection::Deadline,
     };
 
     fn queue_of(vruntimes: &[i64]) -> (Eevdf<TaskId>, Table<TaskId, Entity>) {
@@ -369,6 +374,23 @@ mod tests {
             queue.preempts(&mut entities, (TaskId::new(0), TaskId::new(1)), EnqueuedBy::default()),
             "it had more than its share"
         );
+    }
+
+    /// With the knob that takes away the protection for a slice, v7.3 leaves so much.
+    #[test]
+    fn current_is_protected_for_its_share_of_what_was_queued_when_it_was_picked() {
+        for (other, is_protected) in [(500, true), (0, false)] {
+            let (mut queue, mut entities) = queue_of(&[0, other, -10]);
+            queue.tunables.protection = Protection::Eligible;
+            let [current, wakee] = [TaskId::new(0), TaskId::new(2)];
+            queue.waiting.remove(&Waiting::new(&entities, wakee));
+            queue.waiting.remove(&Waiting::new(&entities, current));
+            queue.taken(&mut entities, current);
+            queue.waiting.push(Waiting::new(&entities, wakee));
+            let is_preempted =
+                queue.preempts(&mut entities, (current, wakee), EnqueuedBy::default());
+            assert_eq!(is_preempted, !is_protected, "beside {other}");
+        }
     }
 
     #[test]

@@ -109,8 +109,16 @@ pub struct Tunables {
     pub next_buddy: bool,
     /// Protection of current follows `protected_until` instead of the deadline.
     pub protect_by_slice: bool,
-    /// For how long current is protected at most, in ns; None: until its deadline.
-    pub protection: Option<u64>,
+    pub protection: Protection,
+}
+
+/// Until when the task that is picked keeps the CPU while it is eligible; at the latest to its deadline.
+#[derive(Clone, Copy, Debug)]
+pub enum Protection {
+    Deadline,
+    Ns(u64),
+    /// Until it has had its share of what was queued then: of nothing, alone.
+    Eligible,
 }
 
 impl Tunables {
@@ -127,7 +135,11 @@ impl Tunables {
             place_lag: profile.place_lag,
             next_buddy: profile.next_buddy,
             protect_by_slice: profile.vprot,
-            protection: (!profile.run_to_parity).then_some(profile.min_protection),
+            protection: match profile {
+                Profile { run_to_parity: true, .. } => Protection::Deadline,
+                Profile { protects_eligible: true, .. } => Protection::Eligible,
+                _ => Protection::Ns(profile.min_protection),
+            },
         }
     }
 }

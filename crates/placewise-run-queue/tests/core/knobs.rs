@@ -49,6 +49,7 @@ fn run_to_parity() {
     }
     assert!(preempts("v6.12", "set:RUN_TO_PARITY=0", 0));
     assert!(!preempts("v6.18", "set:RUN_TO_PARITY=0", 0), "protected for 0.7 ms all the same");
+    assert!(preempts("v7.3", "set:RUN_TO_PARITY=0", 0), "it was alone when it was picked");
 }
 
 #[test]
