@@ -79,4 +79,6 @@ impl Reconstruction {
 }
 
 #[cfg(test)]
+mod execs;
+#[cfg(test)]
 mod tests;

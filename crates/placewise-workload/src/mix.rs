@@ -447,6 +447,7 @@ impl Offsets {
             | Op::Wait { .. }
             | Op::Stream { .. }
             | Op::Yield
+            | Op::Exec
             | Op::Join
             | Op::Count
             | Op::Repeat { .. }

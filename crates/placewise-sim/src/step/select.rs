@@ -7,7 +7,8 @@ use crate::engine::Engine;
 use crate::state::waker::WakerContext;
 
 impl Engine<'_> {
-    /// Asks the policy for a CPU: `task`, which last ran on `prev`, is woken or created on `cpu`.
+    /// Asks the policy for a CPU: `task`, which last ran on `prev`, is woken or created on
+    /// `cpu`, or execs there.
     pub(super) fn select_task_rq(
         &mut self,
         cpu: CpuId,

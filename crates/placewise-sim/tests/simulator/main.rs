@@ -9,6 +9,7 @@ mod changes;
 mod common;
 mod conservation;
 mod decisions;
+mod execs;
 mod hints;
 mod messages;
 mod mix;
