@@ -61,7 +61,7 @@ fn pushes_ms(trace: &str) -> Vec<f64> {
     pushes.collect()
 }
 
-/// As Linux 6.18 does on such a machine (stock-one-group.toml of placewise-vm): four passes that move nothing,
+/// As Linux 6.18 does on such a machine (docs/vm.md): four passes that move nothing,
 /// one in as many ms as the level has CPUs, and then a push.
 #[test]
 fn tasks_that_one_llc_has_room_for_are_pushed_apart_every_four_intervals() {
