@@ -49,6 +49,30 @@ fn a_running_task_is_pushed_off_a_crowded_llc() {
     assert_eq!(counter(&outcome, "migrations_active"), 1.0, "pushes");
 }
 
+/// When tasks were pushed, in ms: their CPU's stopper moves them.
+fn pushes_ms(trace: &str) -> Vec<f64> {
+    let pushes = trace.lines().filter_map(|line| {
+        let (before, event) = line.split_once(": sched_migrate_task: ")?;
+        let (head, seconds) = before.rsplit_once(' ')?;
+        let cpu: u32 = head.split(['[', ']']).nth(1)?.parse().ok()?;
+        let is_push = event.contains(&format!("orig_cpu={cpu} ")) && head.contains("<idle>");
+        is_push.then(|| 1_000.0 * seconds.parse::<f64>().unwrap())
+    });
+    pushes.collect()
+}
+
+/// As Linux 6.18 does on such a machine (docs/vm.md): four passes that move nothing,
+/// one in as many ms as the level has CPUs, and then a push.
+#[test]
+fn tasks_that_one_llc_has_room_for_are_pushed_apart_every_four_intervals() {
+    let tasks = (0..8).map(|_| waits("task", 700)).collect();
+    let workload = through_a_gate(tasks, 1_000);
+    let setup = Setup::new("pack:1 l3:2 core:8 pu:2", "v6.18", "baseline", workload);
+    let pushes = pushes_ms(&setup.traced().1);
+    let gaps: Vec<f64> = pushes.windows(2).map(|pair| (pair[1] - pair[0]).round()).collect();
+    assert_eq!(gaps, [128.0; 3], "{pushes:?}");
+}
+
 /// Fails if CPUs that run out did not look at the lists of their LLC: what waits there has mostly run
 /// too recently for the balancer.
 #[test]

@@ -25,8 +25,9 @@
 //! measured and the time follows from its rate: the finishing tail, when few tasks are left, is
 //! not in it, unless there are few messages, which are all simulated. NUMA nodes are evened out only some
 //! 250 ms after the start, and a run may stay for seconds in the state it fell into: figures for
-//! publication want several seeds. One group is drawn into one LLC within milliseconds; that balancing
-//! pushes its tasks into another one again, one in a second, no window of this length shows.
+//! publication want several seeds. One group is drawn into one LLC when it is let go, as by a real kernel
+//! (docs/vm.md). The balancer pushes its tasks into another one, the first after 0.5 s on 120 CPUs and 1 s on
+//! 240, which the default window hardly shows; few senders do not sleep, and stay where they were pushed.
 
 use crate::case::Case;
 use crate::model::Model;
