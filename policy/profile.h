@@ -298,8 +298,8 @@ struct profile {
 	bool delayed_dequeue; /* DELAY_DEQUEUE */
 	bool requeue_updates_curr; /* what current has run counts when a delayed task is woken */
 	bool run_to_parity; /* RUN_TO_PARITY: what was picked is protected for its slice */
-	u64 min_protection;	       /* without that, for so many ns */
-	bool protects_eligible;	       /* without that, until it has had its share of what was queued */
+	u64 min_protection; /* without that, for so many ns */
+	bool protects_eligible; /* without that, until it has had its share of what was queued */
 	bool runnable_without_delayed; /* PELT runnable does not count delayed tasks */
 	enum util_est_rule util_est;
 	bool vprot; /* EEVDF: current's protection ends at a point of its own, not by a new deadline */
