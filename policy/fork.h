@@ -14,10 +14,9 @@
  * On a NUMA level with room on both sides the profile says how many tasks stay
  * (fork_numa); a fork hint of the child takes that rule's place.
  *
- * Limits: NUMA balancing is off, so there is no preferred node. The averages of
- * a task that execs are those of its last accounting. The legacy search sums the
- * loads of queued tasks by walking them; with task groups that needs the groups'
- * own weights.
+ * Limits: NUMA balancing is off, so there is no preferred node. The legacy
+ * search sums the loads of queued tasks by walking them; with task groups that
+ * needs the groups' own weights.
  */
 #ifndef PLACEWISE_FORK_H
 #define PLACEWISE_FORK_H

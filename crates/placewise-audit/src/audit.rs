@@ -24,7 +24,7 @@ use crate::report::explain::Sight;
 use crate::report::moves::{Moves, Placements};
 use crate::report::other::Other;
 use crate::steps::selection::Selection;
-use crate::steps::step::{Action, Mover, Step};
+use crate::steps::step::{Action, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::timeline::{Repairs, Timeline};
 use crate::verdict::{NoPlacement, Placed, Verdict};
@@ -264,7 +264,7 @@ impl<'o> Pass<'o> {
         let missed = self.cost.step(step, &verdict, self.kernel.state(), tasks);
         let (state, cost) = (self.kernel.state(), &self.cost);
         self.observer.stepped(&Stepped { step, state, tasks, cost });
-        if let Action::Migrate { task, from, to, by: Mover::Others } = step.action
+        if let Action::Migrate { task, from, to, placement: false } = step.action
             && tasks.get(task).counts
         {
             let distance = Distance::of(self.kernel.state(), from, to);

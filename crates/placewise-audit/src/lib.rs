@@ -45,7 +45,7 @@ pub use report::agreement::{
 pub use report::explain::{Rule, Sight, explain};
 pub use report::moves::{ByDistance, Moves};
 pub use report::other::Other;
-pub use steps::step::{Action, DecisionTasks, Mover, PrevState, Step};
+pub use steps::step::{Action, DecisionTasks, PrevState, Step};
 pub use steps::task::{NameId, PID_MAX, Task, TaskNumber, Tasks};
 pub use steps::timeline::{Repairs, Timeline};
 pub use steps::wakeup::Outcome;

@@ -79,6 +79,4 @@ impl Reconstruction {
 }
 
 #[cfg(test)]
-mod execs;
-#[cfg(test)]
 mod tests;

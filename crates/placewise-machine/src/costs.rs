@@ -36,8 +36,6 @@ pub struct Costs {
     pub timer_ns: u64,
     /// Creating a process, page tables and all, without its placement.
     pub fork_ns: u64,
-    /// Loading a program into a process, until its main(), without placement.
-    pub exec_ns: u64,
     /// Creating a thread, without its placement.
     pub thread_create_ns: u64,
     /// Ending a task.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hdrhistogram::Histogram;
-use placewise_audit::{Action, Mover, PrevState, Step, TaskNumber, Tasks};
+use placewise_audit::{Action, PrevState, Step, TaskNumber, Tasks};
 use placewise_machine::Machine;
 use placewise_policy::{Distance, FIRST_TASK, Placement, Policy, topology};
 use placewise_workload::program::Nanos;
@@ -226,7 +226,7 @@ impl Meter {
                 self.current[step.cpu as usize] = None;
                 self.switch_in(step.cpu, next, tasks);
             }
-            Action::Migrate { task, by: Mover::Others, .. } => {
+            Action::Migrate { task, placement: false, .. } => {
                 self.figures(task, tasks, |figures| figures.migrations += 1);
             }
             Action::Forgotten { task } => _ = self.turns.remove(&task),

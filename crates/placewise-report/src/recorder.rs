@@ -13,8 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use placewise_audit::cost::places::{ByNearest, Nearest};
 use placewise_audit::{
-    Action, Decided, Distance, Explanation, Mover, Observer, PrevState, Step, Stepped, TaskNumber,
-    Tasks,
+    Action, Decided, Distance, Explanation, Observer, PrevState, Step, Stepped, TaskNumber, Tasks,
 };
 use placewise_machine::Machine;
 use placewise_policy::FIRST_TASK;
@@ -108,7 +107,7 @@ impl Recorder {
                 self.woken(*cpu, target, task, tasks);
             }
             Action::WakeupNew { task, target_cpu } => self.woken(*cpu, target_cpu, task, tasks),
-            Action::Migrate { task, to, by: Mover::Itself | Mover::Others, .. } => {
+            Action::Migrate { task, to, placement: false, .. } => {
                 self.note(*cpu, Event::Moved { task, to });
             }
             Action::Switch { prev, prev_state, next } => {

@@ -447,7 +447,6 @@ impl Offsets {
             | Op::Wait { .. }
             | Op::Stream { .. }
             | Op::Yield
-            | Op::Exec
             | Op::Join
             | Op::Count
             | Op::Repeat { .. }

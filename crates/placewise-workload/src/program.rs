@@ -143,9 +143,6 @@ pub enum Op {
     /// Create `count` tasks, one after the other. The `i`th runs `program`
     /// with base `base + i * step`, counted from the base of the task that forks.
     Fork { program: ProgramId, count: u32, base: u32, step: u32 },
-    /// Load what a process runs from here on, in the place of what its fork copied: it may go on
-    /// elsewhere.
-    Exec,
     /// Wait until all tasks forked by this one have exited.
     Join,
     /// Add one to the units of work the workload counts.

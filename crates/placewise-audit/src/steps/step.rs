@@ -34,8 +34,8 @@ pub enum Action {
     Fork { parent: TaskNumber, child: TaskNumber },
     /// sched_wakeup_new.
     WakeupNew { task: TaskNumber, target_cpu: u32 },
-    /// sched_migrate_task.
-    Migrate { task: TaskNumber, from: u32, to: u32, by: Mover },
+    /// sched_migrate_task; `placement`: it carries out the placement of a wakeup or an exec.
+    Migrate { task: TaskNumber, from: u32, to: u32, placement: bool },
     /// sched_switch.
     Switch { prev: TaskNumber, prev_state: PrevState, next: TaskNumber },
     /// sched_process_exec.
@@ -48,17 +48,6 @@ pub enum Action {
     Silence { ns: u64 },
     /// The task was mentioned longest ago and has made room for another.
     Forgotten { task: TaskNumber },
-}
-
-/// Who has a task moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mover {
-    /// Where the placement of its wakeup says.
-    Waker,
-    /// It has woken the stopper of its CPU: it execs, or asked for other CPUs.
-    Itself,
-    /// A balancing CPU, or whoever confines it.
-    Others,
 }
 
 /// Whom a recorded decision is about.

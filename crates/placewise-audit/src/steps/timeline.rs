@@ -20,7 +20,7 @@ use placewise_policy::{FIRST_TASK, NR_CPUS};
 use placewise_trace::{Context, Decision, Event, Readings, Record};
 
 use crate::steps::selection::Selection;
-use crate::steps::step::{Action, DecisionTasks, Mover, PrevState, Step};
+use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Outcome;
 
@@ -52,9 +52,6 @@ struct Begun {
     prev_cpu: u32,
     moved_to: Option<u32>,
 }
-
-/// What the stopper of a CPU is called, before the CPU's number.
-const STOPPER: &str = "migration/";
 
 /// What the timeline had to put right.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,8 +85,6 @@ pub struct Timeline {
     begun: Vec<Option<Begun>>,
     /// What runs on each CPU after the last record; `None` before the CPU's first.
     current: Vec<Option<TaskNumber>>,
-    /// Who has woken the stopper of the CPU it runs on, and waits for what that does.
-    stopped_by: Vec<Option<TaskNumber>>,
     looked_ahead: bool,
     ended: bool,
     /// Its last step has just been handed out, so that its number may be used again.
@@ -113,7 +108,6 @@ impl Timeline {
             handed_out: 0,
             begun: Vec::new(),
             current: vec![None; NR_CPUS as usize],
-            stopped_by: vec![None; NR_CPUS as usize],
             looked_ahead: false,
             ended: false,
             retired: None,
@@ -349,7 +343,6 @@ impl Timeline {
                 let prev_cpu = self.known_cpu(target_cpu)?;
                 let task = self.task(record, pid, comm, Some(prio), prev_cpu)?;
                 self.begin_wakeup(record, task, prev_cpu);
-                self.note_stopper(record, comm, prev_cpu);
                 self.step(record, Action::Waking { task, prev_cpu, outcome: None });
             }
             Event::Wakeup { comm, pid, prio, target_cpu } => {
@@ -366,8 +359,8 @@ impl Timeline {
             Event::Migrate { comm, pid, prio, from, to } => {
                 let (from, to) = (self.known_cpu(from)?, self.known_cpu(to)?);
                 let task = self.task(record, pid, comm, Some(prio), from)?;
-                let by = self.move_task(record, task, to);
-                self.step(record, Action::Migrate { task, from, to, by });
+                let placement = self.move_wakee(record, task, to);
+                self.step(record, Action::Migrate { task, from, to, placement });
             }
             Event::Switch { .. } => self.push_switch(record)?,
             Event::Fork { comm, pid, child_comm, child_pid } => {
@@ -432,9 +425,6 @@ impl Timeline {
         self.end_wakeup_unseen(next);
         self.step(record, Action::Switch { prev, prev_state, next });
         self.current[record.cpu as usize] = Some(next);
-        if prev_comm.starts_with(STOPPER) {
-            self.stopped_by[record.cpu as usize] = None;
-        }
         if prev_state == PrevState::Dead {
             self.tasks.release_pid(prev);
         }
@@ -455,29 +445,20 @@ impl Timeline {
         });
     }
 
-    /// Whoever is to leave the CPU that it runs on wakes the stopper there, which moves it: that it
-    /// execs is one reason.
-    fn note_stopper(&mut self, record: &Record<'_>, comm: &str, cpu: u32) {
-        if comm.starts_with(STOPPER) && cpu == record.cpu && !record.context.is_interrupt() {
-            self.stopped_by[cpu as usize] = self.current[cpu as usize];
-        }
-    }
-
     fn forget_wakeup(&mut self, task: TaskNumber) {
         if let Some(begun) = self.begun.get_mut(task as usize) {
             self.repairs.wakeups_without_end += u64::from(begun.take().is_some());
         }
     }
 
-    /// A migration may belong to a wakeup that has begun.
-    fn move_task(&mut self, record: &Record<'_>, task: TaskNumber, to: u32) -> Mover {
+    /// Does this migration belong to a wakeup that has begun?
+    fn move_wakee(&mut self, record: &Record<'_>, task: TaskNumber, to: u32) -> bool {
         match self.begun.get_mut(task as usize) {
             Some(Some(begun)) if begun.waking_cpu == record.cpu => {
                 begun.moved_to = Some(to);
-                Mover::Waker
+                true
             }
-            _ if self.stopped_by[record.cpu as usize] == Some(task) => Mover::Itself,
-            _ => Mover::Others,
+            _ => false,
         }
     }
 

@@ -37,7 +37,7 @@ use self::clock::Clock;
 use self::population::Population;
 use self::trail::{Trail, Whereabouts};
 use self::wake_lists::WakeLists;
-use crate::steps::step::{Action, Mover, PrevState, Step};
+use crate::steps::step::{Action, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::{Outcome, Wakeup};
 use crate::verdict::NoPlacement;
@@ -108,8 +108,8 @@ impl World {
                 self.meet(task, step.cpu, tasks);
                 return Occasion::Fork { child: task, cpu: step.cpu, target_cpu };
             }
-            Action::Migrate { task, from, to, by } => {
-                self.migrate(step.cpu, task, from, to, by, tasks);
+            Action::Migrate { task, from, to, placement } => {
+                self.migrate(step.cpu, task, from, to, placement, tasks);
             }
             Action::Switch { prev, prev_state, next } => {
                 return self.switch(step.cpu, prev, prev_state, next, tasks);
@@ -369,7 +369,7 @@ impl World {
         task: TaskNumber,
         from: u32,
         to: u32,
-        by: Mover,
+        placement: bool,
         tasks: &Tasks,
     ) {
         if task < FIRST_TASK {
@@ -385,7 +385,7 @@ impl World {
             return;
         }
         let over_wake_list =
-            by == Mover::Waker && self.scheduler.policy.ttwu_queue_wakelist(task, cpu, to, false);
+            placement && self.scheduler.policy.ttwu_queue_wakelist(task, cpu, to, false);
         self.scheduler.set_task_cpu(task.into(), to.into());
         if over_wake_list {
             self.wake_lists.send(task, to, &mut self.scheduler.policy);

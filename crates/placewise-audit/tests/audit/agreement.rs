@@ -120,13 +120,6 @@ fn with_cache_awareness_no_fewer_wakeups_are_accounted_for() {
     assert!(on >= off - LUCK, "on {on:.2} %, off {off:.2} %");
 }
 
-/// A shell forks and execs, and nothing balances: each move is one that who execs has asked for.
-#[test]
-fn no_exec_is_taken_for_a_balance_move() {
-    let trace = traces().into_iter().find(|path| path.to_str().unwrap().contains("forkloop"));
-    assert_eq!(audited(&trace.expect("it is recorded")).audit.moves.balance.total(), 0);
-}
-
 /// A trace that reaches the goal is to be taken off the list.
 #[test]
 fn each_exception_is_one() {

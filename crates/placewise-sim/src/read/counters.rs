@@ -76,7 +76,6 @@ impl Engine<'_> {
         counters.extend([
             ("migrations_wakeup".into(), "tasks", migrations.wakeup),
             ("migrations_fork".into(), "tasks", migrations.fork),
-            ("migrations_exec".into(), "tasks", migrations.exec),
             ("migrations_periodic".into(), "tasks", migrations.periodic),
             ("migrations_newly_idle".into(), "tasks", migrations.newly_idle),
             ("migrations_nohz".into(), "tasks", migrations.nohz),

@@ -27,9 +27,8 @@ impl Engine<'_> {
             let readings = self.wakeup_readings(cpu, task, prev, wake_flags);
             (Readings::Wakeup(readings), self.searchable(cpu) | self.searchable(prev))
         } else {
-            let placed = if wake_flags & WF_FORK != 0 { Readings::Fork } else { Readings::Exec };
             let readings = self.slow_path_readings(task);
-            (placed(readings), cpu_set(&self.scheduler.policy.root.online))
+            (Readings::Fork(readings), cpu_set(&self.scheduler.policy.root.online))
         };
         let state = &self.scheduler.policy;
         let placed = &state.task[task];

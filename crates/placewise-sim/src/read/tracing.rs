@@ -82,13 +82,6 @@ impl Engine<'_> {
         }
     }
 
-    pub(crate) fn trace_exec(&mut self, cpu: CpuId, task: TaskId) {
-        if self.tracer.is_on() {
-            let pid = self.pid(task);
-            self.record(cpu, Context::Preemptible, Event::Exec { pid, old_pid: pid });
-        }
-    }
-
     #[inline]
     pub(crate) fn trace_exit(&mut self, cpu: CpuId, task: TaskId) {
         if self.tracer.is_on() {

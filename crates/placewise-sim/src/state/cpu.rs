@@ -45,8 +45,6 @@ pub enum Interrupt {
     ActiveBalance { to: CpuId },
     /// The task may not be here any more.
     Migrate(TaskId),
-    /// The task execs, and was given another CPU.
-    Exec { task: TaskId, to: CpuId },
     /// This CPU is to go offline.
     Offline,
 }

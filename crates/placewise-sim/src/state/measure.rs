@@ -67,7 +67,6 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Migrations {
     pub fork: u64,
-    pub exec: u64,
     pub wakeup: u64,
     pub periodic: u64,
     pub newly_idle: u64,

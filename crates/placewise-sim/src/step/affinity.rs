@@ -117,7 +117,12 @@ impl Engine<'_> {
 
     /// migration_cpu_stop: the stopper of `cpu` moves a task that may not be there.
     pub(super) fn migrate_displaced(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.is_queued_on(task, cpu) || self.may_be_on(task, cpu) || !self.is_online(cpu) {
+        let here = self.scheduler.cpu_of(task) == cpu;
+        if !here
+            || !self.scheduler.is_queued(task)
+            || self.may_be_on(task, cpu)
+            || !self.is_online(cpu)
+        {
             return self.begin_interrupt(cpu);
         }
         let to = self.any_allowed_cpu(task);

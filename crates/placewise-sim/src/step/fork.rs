@@ -111,8 +111,7 @@ impl Engine<'_> {
 
     /// wake_up_new_task: chosen and enqueued at once, under the lock of the target.
     fn place_child(&mut self, cpu: CpuId, child: TaskId) {
-        let target = self.begins_on(child);
-        let target = target.unwrap_or_else(|| self.select_slow_path(cpu, child, WF_FORK));
+        let target = self.begins_on(child).unwrap_or_else(|| self.select_for_child(cpu, child));
         self.scheduler.policy.place_new_task(child.into(), target.into());
         self.lock_run_queue(target, cpu);
         self.measurement.migrations.fork += u64::from(target != cpu);
@@ -129,10 +128,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Asks the policy for the CPU of a task that `cpu` creates, or that execs there; the time of the
-    /// search is owed.
-    pub(super) fn select_slow_path(&mut self, cpu: CpuId, task: TaskId, wake_flags: u32) -> CpuId {
-        let target = self.select_task_rq(cpu, WakerContext::Task, task, cpu, wake_flags);
+    fn select_for_child(&mut self, cpu: CpuId, child: TaskId) -> CpuId {
+        let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
         let scan =
             u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
         self.cpus[cpu].debt += self.costs.draw(scan);

@@ -80,10 +80,7 @@ impl Engine<'_> {
             match interrupt {
                 Interrupt::Timer(task) => self.timer_expired(task),
                 Interrupt::ActiveBalance { .. } => self.scheduler.policy.rq[cpu].active_balance = 0,
-                Interrupt::NohzBalance
-                | Interrupt::Migrate(_)
-                | Interrupt::Exec { .. }
-                | Interrupt::Offline => {}
+                Interrupt::NohzBalance | Interrupt::Migrate(_) | Interrupt::Offline => {}
             }
         }
         self.scheduler.policy.rq[cpu].nohz_flags = 0;

@@ -110,7 +110,6 @@ impl Engine<'_> {
             Interrupt::NohzBalance => self.nohz_idle_balance(cpu),
             Interrupt::ActiveBalance { to } => self.active_balance(cpu, to),
             Interrupt::Migrate(task) => self.migrate_displaced(cpu, task),
-            Interrupt::Exec { task, to } => self.migrate_exec(cpu, task, to),
             Interrupt::Offline => self.go_offline(cpu),
         }
     }

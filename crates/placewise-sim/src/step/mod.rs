@@ -5,7 +5,6 @@ mod affinity;
 mod balance;
 mod cfs_bandwidth;
 mod changes;
-mod exec;
 mod fork;
 mod hotplug;
 mod idle;

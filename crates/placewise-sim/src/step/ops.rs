@@ -149,8 +149,6 @@ impl Engine<'_> {
                 return self.await_cost(cpu, task, semaphore, lines);
             }
             Op::UnlockCpu | Op::Post { .. } => 0,
-            Op::Exec if self.tasks[task].stage == 0 => figures.syscall_ns,
-            Op::Exec => figures.exec_ns,
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
@@ -222,7 +220,6 @@ impl Engine<'_> {
             Op::Fork { program, count, base, step } => {
                 self.fork(cpu, task, program, count, base, step)
             }
-            Op::Exec => self.exec(cpu, task),
             Op::Join => self.join(task),
             Op::Exit => self.exit(cpu, task, effect),
             _ => Then::Next,

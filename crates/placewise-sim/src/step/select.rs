@@ -7,8 +7,7 @@ use crate::engine::Engine;
 use crate::state::waker::WakerContext;
 
 impl Engine<'_> {
-    /// Asks the policy for a CPU: `task`, which last ran on `prev`, is woken or created on
-    /// `cpu`, or execs there.
+    /// Asks the policy for a CPU: `task`, which last ran on `prev`, is woken or created on `cpu`.
     pub(super) fn select_task_rq(
         &mut self,
         cpu: CpuId,

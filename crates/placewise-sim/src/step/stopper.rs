@@ -1,5 +1,5 @@
 //! The stopper of a CPU, which preempts whatever runs there to move tasks away: for active balance,
-//! for a task that execs or may not be there any more, and when the CPU goes offline.
+//! for a task that may not be there any more, and when the CPU goes offline.
 
 use placewise_policy::*;
 
@@ -18,11 +18,6 @@ impl Engine<'_> {
             }
             1
         });
-    }
-
-    /// Since the stopper was woken the task may have gone elsewhere, or to sleep.
-    pub(super) fn is_queued_on(&self, task: TaskId, cpu: CpuId) -> bool {
-        self.scheduler.cpu_of(task) == cpu && self.scheduler.is_queued(task)
     }
 
     /// The stopper of `cpu` preempts its current task, for `push` to move tasks away, and says in

@@ -37,7 +37,6 @@ fn tasks(decision: &Decision) -> DecisionTasks {
     let placed = FIRST_TASK;
     let waker = match decision.waker_pid {
         0 => decision.waking_cpu.into(),
-        pid if pid == decision.pid => placed,
         _ => FIRST_TASK + 1,
     };
     let prev_curr = match &decision.placement {

@@ -9,7 +9,6 @@ mod changes;
 mod common;
 mod conservation;
 mod decisions;
-mod execs;
 mod hints;
 mod messages;
 mod mix;

@@ -50,8 +50,8 @@ pub enum Pattern {
     Hog { tasks: u32 },
     /// Computes and yields.
     Yielder { tasks: u32 },
-    /// Creates children that end soon, perhaps once they are other programs, again and again.
-    Forker { children: u32, exec: bool },
+    /// Creates children that end soon, again and again.
+    Forker { children: u32 },
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ fn pattern() -> impl Strategy<Value = Pattern> {
         tasks().prop_map(|tasks| Pattern::Sleeper { tasks }),
         tasks().prop_map(|tasks| Pattern::Hog { tasks }),
         tasks().prop_map(|tasks| Pattern::Yielder { tasks }),
-        (tasks(), any::<bool>()).prop_map(|(children, exec)| Pattern::Forker { children, exec }),
+        tasks().prop_map(|children| Pattern::Forker { children }),
     ]
 }
 
@@ -217,12 +217,10 @@ fn tasks(result: &mut Workload, part: &Part) -> Vec<(Vec<Op>, u32)> {
             vec![(for_ever(vec![Op::Run { ns: 10_000 + part.work_ns }]), tasks)]
         }
         Pattern::Yielder { tasks } => vec![(for_ever(vec![run, Op::Yield]), tasks)],
-        Pattern::Forker { children, exec } => {
+        Pattern::Forker { children } => {
             let fork = Op::Fork { program: child, count: children, base: 0, step: 0 };
             let pause = Op::Sleep { ns: 200_000, random_pct: 10 };
-            let load = exec.then_some(Op::Exec);
-            let lives = load.into_iter().chain([run, Op::Exit]).collect();
-            vec![(for_ever(vec![fork, Op::Join, pause]), 1), (lives, 0)]
+            vec![(for_ever(vec![fork, Op::Join, pause]), 1), (vec![run, Op::Exit], 0)]
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use placewise_audit::{Distance, Kind, NoPlacement};
 
-use super::script::{SOFT_INTERRUPT, Script};
+use super::script::Script;
 
 /// `waker` runs on CPU 0, `wakee` has slept on `prev` since 1 ms.
 fn asleep(prev: u32) -> Script {
@@ -26,23 +26,6 @@ fn a_migration_that_another_cpu_prints_is_not() {
     let mut script = asleep(4);
     let seen = script.waking(0, 200, 4).migrate(9, 200, 4, 5).wakeup(5, 200, 5).audit("v6.0");
     assert_eq!(seen.audit.moves.balance.at(Distance::Smt), 1);
-}
-
-/// A task on CPU 4 is moved to CPU 9 by the stopper there, which `waker` on CPU `by` has woken.
-fn stopped(by: u32, flags: &'static str) -> u64 {
-    let mut script = Script::new();
-    script.named(70, "migration/4").prio(70, 0).runs(4, 200).runs(0, 100);
-    script.with_flags(flags).waking(by, 70, 4).wakeup(by, 70, 4);
-    script.switch(4, "R+", 70).migrate(4, 200, 4, 9).sleeps(4);
-    script.event(9, "sched_process_exec: filename=/x pid=200 old_pid=200");
-    script.audit("v6.0").audit.moves.balance.total()
-}
-
-#[test]
-fn who_wakes_the_stopper_of_its_cpu_asked_to_be_moved() {
-    assert_eq!(stopped(4, "d..3."), 0, "as at an exec");
-    assert_eq!(stopped(0, "d..3."), 1, "another CPU balances");
-    assert_eq!(stopped(4, SOFT_INTERRUPT), 1, "this one does");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use placewise_audit::cost::behind::Beside;
 use placewise_audit::cost::idle_beside::IdleBeside;
-use placewise_audit::{Action, Mover, Outcome, PrevState, TaskNumber};
+use placewise_audit::{Action, Outcome, PrevState, TaskNumber};
 use placewise_policy::{FIRST_TASK, State};
 use proptest::prelude::*;
 
@@ -238,7 +238,7 @@ fn perform(world: &mut World, tasks: &[TaskNumber], step: &Move) {
         Move::SwitchTo { cpu, task } => world.switch(cpu, PrevState::Runnable, tasks[task]),
         Move::Migrate { task, to } => {
             let from = cpu_of(state, task);
-            world.step(to, Action::Migrate { task: tasks[task], from, to, by: Mover::Others });
+            world.step(to, Action::Migrate { task: tasks[task], from, to, placement: false });
         }
         Move::Forget { task } => {
             world.step(0, Action::Forgotten { task: tasks[task] });

@@ -1,7 +1,7 @@
 //! Latencies and missed idle CPUs.
 
 use placewise_audit::cost::latency::Latency;
-use placewise_audit::{Action, Distance, Mover, PrevState, Verdict};
+use placewise_audit::{Action, Distance, PrevState, Verdict};
 
 use super::world::World;
 
@@ -60,7 +60,7 @@ fn time_behind_another_ends_when_a_waiting_task_moves_to_an_idle_cpu() {
     world.running(2, "other", 1);
     let wakee = world.task(3, "wakee");
     world.at(1_000).wake(0, wakee, 1, 1);
-    world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, by: Mover::Others });
+    world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, placement: false });
     world.at(7_000).switch(4, PrevState::Runnable, wakee);
     // Wherever it runs in the end, the wait is that of the placement on CPU 1.
     let latency = wakeup(&mut world, Distance::SameCpu);
@@ -76,7 +76,7 @@ fn a_task_that_moves_from_behind_one_to_behind_another_waits_on() {
     world.running(3, "third", 4);
     let wakee = world.task(4, "wakee");
     world.at(1_000).wake(0, wakee, 1, 1);
-    world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, by: Mover::Others });
+    world.at(3_000).step(4, Action::Migrate { task: wakee, from: 1, to: 4, placement: false });
     world.at(7_000).switch(4, PrevState::Runnable, wakee);
     assert_eq!(wakeup(&mut world, Distance::SameCpu).behind_another.total_ns, 6_000);
 }

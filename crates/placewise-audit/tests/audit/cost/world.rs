@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use placewise_audit::cost::{Cost, CostReport};
 use placewise_audit::{
-    Action, Mover, Outcome, PrevState, Reconstruction, Step, TaskNumber, Tasks, Verdict,
+    Action, Outcome, PrevState, Reconstruction, Step, TaskNumber, Tasks, Verdict,
 };
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_policy::{Policy, State};
@@ -91,7 +91,7 @@ impl World {
         let outcome = Some(Outcome { cpu: target, migrated, woken_by: Some(cpu) });
         let verdict = self.step_in(context, cpu, Action::Waking { task, prev_cpu, outcome });
         if migrated {
-            self.step(cpu, Action::Migrate { task, from: prev_cpu, to: target, by: Mover::Waker });
+            self.step(cpu, Action::Migrate { task, from: prev_cpu, to: target, placement: true });
         }
         verdict
     }
