@@ -30,9 +30,6 @@ static struct {
 /* Whether the CPU that runs has paused. */
 bool parallel_paused;
 
-/* Whether somebody else wants to run, too. */
-static bool parallel_contended;
-
 static void parallel_set_clock(int64_t icount)
 {
 	seqlock_write_lock(&timers_state.vm_clock_seqlock,
@@ -60,7 +57,6 @@ static CPUState *parallel_next(void)
 {
 	int64_t clock = qatomic_read_i64(&timers_state.qemu_icount);
 	CPUState *cpu, *next = NULL;
-	int busy = 0;
 
 	CPU_FOREACH(cpu)
 	{
@@ -77,24 +73,21 @@ static CPUState *parallel_next(void)
 			parallel_cpus[i].busy = true;
 			parallel_cpus[i].now = MAX(parallel_cpus[i].now, clock);
 		}
-		busy++;
 		if (!next || parallel_quantum(cpu) < parallel_quantum(next)) {
 			next = cpu;
 		}
 	}
-	parallel_contended = busy > 1;
 	if (next) {
 		parallel_set_clock(parallel_cpus[next->cpu_index].now);
 	}
 	return next;
 }
 
-/* How many instructions a CPU may execute before the next one is asked. */
+/* How many instructions a CPU may execute before the next one is asked. The only busy one is stopped as
+ * well: one that it wakes would else begin when it idles. */
 static int64_t parallel_budget(CPUState *cpu)
 {
-	return parallel_contended
-		       ? QUANTUM - parallel_cpus[cpu->cpu_index].now % QUANTUM
-		       : INT32_MAX;
+	return QUANTUM - parallel_cpus[cpu->cpu_index].now % QUANTUM;
 }
 
 /* After a CPU has run, with its instructions accounted for. */
