@@ -415,6 +415,8 @@ pub const V7_3: Profile = Profile {
     nohz_wants_idle_core: true,
     serialize_inside: true,
     requeue_updates_curr: true,
+    // Without RUN_TO_PARITY the base slice of one CPU is a shorter slice than the task's, and a shorter one protects
+    // only for the share. Chosen with rows of studies/interventions without that knob in view.
     protects_eligible: true,
     fork_preempts: false,
     asym_capacity_spreads: true,

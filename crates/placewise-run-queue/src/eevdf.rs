@@ -379,13 +379,16 @@ mod tests {
     /// With the knob that takes away the protection for a slice, v7.3 leaves so much.
     #[test]
     fn current_is_protected_for_its_share_of_what_was_queued_when_it_was_picked() {
-        for (other, is_protected) in [(500, true), (0, false)] {
-            let (mut queue, mut entities) = queue_of(&[0, other, -10]);
+        for (other, is_protected) in [(500, true), (-500, false)] {
+            let (mut queue, mut entities) = queue_of(&[0, other, 0]);
             queue.tunables.protection = Protection::Eligible;
-            let [current, wakee] = [TaskId::new(0), TaskId::new(2)];
+            let [current, other_task, wakee] = [0, 1, 2].map(TaskId::new);
             queue.waiting.remove(&Waiting::new(&entities, wakee));
             queue.waiting.remove(&Waiting::new(&entities, current));
             queue.taken(&mut entities, current);
+            // Without it both are eligible, and the wakee's deadline is the earlier one.
+            queue.waiting.remove(&Waiting::new(&entities, other_task));
+            entities[wakee].deadline -= 1;
             queue.waiting.push(Waiting::new(&entities, wakee));
             let is_preempted =
                 queue.preempts(&mut entities, (current, wakee), EnqueuedBy::default());
