@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use placewise_policy::Policy;
@@ -193,21 +193,24 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
 /// 1,000 entries, put it back a little later.
 fn heap_per_s() -> f64 {
     const ENTRIES: u64 = 1_000;
-    const ROUNDS: u64 = 10_000_000;
+    const LONG_ENOUGH: Duration = Duration::from_millis(500);
+    const ROUNDS_BETWEEN_LOOKS: u64 = 100_000;
 
     let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
         (0..ENTRIES).map(|id| Reverse((id, id))).collect();
     let start = Instant::now();
-    for round in 0..ROUNDS {
+    let mut rounds = 0;
+    while rounds % ROUNDS_BETWEEN_LOOKS != 0 || start.elapsed() < LONG_ENOUGH {
         if let Some(Reverse((time, id))) = heap.pop() {
             // A multiplicative hash spreads the delays as the simulator's are spread.
-            let delay = 1 + (round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52);
+            let delay = 1 + (rounds.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52);
             heap.push(Reverse((time + delay, id)));
         }
+        rounds += 1;
     }
     let seconds = start.elapsed().as_secs_f64();
     std::hint::black_box(heap);
-    ROUNDS as f64 / seconds
+    rounds as f64 / seconds
 }
 
 fn table(report: &Report) -> String {
