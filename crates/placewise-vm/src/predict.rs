@@ -180,6 +180,21 @@ mod tests {
         assert!(counts["wakeups"] >= counts["sleeps"] && counts["sleeps"] > 0.0);
     }
 
+    /// The machine's file adds up to what `interventions costs` has measured, on one CPU and on two.
+    #[test]
+    fn round_trips_take_as_long_as_on_the_emulated_machine() {
+        for (cpus, measured) in [("cpus=0", 12_450.0), ("cpus=0,2", 12_060.0)] {
+            let machines =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
+            let case = "loops=2000;warmup_ms=0;window_ms=60000";
+            let load = ["two-nodes-16", "v6.18", "schedpipe", case].map(str::to_owned);
+            let simulation = Simulation::of(&load, "6.18.15", cpus, &machines).unwrap();
+            let counts = simulation.run(1).unwrap();
+            let round_trip = counts["ns"] / counts["messages"];
+            assert!((round_trip / measured - 1.0).abs() < 0.02, "{cpus}: {round_trip}");
+        }
+    }
+
     #[test]
     fn cpus_confine_the_load_and_smt_leaves_a_cpu_of_each_core() {
         assert_eq!(counts("cpus=3")["migrations"], 0.0);

@@ -84,6 +84,15 @@ impl Predictions {
         }
         Ok(predictions)
     }
+
+    /// As if the second, fourth ... replicate had predicted the others: what one recording says of another.
+    pub fn by_replicates(files: &[PathBuf]) -> anyhow::Result<Self> {
+        let repeated = read(files)?.into_iter().filter(|recorded| recorded.rows.len() > 1);
+        Ok(Self {
+            cases: repeated.map(|recorded| recorded.repeated()).collect(),
+            ..Self::default()
+        })
+    }
 }
 
 /// In the order of files, loads and knobs; without what a kernel has not.
@@ -110,14 +119,19 @@ impl Recorded {
     }
 
     fn beside(&self, simulated: &[Counts]) -> Case {
+        self.compared(
+            values(&self.rows, Row::figure),
+            values(simulated, |counts, name| counts.get(name).copied()),
+        )
+    }
+
+    fn repeated(&self) -> Case {
+        let every_second = |from| values(self.rows.iter().skip(from).step_by(2), Row::figure);
+        self.compared(every_second(0), every_second(1))
+    }
+
+    fn compared(&self, recorded: Values, predicted: Values) -> Case {
         let Row { load, knob, .. } = &self.rows[0];
-        let (mut recorded, mut predicted) = (Values::new(), Values::new());
-        for row in &self.rows {
-            add(&mut recorded, |name| row.figure(name));
-        }
-        for counts in simulated {
-            add(&mut predicted, |name| counts.get(name).copied());
-        }
         let compared = |(name, values): (&'static str, Vec<f64>)| {
             let predicted = Spread::of(predicted.get(name)?)?;
             Some((name, Compared { recorded: Spread::of(&values)?, predicted }))
@@ -132,8 +146,34 @@ impl Recorded {
     }
 }
 
-fn add(values: &mut Values, count: impl Fn(&str) -> Option<f64>) {
-    for (name, value) in summary::figures(count) {
-        values.entry(name).or_default().push(value);
+/// Of each figure, those of all runs.
+fn values<'a, Run: 'a>(
+    runs: impl IntoIterator<Item = &'a Run>,
+    count: impl Fn(&Run, &str) -> Option<f64>,
+) -> Values {
+    let mut values = Values::new();
+    for run in runs {
+        for (figure, value) in summary::figures(|name| count(run, name)) {
+            values.entry(figure).or_default().push(value);
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicates_are_held_to_every_second_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("knobs.csv");
+        let row = |(replicate, sleeps)| format!("m,v6.18,6.18.15,w,c,,{replicate},100,{sleeps}\n");
+        let heading = "machine,kernel,release,workload,case,knob,replicate,messages,sleeps\n";
+        let rows = [(1, 10), (2, 20), (3, 40), (4, 30), (5, 60)].map(row);
+        std::fs::write(&file, heading.to_owned() + &rows.concat()).unwrap();
+        let predictions = Predictions::by_replicates(&[file]).unwrap();
+        let compared = predictions.cases[0].figures["sleeps_per_message"];
+        assert_eq!((compared.recorded.median, compared.predicted.median), (0.4, 0.25));
     }
 }

@@ -21,6 +21,8 @@ pub struct Report<'a> {
     predictions: &'a Predictions,
     cases: Vec<&'a Case>,
     effects: Vec<Effect<'a>>,
+    /// Of replicates for each other.
+    repeated: Score,
     /// Of the simulator.
     runs: u64,
 }
@@ -33,10 +35,15 @@ struct Row {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(predictions: &'a Predictions, runs: u64) -> Self {
+    pub fn new(predictions: &'a Predictions, by_replicates: &Predictions, runs: u64) -> Self {
         let cases: Vec<&Case> = predictions.cases.iter().collect();
         let effects = score::effects(&cases);
-        Self { predictions, cases, effects, runs }
+        let repeated = {
+            let cases: Vec<&Case> = by_replicates.cases.iter().collect();
+            let effects = score::effects(&cases);
+            Score::of(&cases, &effects.iter().collect::<Vec<_>>(), |case| !case.knob.is_empty())
+        };
+        Self { predictions, cases, effects, repeated, runs }
     }
 
     pub fn terminal(&self) -> String {
@@ -52,7 +59,7 @@ impl<'a> Report<'a> {
 
     fn sections(&self, style: TableStyle, heading: impl Fn(&str) -> String) -> String {
         let sections = [
-            ("Score", scores([self.all(), self.baselines()])),
+            ("Score", scores([self.all(), self.repeated(), self.baselines()])),
             ("Worst effects", self.worst_effects()),
             ("Worst levels without a knob", self.worst_levels()),
             ("Effects by figure", scores(self.by_figure())),
@@ -75,6 +82,13 @@ impl<'a> Report<'a> {
 
     fn all(&self) -> Row {
         self.score("all pairs of a load and a knob".to_owned(), |_| true)
+    }
+
+    fn repeated(&self) -> Row {
+        Row {
+            of: "replicates 1, 3, 5, had 2 and 4 predicted them".to_owned(),
+            score: self.repeated,
+        }
     }
 
     fn baselines(&self) -> Row {
@@ -167,6 +181,7 @@ impl<'a> Report<'a> {
         struct Json<'a> {
             runs: u64,
             score: Score,
+            repeated: Score,
             without_knobs: Score,
             by_figure: Vec<Row>,
             by_load: Vec<Row>,
@@ -177,6 +192,7 @@ impl<'a> Report<'a> {
         let json = Json {
             runs: self.runs,
             score: self.all().score,
+            repeated: self.repeated,
             without_knobs: self.baselines().score,
             by_figure: self.by_figure(),
             by_load: self.by(|case| told_load(&case.load)),

@@ -124,7 +124,8 @@ fn main() -> ExitCode {
 
 fn predict(args: &PredictArgs) -> anyhow::Result<()> {
     let predictions = Predictions::of(&args.rows, &args.machines, args.runs)?;
-    let report = Report::new(&predictions, args.runs);
+    let by_replicates = Predictions::by_replicates(&args.rows)?;
+    let report = Report::new(&predictions, &by_replicates, args.runs);
     let text = match args.format {
         Format::Table => report.terminal(),
         Format::Csv => report.csv()?,
@@ -190,7 +191,10 @@ fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
         machine: machine(machine_name)?,
         clock: Clock::Parallel { seed: 1 },
         programs: Vec::new(),
-        script: "figures costs vm-guest costs\n".to_owned(),
+        script: "figures costs vm-guest costs\n\
+                 turn_knob TTWU_QUEUE 0 || false\n\
+                 figures unqueued vm-guest costs\n"
+            .to_owned(),
         limit_seconds: 900,
     };
     let host = Host::prepare([&guest])?;
@@ -199,6 +203,12 @@ fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
     let left = boot::run(&guest, &parts, &directory)?;
     for (name, ns) in left.figures.numbers_of("costs") {
         println!("{name} {ns}");
+    }
+    // Of these the waker puts the wakee on its run queue, wherever that is.
+    for (name, ns) in left.figures.numbers_of("unqueued") {
+        if name.starts_with("futex_wake_") {
+            println!("unqueued_{name} {ns}");
+        }
     }
     fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::pipe::pipe;
@@ -25,6 +25,7 @@ pub struct CostsArgs {
 
 /// From which all else is measured.
 const HOME: usize = 0;
+const LONG_ENOUGH_TO_SLEEP: Duration = Duration::from_micros(300);
 
 pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     let rounds = args.rounds;
@@ -48,9 +49,11 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     threads(rounds / 10)?;
     yields(rounds)?;
     futex_round_trip(rounds)?;
-    round_trip("same_cpu", HOME, rounds)?;
-    for (distance, cpu) in Distances::of_guest()?.nearest(HOME) {
-        round_trip(distance.name(), cpu, rounds)?;
+    let elsewhere = Distances::of_guest()?.nearest(HOME);
+    let partners = elsewhere.into_iter().map(|(distance, cpu)| (distance.name(), cpu));
+    for (name, cpu) in std::iter::once(("same_cpu", HOME)).chain(partners) {
+        round_trip(name, cpu, rounds)?;
+        wakes(name, cpu, rounds / 10)?;
     }
     Ok(())
 }
@@ -189,6 +192,54 @@ fn round_trip(name: &str, cpu: usize, rounds: u32) -> anyhow::Result<()> {
     })?;
     drop(thence);
     partner.join().map_err(|_| anyhow::anyhow!("it panicked"))?
+}
+
+/// Of one sleeper on `cpu`, and of two there, by futex: what the waker's call takes, and no other.
+fn wakes(name: &str, cpu: usize, rounds: u32) -> anyhow::Result<()> {
+    for sleepers in 1..=2 {
+        print_median(&format!("futex_wake_{sleepers}_{name}_ns"), wake(sleepers, cpu, rounds)?);
+    }
+    Ok(())
+}
+
+fn wake(sleepers: u32, cpu: usize, rounds: u32) -> anyhow::Result<Vec<u64>> {
+    static ROUND: AtomicU32 = AtomicU32::new(0);
+    let first = ROUND.load(Ordering::Relaxed);
+    let sleep = move || -> anyhow::Result<()> {
+        stay(cpu)?;
+        never_preempt()?;
+        let mut seen = first;
+        while seen < first + rounds {
+            // What it returns is why it did: the word says which round it is.
+            let _ = futex::wait(&ROUND, futex::Flags::PRIVATE, seen, None);
+            seen = ROUND.load(Ordering::Acquire);
+        }
+        Ok(())
+    };
+    let threads: Vec<_> = (0..sleepers).map(|_| thread::spawn(sleep)).collect();
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        thread::sleep(LONG_ENOUGH_TO_SLEEP);
+        ROUND.fetch_add(1, Ordering::Release);
+        let begin = Instant::now();
+        let woken = futex::wake(&ROUND, futex::Flags::PRIVATE, sleepers)?;
+        times.push(begin.elapsed().as_nanos() as u64);
+        anyhow::ensure!(woken == sleepers as usize, "not all slept");
+    }
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("it panicked"))??;
+    }
+    Ok(times)
+}
+
+/// A wakee of SCHED_BATCH waits until its waker sleeps.
+fn never_preempt() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel only reads the struct.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The same by futexes, on one CPU, and how often the two slept in each.
