@@ -472,6 +472,12 @@ impl Cgroup {
         (weight * Self::DEFAULT_SHARES + 50) / 100
     }
 
+    /// The cpu.weight of shares, as sched_weight_to_cgroup() has it.
+    pub fn weight_of(shares: u32) -> u32 {
+        let weight = (shares * 100 + Self::DEFAULT_SHARES / 2) / Self::DEFAULT_SHARES;
+        weight.clamp(*Self::WEIGHTS.start(), *Self::WEIGHTS.end())
+    }
+
     /// A cgroup below `parent` without limits.
     pub fn new(name: impl Into<String>, parent: Option<CgroupId>, shares: u32) -> Self {
         Self { name: name.into(), parent, shares, cpus: None, quota: None }

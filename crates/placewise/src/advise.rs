@@ -13,6 +13,7 @@ mod offered;
 mod report;
 mod search;
 mod step;
+mod weight;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -3,8 +3,8 @@
 //! Groups are bound to the LLC or node where most of them began, and all of them apart, over LLCs by
 //! load; only where they fit. What is bound more narrowly than the machine is set free. What is not
 //! the load in question gives way to it: off its LLC, or SCHED_IDLE. Cores are left to one thread each.
-//! What the kernel offers is in [`super::offered`].
-//! Limits: one thing at a time; no cgroup's weight or quota.
+//! What cgroups could weigh is in [`super::weight`], what the kernel offers in [`super::offered`].
+//! Limits: one thing at a time; no cgroup's quota.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,15 @@ use crate::audit::origin::Kernel;
 pub const MOST_OF_A_KIND: usize = 4;
 
 /// One thing to do.
+#[derive(Default)]
 pub struct Candidate {
     pub what: String,
     pub steps: Vec<Step>,
     pub policy: Option<Policy>,
     /// Tasks by their place in the recording.
     pub changes: Vec<(TaskIndex, Changed)>,
+    /// What cgroups weigh then, by their place in the recording.
+    pub shares: Vec<(u32, u32)>,
 }
 
 /// How a task is treated then.
@@ -52,6 +55,9 @@ impl Candidate {
                 Changed::Idle => program.policy = SchedPolicy::Idle,
                 Changed::Hint(hint) => program.hint = Some(hint),
             }
+        }
+        for (cgroup, shares) in &self.shares {
+            workload.cgroups[*cgroup as usize].shares = *shares;
         }
     }
 
@@ -87,6 +93,7 @@ impl Situation<'_> {
         let units = self.units();
         all.extend(self.one_thread_of_each_core(&units));
         all.extend(self.giving_way(&units));
+        all.extend(self.outweighed());
         all.extend(self.offered());
         // Of a group that has exited there is nobody to bind.
         all.retain(|one| !one.steps.is_empty());
@@ -202,7 +209,7 @@ impl Situation<'_> {
         }
         let step = |((then, was), threads)| Step::Threads { threads, then, was };
         let steps = alike.into_iter().map(step).collect();
-        Candidate { what, steps, policy: None, changes }
+        Candidate { what, steps, changes, ..Candidate::default() }
     }
 
     /// What may be treated as one: the groups, and of who is in none all of a name. Those that computed
@@ -291,10 +298,8 @@ mod tests {
         let recording = Recording { length_ns: 1, cgroups: Vec::new(), tasks };
         let hint: Hint = "wake_hold".parse().unwrap();
         let candidate = Candidate {
-            what: String::new(),
-            steps: Vec::new(),
-            policy: None,
             changes: [0, 2].map(|task| (task, Changed::Hint(hint))).into(),
+            ..Candidate::default()
         };
         let mut workload = recording.workload("replay", &machine, Begins::AsRecorded);
         candidate.apply(&recording, &mut workload);

@@ -74,7 +74,7 @@ impl Situation<'_> {
             false => Step::Setting { file, then: Some(value.into()), was: None },
         };
         let what = format!("set {name} to {value}");
-        Some(Candidate { what, steps: vec![step], policy: Some(policy), changes: Vec::new() })
+        Some(Candidate { what, steps: vec![step], policy: Some(policy), ..Candidate::default() })
     }
 
     /// Since v5.13 the scheduler's knobs have a directory of their own.
@@ -109,7 +109,7 @@ impl Situation<'_> {
                     what: format!("load scx_placewise with {name}"),
                     steps: vec![Step::Scheduler { policy: name, loads: true }],
                     policy: Some(policy),
-                    changes: Vec::new(),
+                    ..Candidate::default()
                 });
             }
         }

@@ -1,5 +1,6 @@
 //! `placewise advise` from outside: traps whose remedy is known, and a load that needs none.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -152,6 +153,18 @@ fn a_streaming_team_that_is_crammed_into_one_llc_is_spread() {
 /// The end of the trace, as if it had been recorded of so many tasks of each name that were there and
 /// bound to these CPUs.
 fn bound_in_the_header(trace: &str, tasks: &[(&str, usize)], cpus: &str) -> String {
+    let line = |name: &str, pid: &String| {
+        format!("# task {pid} comm={name} policy=SCHED_OTHER cpus={cpus}")
+    };
+    end_of(trace, tasks, |name, pids| pids.iter().map(|pid| line(name, pid)).collect())
+}
+
+/// The end of the trace, with what the header says of so many tasks of each name.
+fn end_of(
+    trace: &str,
+    tasks: &[(&str, usize)],
+    header: impl Fn(&str, &[String]) -> Vec<String>,
+) -> String {
     let text = fs::read_to_string(trace).unwrap();
     let (mut head, mut events): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with('#'));
@@ -160,16 +173,36 @@ fn bound_in_the_header(trace: &str, tasks: &[(&str, usize)], cpus: &str) -> Stri
     for (name, count) in tasks {
         let next = format!("next_comm={name} next_pid=");
         let pid = |line: &&str| line.split_once(&next)?.1.split(' ').next().map(str::to_owned);
-        let pids: std::collections::BTreeSet<String> = events.iter().filter_map(pid).collect();
+        let pids: BTreeSet<String> = events.iter().filter_map(pid).collect();
         assert_eq!(pids.len(), *count, "{name}");
-        let line =
-            |pid: &String| format!("# task {pid} comm={name} policy=SCHED_OTHER cpus={cpus}");
-        lines.extend(pids.iter().map(line));
+        lines.extend(header(name, &pids.into_iter().collect::<Vec<_>>()));
     }
     head.extend(lines.iter().map(String::as_str));
     head.extend(events);
     fs::write(trace, head.join("\n") + "\n").unwrap();
     trace.to_owned()
+}
+
+/// Twice as many tasks as CPUs, half of them in a cgroup that weighs as much as the service's.
+#[test]
+fn a_cgroup_that_takes_the_services_cpus_weighs_less() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = directory.path().join("beside.json");
+    let tasks = r#"{"global": {"duration": 1}, "tasks": {
+        "service": {"instance": 4, "loop": -1, "run": 2000, "sleep": 500},
+        "batch": {"instance": 4, "loop": -1, "run": 9000, "sleep": 100}}}"#;
+    fs::write(&workload, tasks).unwrap();
+    let workload = format!("--workload={}", workload.display());
+    let trace = recorded(directory.path(), &["--machine=pack:1 l3:1 core:4 pu:1", &workload]);
+    let cgroup =
+        |name: &str, pids: &[String]| vec![format!("# cgroup: {} /{name}", pids.join(","))];
+    let trace = end_of(&trace, &[("service", 4), ("batch", 4)], cgroup);
+    let advised = advice(&[FEW_RUNS, "--task=service", &trace]);
+    let best = &advised["advice"][0];
+    assert_eq!(best["what"], "let cgroup /batch weigh 10 instead of 100", "{advised:#}");
+    assert!(best["change_low_pct"].as_f64().unwrap() > 10.0, "{best:#}");
+    assert_eq!(best["commands"][0], "echo 10 > /sys/fs/cgroup/batch/cpu.weight");
+    assert_eq!(best["undo"][0], "echo 100 > /sys/fs/cgroup/batch/cpu.weight");
 }
 
 /// Nothing is changed where advice cannot be carried out here, or there is none.

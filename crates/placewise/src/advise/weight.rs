@@ -1,0 +1,117 @@
+//! Cgroups that could weigh less: each of those that compute most and have no task of the goal, a tenth.
+//!
+//! Limits: what weighs less still fills CPUs that nobody else wants; cgroups of version 2; no quotas. A path
+//! becomes part of a command for root, so only those are taken that a shell takes as they are.
+
+use placewise_replay::{RecordedCgroup, RecordedTask};
+use placewise_workload::program::Cgroup;
+
+use super::candidate::{Candidate, MOST_OF_A_KIND, Situation};
+use super::step::Step;
+
+/// Where cgroups of version 2 are.
+const ROOT: &str = "/sys/fs/cgroup";
+/// What is no cgroup, but the autogroup of a session.
+const AUTOGROUP: &str = "/autogroup-";
+
+impl Situation<'_> {
+    pub(super) fn outweighed(&self) -> Vec<Candidate> {
+        let cgroups = self.recording.cgroups.iter().zip(0..);
+        let is_other = |path: &str| !self.tasks_in(path).any(|task| self.is_meant(task));
+        let is_outermost = |path: &str| {
+            !path.rsplit_once('/').is_some_and(|(above, _)| !above.is_empty() && is_other(above))
+        };
+        let mut others: Vec<(&RecordedCgroup, u32)> = cgroups
+            .filter(|(cgroup, _)| is_plain(&cgroup.path))
+            .filter(|(cgroup, _)| is_other(&cgroup.path) && is_outermost(&cgroup.path))
+            .collect();
+        others.sort_by_key(|(cgroup, _)| std::cmp::Reverse(self.computing(&cgroup.path)));
+        let others = others.into_iter().take(MOST_OF_A_KIND);
+        others.filter_map(|(cgroup, index)| lighter(cgroup, index)).collect()
+    }
+
+    fn tasks_in<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a RecordedTask> {
+        let is_in = move |task: &&RecordedTask| {
+            let cgroup = task.cgroup.and_then(|at| self.recording.cgroups.get(at as usize));
+            let below = cgroup.and_then(|cgroup| cgroup.path.strip_prefix(path));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.recording.tasks.iter().filter(is_in)
+    }
+
+    fn computing(&self, path: &str) -> u64 {
+        self.tasks_in(path).map(RecordedTask::computing).sum()
+    }
+
+    fn is_meant(&self, task: &RecordedTask) -> bool {
+        self.goal.names.contains(&task.name)
+    }
+}
+
+fn is_plain(path: &str) -> bool {
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || "/_.@:+-".contains(c);
+    path.chars().all(is_harmless) && !path.contains("..") && !path.starts_with(AUTOGROUP)
+}
+
+/// `None` where it weighs next to nothing already.
+fn lighter(cgroup: &RecordedCgroup, index: u32) -> Option<Candidate> {
+    let weight = Cgroup::weight_of(cgroup.shares);
+    let less = (weight / 10).max(1);
+    let path = &cgroup.path;
+    (less < weight).then(|| Candidate {
+        what: format!("let cgroup {path} weigh {less} instead of {weight}"),
+        steps: vec![Step::Setting {
+            file: format!("{ROOT}{path}/cpu.weight").into(),
+            then: Some(less.to_string()),
+            was: Some(weight.to_string()),
+        }],
+        shares: vec![(index, Cgroup::shares_of(less))],
+        ..Candidate::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use placewise_policy::Policy;
+    use placewise_replay::{Begins, Recording};
+
+    use super::*;
+    use crate::advise::goal::Goal;
+    use crate::audit::origin::Kernel;
+
+    /// Of web's own cgroup, one beside it with one below, one that a shell would trip over, and a session's.
+    #[test]
+    fn cgroups_beside_the_goals_weigh_a_tenth() {
+        let cgroup = |path: &str| RecordedCgroup { path: path.into(), shares: 1024 };
+        let cgroups = ["/autogroup-7", "/batch", "/batch/night", "/no;reboot", "/web"].map(cgroup);
+        let task = |(name, cgroup): (&str, u32)| RecordedTask {
+            name: name.into(),
+            cgroup: Some(cgroup),
+            ..RecordedTask::default()
+        };
+        let tasks = [("bash", 0), ("dump", 2), ("worm", 3), ("web", 4)].map(task);
+        let recording =
+            Recording { length_ns: 1, cgroups: cgroups.into(), tasks: tasks.into_iter().collect() };
+        let machine = placewise_machine::load("uma-8").unwrap();
+        let policy = Policy::parse("v6.18", "baseline").unwrap();
+        let kernel = Kernel { name: "v6.18".to_owned(), release: None, policy };
+        let mut goal = Goal::default();
+        goal.names.push("web".to_owned());
+        let situation = Situation {
+            recording: &recording,
+            machine: &machine,
+            kernel: &kernel,
+            groups: &[],
+            goal: &goal,
+        };
+
+        let [batch] = &situation.outweighed()[..] else { panic!("one cgroup is beside it") };
+        assert_eq!(batch.what, "let cgroup /batch weigh 10 instead of 100");
+        assert_eq!(batch.commands(), ["echo 10 > /sys/fs/cgroup/batch/cpu.weight"]);
+        assert_eq!(batch.undo(), ["echo 100 > /sys/fs/cgroup/batch/cpu.weight"]);
+        let mut workload = recording.workload("replay", &machine, Begins::AsRecorded);
+        batch.apply(&recording, &mut workload);
+        let shares: Vec<u32> = workload.cgroups.iter().map(|cgroup| cgroup.shares).collect();
+        assert_eq!(shares, [1024, 102, 1024, 1024, 1024]);
+    }
+}
