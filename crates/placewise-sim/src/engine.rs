@@ -168,11 +168,14 @@ impl<'a> Engine<'a> {
         Ok(self.outcome(&begin, &end))
     }
 
-    /// Task 0 starts on the first online CPU that it may use, as a child of its idle task.
+    /// Task 0 starts on the CPU that its program names, or on the first online one that it may use, as a child
+    /// of its idle task.
     fn start(&mut self) {
         let online = self.hardware.machine.online();
         let may_use = self.confinement.affinity.asked[0].map_or(online, |cpus| cpus & online);
-        let cpu: CpuId = may_use.first().expect("the scenario is checked").into();
+        let named = self.workload.programs[0].begins_on.map(|cpu| cpu as usize);
+        let named = named.filter(|cpu| may_use.contains(*cpu));
+        let cpu: CpuId = named.or(may_use.first()).expect("the scenario is checked").into();
         if self.confinement.affinity.in_use {
             self.update_cpusets();
         }

@@ -13,6 +13,9 @@ use placewise_policy::{Policy, kernel_for_release, with_knobs};
 use placewise_sim::{LoadBalance, Outcome, Scenario, simulate};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
+use rand::SeedableRng;
+use rand::seq::IndexedRandom;
+use rand_pcg::Pcg32;
 
 use crate::summary::Load;
 
@@ -63,8 +66,19 @@ impl Simulation {
 
     pub fn run(&self, seed: u64) -> anyhow::Result<Counts> {
         let Self { machine, policy, workload } = self;
+        let workload = &self.begun_anywhere(workload.clone(), seed);
         let outcome = simulate(&Scenario { machine, policy, workload, seed }, None)?;
         Ok(counts(&outcome, machine.online().len() as f64))
+    }
+
+    /// On whatever CPU the guest's shell was when it started the load.
+    fn begun_anywhere(&self, mut workload: Workload, seed: u64) -> Workload {
+        let online = self.machine.online();
+        let main = &mut workload.programs[0];
+        let cpus: Vec<usize> = main.cpus.map_or(online, |cpus| cpus & online).iter().collect();
+        let cpu = cpus.choose(&mut Pcg32::seed_from_u64(seed));
+        main.begins_on = cpu.map(|cpu| *cpu as u32);
+        workload
     }
 }
 
@@ -152,6 +166,8 @@ fn balance(outcome: &Outcome, idle: &str, counter: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const CASE: &str = "groups=1;fds=2;loops=30;warmup_ms=0;window_ms=60000";
@@ -201,6 +217,16 @@ mod tests {
         assert_eq!(counts("cpus=3")["wakeups"], counts("cpus=3")["wakeups_same_cpu"]);
         assert_eq!(simulation("hackbench", "smt=off").unwrap().machine.online().len(), 8);
         assert_eq!(counts("smt=off")["wakeups_smt"], 0.0);
+    }
+
+    #[test]
+    fn a_load_begins_on_any_cpu_that_it_may_run_on() {
+        let simulation = simulation("hackbench", "cpus=4-7").unwrap();
+        let begins_on = |seed| {
+            let workload = simulation.begun_anywhere(simulation.workload.clone(), seed);
+            workload.programs[0].begins_on.unwrap()
+        };
+        assert_eq!((1..=50).map(begins_on).collect::<BTreeSet<_>>(), BTreeSet::from([4, 5, 6, 7]));
     }
 
     #[test]

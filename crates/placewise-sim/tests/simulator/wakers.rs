@@ -283,6 +283,20 @@ fn a_task_begins_where_its_program_says_if_it_may_run_there() {
     }
 }
 
+#[test]
+fn the_first_task_begins_where_its_program_says_too() {
+    for (begins_on, expected) in [(Some(5), 5), (Some(99), 0), (None, 0)] {
+        let main =
+            Program { begins_on, ..Program::new("main", vec![Op::Run { ns: 1_000 }, Op::Exit]) };
+        let setup = Setup::new("uma-8", "v6.0", "baseline", programs(vec![main], 10));
+        let (_, text) = setup.traced();
+        let switch = parse(&text)
+            .into_iter()
+            .find(|line| line.event == "sched_switch" && line.text("next_comm") == "main");
+        assert_eq!(switch.expect("it runs").cpu, expected, "begins on {begins_on:?}");
+    }
+}
+
 /// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch
 /// takes so long. It falls asleep after each message, and its CPU then idles.
 fn searches_for_a_reader(context_switch_ns: u64) -> usize {
