@@ -33,8 +33,8 @@ use crate::input::InputError;
 
 /// A look is taken so often.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Looks that find a thread in the same call: ten seconds, where a call takes microseconds.
-const PATIENCE: u32 = 100;
+/// Looks that find a thread in the same call: five seconds, where a call takes microseconds.
+const PATIENCE: u32 = 50;
 
 const NR_SLOTS: usize = 2048;
 const NR_TREES: usize = 64;

@@ -1,5 +1,7 @@
 //! Replays of simulated runs do what these did, and change as these change.
 
+use std::thread;
+
 use placewise_policy::Policy;
 use placewise_replay::{Begins, Step, validate};
 use placewise_sim::{Scenario, simulate};
@@ -113,14 +115,20 @@ fn changes_have_the_sign_of_those_of_the_original() {
     let tbench = ("tbench", "clients=6;window_ms=20;warmup_ms=10", "tbench: throughput");
     let pgbench = ("pgbench", "clients=24;window_ms=40;warmup_ms=20", "postgres: throughput");
     let hackbench = ("hackbench", "groups=2;loops=100", "time");
-    let mut found = changes(tbench, &zen, &[hold, affine, older, icx, x86, uma]);
-    found.extend(changes(tbench, &icx, &[zen, x86]));
-    found.extend(changes(tbench, &x86, &[zen, icx]));
-    found.extend(changes(pgbench, &zen, &[hold, affine, older, icx, x86, uma]));
-    found.extend(changes(pgbench, &x86, &[zen, icx, uma]));
-    found.extend(changes(hackbench, &zen, &[hold, affine, older, icx, x86, uma]));
-    found.extend(changes(hackbench, &icx, &[zen, x86, uma]));
-    found.extend(changes(hackbench, &x86, &[zen, icx, uma]));
+    let asked: [(_, _, &[Change]); 8] = [
+        (tbench, zen, &[hold, affine, older, icx, x86, uma]),
+        (tbench, icx, &[zen, x86]),
+        (tbench, x86, &[zen, icx]),
+        (pgbench, zen, &[hold, affine, older, icx, x86, uma]),
+        (pgbench, x86, &[zen, icx, uma]),
+        (hackbench, zen, &[hold, affine, older, icx, x86, uma]),
+        (hackbench, icx, &[zen, x86, uma]),
+        (hackbench, x86, &[zen, icx, uma]),
+    ];
+    let mut found: Vec<[f64; 2]> = thread::scope(|scope| {
+        let asked = asked.map(|(load, from, to)| scope.spawn(move || changes(load, &from, to)));
+        asked.into_iter().flat_map(|it| it.join().unwrap()).collect()
+    });
     found.retain(|[original, _]| original.abs() >= FEWEST_PCT);
     let right = found.iter().filter(|[original, replayed]| original * replayed > 0.0).count();
     assert!(found.len() >= 6, "there are changes: {found:?}");
