@@ -234,11 +234,8 @@ impl Situation<'_> {
 
     /// What the goal is about stays; each of the others leaves its LLC, or runs where nobody else would.
     fn giving_way(&self, units: &[(String, Group)]) -> Vec<Candidate> {
-        let is_meant = |(_, unit): &&(String, Group)| {
-            let name = |task: &TaskIndex| &self.recording.tasks[*task as usize].name;
-            unit.tasks.iter().any(|task| self.goal.names.contains(name(task)))
-        };
-        let Some((service, meant)) = units.iter().find(is_meant) else { return Vec::new() };
+        let meant = units.iter().find(|(_, unit)| self.is_meant(unit));
+        let Some((service, meant)) = meant else { return Vec::new() };
         let llc = self.home(meant, |cpu| cpu.llc);
         let elsewhere = self.machine.cpus_where(|cpu| cpu.online && cpu.llc != llc);
         let others = units.iter().filter(|(_, unit)| unit != meant);
@@ -251,6 +248,12 @@ impl Situation<'_> {
                 off.into_iter().chain([self.idle(name, unit)])
             })
             .collect()
+    }
+
+    /// Has it a task of the goal?
+    pub(super) fn is_meant(&self, unit: &Group) -> bool {
+        let name = |task: &TaskIndex| &self.recording.tasks[*task as usize].name;
+        unit.tasks.iter().any(|task| self.goal.names.contains(name(task)))
     }
 
     fn idle(&self, name: &str, unit: &Group) -> Candidate {

@@ -3,7 +3,9 @@
 //! Limits: what weighs less still fills CPUs that nobody else wants; cgroups of version 2; no quotas. A path
 //! becomes part of a command for root, so only those are taken that a shell takes as they are.
 
-use placewise_replay::{RecordedCgroup, RecordedTask};
+use std::cmp::Reverse;
+
+use placewise_replay::{Group, RecordedCgroup, RecordedTask};
 use placewise_workload::program::Cgroup;
 
 use super::candidate::{Candidate, MOST_OF_A_KIND, Situation};
@@ -16,35 +18,31 @@ const AUTOGROUP: &str = "/autogroup-";
 
 impl Situation<'_> {
     pub(super) fn outweighed(&self) -> Vec<Candidate> {
-        let cgroups = self.recording.cgroups.iter().zip(0..);
-        let is_other = |path: &str| !self.tasks_in(path).any(|task| self.is_meant(task));
+        let is_other = |path: &str| !self.is_meant(&self.group_in(path));
         let is_outermost = |path: &str| {
-            !path.rsplit_once('/').is_some_and(|(above, _)| !above.is_empty() && is_other(above))
+            let above = path.rsplit_once('/').map(|(above, _)| above);
+            !above.is_some_and(|above| !above.is_empty() && is_other(above))
         };
-        let mut others: Vec<(&RecordedCgroup, u32)> = cgroups
-            .filter(|(cgroup, _)| is_plain(&cgroup.path))
-            .filter(|(cgroup, _)| is_other(&cgroup.path) && is_outermost(&cgroup.path))
-            .collect();
-        others.sort_by_key(|(cgroup, _)| std::cmp::Reverse(self.computing(&cgroup.path)));
+        let is_candidate = |(cgroup, _): &(&RecordedCgroup, u32)| {
+            let path = &cgroup.path;
+            is_plain(path) && is_other(path) && is_outermost(path)
+        };
+        let cgroups = self.recording.cgroups.iter().zip(0..);
+        let mut others: Vec<(&RecordedCgroup, u32)> = cgroups.filter(is_candidate).collect();
+        others.sort_by_key(|(cgroup, _)| Reverse(self.group_in(&cgroup.path).computing));
         let others = others.into_iter().take(MOST_OF_A_KIND);
         others.filter_map(|(cgroup, index)| lighter(cgroup, index)).collect()
     }
 
-    fn tasks_in<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a RecordedTask> {
-        let is_in = move |task: &&RecordedTask| {
+    /// The tasks of a cgroup, and of those below it.
+    fn group_in(&self, path: &str) -> Group {
+        let is_in = |task: &RecordedTask| {
             let cgroup = task.cgroup.and_then(|at| self.recording.cgroups.get(at as usize));
             let below = cgroup.and_then(|cgroup| cgroup.path.strip_prefix(path));
             below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.recording.tasks.iter().filter(is_in)
-    }
-
-    fn computing(&self, path: &str) -> u64 {
-        self.tasks_in(path).map(RecordedTask::computing).sum()
-    }
-
-    fn is_meant(&self, task: &RecordedTask) -> bool {
-        self.goal.names.contains(&task.name)
+        let tasks = self.recording.tasks.iter().zip(0..).filter(|(task, _)| is_in(task));
+        self.recording.group(tasks.map(|(_, index)| index).collect())
     }
 }
 
