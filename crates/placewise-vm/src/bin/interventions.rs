@@ -193,7 +193,7 @@ fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
         programs: Vec::new(),
         script: "figures costs vm-guest costs\n\
                  turn_knob TTWU_QUEUE 0 || false\n\
-                 figures unqueued vm-guest costs\n"
+                 figures unqueued vm-guest costs --wakes\n"
             .to_owned(),
         limit_seconds: 900,
     };
@@ -206,9 +206,7 @@ fn costs(machine_name: &str, kernel: String) -> anyhow::Result<()> {
     }
     // Of these the waker puts the wakee on its run queue, wherever that is.
     for (name, ns) in left.figures.numbers_of("unqueued") {
-        if name.starts_with("futex_wake_") {
-            println!("unqueued_{name} {ns}");
-        }
+        println!("unqueued_{name} {ns}");
     }
     fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())
 }

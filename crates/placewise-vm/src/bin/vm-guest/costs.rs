@@ -21,6 +21,9 @@ use crate::topology::Distances;
 pub struct CostsArgs {
     #[arg(long, default_value_t = 500)]
     rounds: u32,
+    /// What wakeups take a waker, and nothing else
+    #[arg(long)]
+    wakes: bool,
 }
 
 /// From which all else is measured.
@@ -28,8 +31,23 @@ const HOME: usize = 0;
 const LONG_ENOUGH_TO_SLEEP: Duration = Duration::from_micros(300);
 
 pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
-    let rounds = args.rounds;
     stay(HOME)?;
+    if !args.wakes {
+        alone(args.rounds)?;
+    }
+    let elsewhere = Distances::of_guest()?.nearest(HOME);
+    let partners = elsewhere.into_iter().map(|(distance, cpu)| (distance.name(), cpu));
+    for (name, cpu) in std::iter::once(("same_cpu", HOME)).chain(partners) {
+        if !args.wakes {
+            round_trip(name, cpu, args.rounds)?;
+        }
+        wakes(name, cpu, args.rounds / 10)?;
+    }
+    Ok(())
+}
+
+/// What takes no partner elsewhere.
+fn alone(rounds: u32) -> anyhow::Result<()> {
     print("syscall_ns", rounds, || {
         black_box(rustix::process::getppid());
         Ok(())
@@ -48,14 +66,7 @@ pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     processes(rounds / 10)?;
     threads(rounds / 10)?;
     yields(rounds)?;
-    futex_round_trip(rounds)?;
-    let elsewhere = Distances::of_guest()?.nearest(HOME);
-    let partners = elsewhere.into_iter().map(|(distance, cpu)| (distance.name(), cpu));
-    for (name, cpu) in std::iter::once(("same_cpu", HOME)).chain(partners) {
-        round_trip(name, cpu, rounds)?;
-        wakes(name, cpu, rounds / 10)?;
-    }
-    Ok(())
+    futex_round_trip(rounds)
 }
 
 /// CPU time that it takes to create a thread, and that the thread then takes until it would tell a load
