@@ -67,7 +67,8 @@ done
 
 mkdir "$work/kernel"
 for file in vmlinuz config; do
-	find "$work/root" -type f -name "$file*" -exec mv {} "$work/kernel/$file" \;
+	# Not configfs.ko.
+	find "$work/root" -type f \( -name "$file" -o -name "$file-*" \) -exec mv {} "$work/kernel/$file" \;
 	[ -e "$work/kernel/$file" ] || fail "no $file in" $packages
 done
 # At once, so that nobody finds half of it; another one may have been faster.
