@@ -40,6 +40,7 @@ const KERNELS: &[(&str, Profile)] = &[
     ("v5.18", V5_18),
     ("v5.19", V5_19),
     ("v6.0", V6_0),
+    ("v6.1.176", V6_1_176),
     ("v6.2", V6_2),
     ("v6.3", V6_3),
     ("v6.4", V6_4),
@@ -51,6 +52,7 @@ const KERNELS: &[(&str, Profile)] = &[
     ("v6.15", V6_15),
     ("v6.17", V6_17),
     ("v6.18", V6_18),
+    ("v6.18.15", V6_18_15),
     ("v7.3", V7_3),
 ];
 
@@ -63,8 +65,14 @@ type Release = (u32, u32, u32);
 ///
 /// A stable kernel with a profile of its own stands for its own series only: v6.12.117 says
 /// nothing of v6.13. What a distribution has back-ported shows in no release.
+///
+/// It may be followed by the version, as `uname -rv` has it: of Debian's 6.1.0-50 only that says that
+/// it is 6.1.176.
 pub fn kernel_for_release(release: &str) -> Option<&'static str> {
-    let running = parse_release(release)?;
+    let named = parse_release(release)?;
+    let packaged = release.split_once(" Debian ").and_then(|(_, version)| parse_release(version));
+    let is_same = |packaged: &Release| (packaged.0, packaged.1) == (named.0, named.1);
+    let running = packaged.filter(is_same).unwrap_or(named);
     let known = |name: &str| parse_release(&name[1..]).expect("kernels are named after releases");
     let stands_for = |kernel: Release| {
         kernel <= running && (kernel.2 == 0 || (kernel.0, kernel.1) == (running.0, running.1))
@@ -303,6 +311,20 @@ pub const V6_0: Profile = Profile {
     ..V5_19
 };
 
+/// The stable kernel of Debian 12: newly-idle CPUs look at levels by their success, the sibling scan skips prev,
+/// recent_used_cpu is tested itself, affine moves are counted as such, migrated tasks are hot until they are
+/// enqueued, nothing is pulled to above the average.
+pub const V6_1_176: Profile = Profile {
+    affine_move_counts_prev: false,
+    smt_scan_skips_prev: true,
+    recent_used_tests_prev: false,
+    newidle_random: NEWIDLE_BY_SUCCESS,
+    balance_local_above_average: true,
+    detach_util_shifted: true,
+    exec_start_reset_at_enqueue: true,
+    ..V6_0
+};
+
 /// A CPU looks idle no more while its wake list is emptied: d6962c4fe8f9 ("sched: Clear
 /// ttwu_pending after enqueue_task()").
 pub const V6_2: Profile = Profile { wake_list_clear_early: false, ..V6_0 };
@@ -400,6 +422,13 @@ pub const V6_17: Profile = Profile {
 /// As the one before.
 pub const V6_18: Profile = V6_17;
 
+/// The stable kernel: newly-idle passes cost what they take, and levels are looked at by their success.
+pub const V6_18_15: Profile = Profile {
+    newidle_failure: NEWIDLE_FAILURE_ELAPSED,
+    newidle_random: NEWIDLE_BY_SUCCESS,
+    ..V6_18
+};
+
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
 /// of a process gather on an LLC (v7.2).
@@ -434,7 +463,8 @@ mod tests {
             ("7.3-rc2", "v7.3"),
             ("8.0", "v7.3"),
             ("7.2.9", "v6.18"),
-            ("6.18.15+deb13-cloud-amd64", "v6.18"),
+            ("6.18.15+deb13-cloud-amd64", "v6.18.15"),
+            ("6.18.14", "v6.18"),
             ("6.17.0", "v6.17"),
             ("6.13.0-2-generic", "v6.12"),
             ("6.12.200", "v6.12.117"),
@@ -443,6 +473,9 @@ mod tests {
             ("6.12-amd64", "v6.12"),
             ("6.8.0-31-generic", "v6.6"),
             ("6.1.0-28-amd64", "v6.0"),
+            ("6.1.0-50-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.176-1 (2026-07-02)", "v6.1.176"),
+            ("6.1.0-28-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (2024-11-22)", "v6.0"),
+            ("6.18.14 #1 SMP built beside Debian 6.1.176-1", "v6.18"),
             ("5.10.0-28-amd64", "v5.10"),
             ("5.4.0", "v5.3"),
             ("3.10.0-1160.el7.x86_64", "v3.10"),

@@ -114,7 +114,7 @@ impl Boot {
 
     /// Figures of run n have the prefix n.
     fn script(&self) -> String {
-        let mut script = "ulimit -n 8192\nfigure release \"$(uname -r)\"\n".to_owned();
+        let mut script = "ulimit -n 8192\nfigure release \"$(uname -rv)\"\n".to_owned();
         for (number, run) in self.runs.iter().enumerate() {
             let Run { workload, case, knob, settle_ms } = run;
             script.push_str(&format!(

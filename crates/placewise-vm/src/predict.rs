@@ -241,6 +241,6 @@ mod tests {
         let refusal = |workload, knob| simulation(workload, knob).err().unwrap();
         assert_eq!(refusal("ring", ""), "no model is called ring");
         assert!(refusal("hackbench", "numa_balancing=0").contains("unknown knob 'numa_balancing'"));
-        assert!(refusal("hackbench", "SIS_PROP=1").contains("kernel v6.18 has no SIS_PROP"));
+        assert!(refusal("hackbench", "SIS_PROP=1").contains("kernel v6.18.15 has no SIS_PROP"));
     }
 }

@@ -13,7 +13,7 @@ use crate::boot::Run as Left;
 use crate::figures::Figure;
 use crate::intervention::{Boot, Run};
 
-/// What a run was: `kernel` as `placewise compare --kernel` has it, `release` as `uname -r` says it,
+/// What a run was: `kernel` as `placewise compare --kernel` has it, `release` as `uname -rv` says it,
 /// `place` in the order of the boot.
 const WHAT: &[&str] =
     &["machine", "kernel", "release", "workload", "case", "knob", "replicate", "place"];

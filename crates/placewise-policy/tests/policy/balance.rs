@@ -2,7 +2,7 @@
 
 use super::common::{Machine, NOW, Shape, TICK, moved, set};
 use placewise_policy::kernel::{
-    V5_3, V5_10, V5_17, V5_18, V5_19, V6_0, V6_12, V6_12_117, V6_18, V7_3,
+    V5_3, V5_10, V5_17, V5_18, V5_19, V6_0, V6_1_176, V6_12, V6_12_117, V6_18, V6_18_15, V7_3,
 };
 use placewise_policy::*;
 
@@ -1416,7 +1416,7 @@ fn a_newly_idle_cpu_looks_at_levels_by_their_success_where_the_profile_says_so()
     for profile in [V6_12, V6_18] {
         assert_eq!(looks(profile, 1), 1000);
     }
-    for profile in [V6_12_117, V7_3] {
+    for profile in [V6_1_176, V6_12_117, V6_18_15, V7_3] {
         assert!((200..300).contains(&looks(profile, 255)), "a quarter");
         assert!(looks(profile, 0) < 10);
         assert_eq!(looks(profile, 1024), 1000);
