@@ -17,8 +17,14 @@ pub struct Costs {
     pub syscall_ns: u64,
     /// Copying one small message into or out of a pipe, without the system call and any wakeup.
     pub pipe_message_ns: u64,
+    /// The writer's share of that for both sides together, in percent; 50 where a read takes as long.
+    pub pipe_writer_pct: u32,
+    /// For how much of a side's part the pipe's mutex is held, in percent; for lines that it moves it always is.
+    pub pipe_locked_pct: u32,
     /// The same for a stream socket.
     pub socket_message_ns: u64,
+    /// As for a pipe.
+    pub socket_writer_pct: u32,
     /// Sending or receiving one message over TCP on loopback, the softirq with it, without the system
     /// call, the copying and any wakeup.
     pub tcp_message_ns: u64,

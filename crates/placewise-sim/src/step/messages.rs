@@ -51,13 +51,24 @@ impl Transfer {
         }
     }
 
+    /// Of what a message takes on both sides, where each takes so much on average.
+    fn part(self, average: Time, writer_pct: u32) -> Time {
+        let pct = match self.side {
+            Side::Writer => writer_pct,
+            Side::Reader => 100 - writer_pct,
+        };
+        2 * average * Time::from(pct) / 100
+    }
+
     /// The lines of the channel, and of the message, come from where they were last.
     #[inline(always)]
     fn cost(self, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
         let figures = costs.figures;
         let copy = match channel.kind {
-            ChannelKind::Pipe => figures.pipe_message_ns,
-            ChannelKind::UnixSocket | ChannelKind::PolledSockets => figures.socket_message_ns,
+            ChannelKind::Pipe => self.part(figures.pipe_message_ns, figures.pipe_writer_pct),
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+                self.part(figures.socket_message_ns, figures.socket_writer_pct)
+            }
             ChannelKind::LoopbackTcp => figures.tcp_message_ns + costs.copy(self.bytes),
             ChannelKind::LoopbackUdp => figures.udp_message_ns + costs.copy(self.bytes),
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
@@ -79,14 +90,16 @@ impl Transfer {
         if self.side == Side::Writer {
             channel.written_on = cpu;
         }
-        let all = costs.draw(copy) + shared + message;
+        let copy = costs.draw(copy);
         let locked = match channel.kind {
             // A mutex, held while the message is copied.
-            ChannelKind::Pipe => all,
+            ChannelKind::Pipe => {
+                copy * Time::from(figures.pipe_locked_pct) / 100 + shared + message
+            }
             // A spinlock: the message is put on a list, or taken off it.
             _ => shared,
         };
-        Inside { all, locked }
+        Inside { all: copy + shared + message, locked }
     }
 
     /// How long the call waits busily for the channel's lock, as work too: it begins now, and the CPU

@@ -4,7 +4,9 @@
 use std::fs;
 use std::hint::black_box;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +30,11 @@ pub struct CostsArgs {
 
 /// From which all else is measured.
 const HOME: usize = 0;
+/// How often a bulk of messages passes.
+const BULKS: usize = 21;
+/// How many CPUs use one channel at a time, and how many bytes it holds then.
+const SIDE_BY_SIDE: usize = 4;
+const ROOM: usize = 1 << 20;
 const LONG_ENOUGH_TO_SLEEP: Duration = Duration::from_micros(300);
 
 pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
@@ -52,11 +59,12 @@ fn alone(rounds: u32) -> anyhow::Result<()> {
         black_box(rustix::process::getppid());
         Ok(())
     })?;
-    let (reader, writer) = pipe().context("pipe")?;
-    print("pipe_pair_ns", rounds, || {
-        put(&writer)?;
-        take(&reader)
-    })?;
+    // Half of what a pipe and a socket hold if nobody changes that.
+    let channels = [("pipe", 320, roomy_pipe()?), ("socket", 138, roomy_sockets()?)];
+    for (name, half, (reader, writer)) in channels {
+        in_bulk(name, half, &writer, &reader)?;
+        side_by_side(name, half, &writer, &reader)?;
+    }
     let word = AtomicU32::new(0);
     print("futex_wake_nobody_ns", rounds, || {
         futex::wake(&word, futex::Flags::PRIVATE, 1)?;
@@ -67,6 +75,83 @@ fn alone(rounds: u32) -> anyhow::Result<()> {
     threads(rounds / 10)?;
     yields(rounds)?;
     futex_round_trip(rounds)
+}
+
+/// It holds what all of [`side_by_side`] write.
+fn roomy_pipe() -> anyhow::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe().context("pipe")?;
+    rustix::pipe::fcntl_setpipe_size(&writer, ROOM).context("F_SETPIPE_SZ")?;
+    Ok((reader, writer))
+}
+
+/// So do these, of AF_UNIX.
+fn roomy_sockets() -> anyhow::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = UnixStream::pair().context("socketpair")?;
+    let room = ROOM as libc::c_int;
+    // SAFETY: the kernel only reads the number.
+    let failed = unsafe {
+        let (number, size) = (&raw const room, size_of_val(&room) as libc::socklen_t);
+        libc::setsockopt(
+            writer.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUFFORCE,
+            number.cast(),
+            size,
+        )
+    };
+    anyhow::ensure!(failed == 0, "SO_SNDBUFFORCE: {}", io::Error::last_os_error());
+    Ok((reader.into(), writer.into()))
+}
+
+/// What a side takes of a message where one writes a while, and then reads that.
+fn in_bulk(name: &str, bulk: u32, writer: &OwnedFd, reader: &OwnedFd) -> anyhow::Result<()> {
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    for _ in 0..BULKS {
+        let begin = Instant::now();
+        (0..bulk).try_for_each(|_| put(writer))?;
+        let written = Instant::now();
+        (0..bulk).try_for_each(|_| take(reader))?;
+        reads.push(written.elapsed().as_nanos() as u64 / u64::from(bulk));
+        writes.push((written - begin).as_nanos() as u64 / u64::from(bulk));
+    }
+    print_median(&format!("{name}_write_ns"), writes);
+    print_median(&format!("{name}_read_ns"), reads);
+    Ok(())
+}
+
+/// How often a message passes where several CPUs send, and where several receive, through one channel: for so
+/// long each holds its lock.
+fn side_by_side(name: &str, bulk: u32, writer: &OwnedFd, reader: &OwnedFd) -> anyhow::Result<()> {
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    for _ in 0..BULKS {
+        writes.push(all_at_once(bulk, || put(writer))?);
+        reads.push(all_at_once(bulk, || take(reader))?);
+    }
+    print_median(&format!("{name}_writers_ns"), writes);
+    print_median(&format!("{name}_readers_ns"), reads);
+    Ok(())
+}
+
+fn all_at_once(rounds: u32, pass: impl Fn() -> io::Result<()> + Sync) -> anyhow::Result<u64> {
+    let barrier = Barrier::new(SIDE_BY_SIDE);
+    let passes = |cpu: usize| -> anyhow::Result<(Instant, Instant)> {
+        stay(cpu)?;
+        barrier.wait();
+        let begin = Instant::now();
+        (0..rounds).try_for_each(|_| pass())?;
+        Ok((begin, Instant::now()))
+    };
+    let times = thread::scope(|scope| {
+        let passes = &passes;
+        let threads: Vec<_> =
+            (0..SIDE_BY_SIDE).map(|cpu| scope.spawn(move || passes(cpu))).collect();
+        let times = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        times.collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let (begins, ends): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+    let elapsed = ends.into_iter().max().zip(begins.into_iter().min());
+    let elapsed = elapsed.map_or(0, |(end, begin)| (end - begin).as_nanos() as u64);
+    Ok(elapsed / u64::from(SIDE_BY_SIDE as u32 * rounds))
 }
 
 /// CPU time that it takes to create a thread, and that the thread then takes until it would tell a load
