@@ -66,8 +66,7 @@ type Release = (u32, u32, u32);
 /// A stable kernel with a profile of its own stands for its own series only: v6.12.117 says
 /// nothing of v6.13. What a distribution has back-ported shows in no release.
 ///
-/// It may be followed by the version, as `uname -rv` has it: of Debian's 6.1.0-50 only that says that
-/// it is 6.1.176.
+/// It may be followed by the version, as `uname -rv` and [`running_release`] have it.
 pub fn kernel_for_release(release: &str) -> Option<&'static str> {
     let named = parse_release(release)?;
     let packaged = release.split_once(" Debian ").and_then(|(_, version)| parse_release(version));
@@ -78,6 +77,21 @@ pub fn kernel_for_release(release: &str) -> Option<&'static str> {
         kernel <= running && (kernel.2 == 0 || (kernel.0, kernel.1) == (running.0, running.1))
     };
     kernel_names().into_iter().rfind(|name| stands_for(known(name)))
+}
+
+/// What the running kernel says it is: `uname -r`. Debian's 6.1.0-50 says only in its version that it is
+/// 6.1.176; there that follows: `6.1.0-50-amd64 Debian 6.1.176-1`.
+pub fn running_release() -> String {
+    let uname = rustix::system::uname();
+    release_with_package(&uname.release().to_string_lossy(), &uname.version().to_string_lossy())
+}
+
+fn release_with_package(release: &str, version: &str) -> String {
+    let package = version.split_once("Debian ").and_then(|(_, rest)| rest.split(' ').next());
+    let is_news = |package: &&str| parse_release(package) != parse_release(release);
+    package
+        .filter(is_news)
+        .map_or_else(|| release.to_owned(), |package| format!("{release} Debian {package}"))
 }
 
 /// The numbers that a release begins with; without a third one it is 0.
@@ -482,6 +496,19 @@ mod tests {
         ] {
             assert_eq!(kernel_for_release(release), Some(kernel), "{release}");
         }
+    }
+
+    #[test]
+    fn a_release_is_told_with_debians_package_where_that_alone_has_the_patch_number() {
+        let version = |package| format!("#1 SMP PREEMPT_DYNAMIC Debian {package} (2026-07-02)");
+        for (release, version, told) in [
+            ("6.1.0-50-amd64", version("6.1.176-1"), "6.1.0-50-amd64 Debian 6.1.176-1"),
+            ("6.12.117+deb13-amd64", version("6.12.117-1"), "6.12.117+deb13-amd64"),
+            ("6.8.0-31-generic", "#31-Ubuntu SMP".to_owned(), "6.8.0-31-generic"),
+        ] {
+            assert_eq!(release_with_package(release, &version), told);
+        }
+        assert_eq!(kernel_for_release("6.1.0-50-amd64 Debian 6.1.176-1"), Some("v6.1.176"));
     }
 
     #[test]

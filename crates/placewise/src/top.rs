@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use placewise_audit::{Meter, Moment};
 use placewise_machine::{Machine, TraceTopology};
+use placewise_policy::running_release;
 use placewise_trace::TraceReader;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -157,7 +158,7 @@ impl View {
                 (View::Scheduler(Box::new(scheduler)), scx::SOCKET.to_owned(), "q: quit")
             }
             None => {
-                let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+                let kernel = running_release();
                 (Self::of_kernel()?, kernel, "q: quit, r: from now on")
             }
         };

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use placewise_policy::own::{OwnError, Spec};
-use placewise_policy::{Policy, kernel_for_release};
+use placewise_policy::{Policy, kernel_for_release, running_release};
 use scx_placewise::LoadError;
 use scx_placewise::exit::Exit;
 use scx_placewise::figures::{Figures, Source};
@@ -336,7 +336,7 @@ fn show(format: Format, figures: &Figures) -> anyhow::Result<()> {
 
 /// The newest known kernel that is not newer than the running one.
 fn running_kernel() -> anyhow::Result<String> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = running_release();
     let kernel = kernel_for_release(&release);
     let kernel = kernel.with_context(|| {
         format!(

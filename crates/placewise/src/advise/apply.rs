@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use placewise_policy::running_release;
 use placewise_replay::{Source, read};
 use placewise_sim::Better;
 use placewise_trace::Header;
@@ -198,7 +199,7 @@ pub fn undo() -> anyhow::Result<()> {
 
 /// Advice on another kernel's trace is none for this host.
 fn check_host(header: &Header) -> Result<(), InputError> {
-    let here = rustix::system::uname().release().to_string_lossy().into_owned();
+    let here = running_release();
     match &header.kernel {
         Some(release) if *release == here => Ok(()),
         release => {

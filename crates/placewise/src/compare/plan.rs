@@ -9,7 +9,9 @@
 use std::path::Path;
 
 use placewise_machine::Machine;
-use placewise_policy::{Policy, kernel_for_release, kernel_names, own, with_knobs};
+use placewise_policy::{
+    Policy, kernel_for_release, kernel_names, own, running_release, with_knobs,
+};
 use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::Workload;
 use placewise_workload::{self as workload, Case, Environment};
@@ -235,7 +237,7 @@ fn kernels(args: &CompareArgs) -> Result<(Vec<String>, Option<String>), InputErr
     if !args.machines.iter().any(|machine| machine == "host") {
         return Ok((vec![DEFAULT_KERNEL.to_owned()], None));
     }
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = running_release();
     match kernel_for_release(&release) {
         Some(kernel) => Ok((vec![kernel.to_owned()], Some(release))),
         None => {

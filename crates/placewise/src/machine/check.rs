@@ -15,8 +15,7 @@ use placewise_measure::neighbours;
 use placewise_measure::others::CpuTimes;
 use placewise_measure::quantity::Sample;
 use placewise_measure::real::{self, FDS, Load, Pair, Told, USER_NS};
-use placewise_policy::Policy;
-use placewise_policy::kernel::kernel_for_release;
+use placewise_policy::{Policy, kernel_for_release, running_release};
 use placewise_sim::{Outcome, Scenario, simulate};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -273,8 +272,7 @@ fn row(load: &str, told: &Told, simulated: &[f64]) -> Row {
 }
 
 fn running_kernel() -> anyhow::Result<String> {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
+    let release = running_release();
     let known = kernel_for_release(&release);
     let problem = || {
         InputError(format!(

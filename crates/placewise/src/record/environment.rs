@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use placewise_machine::{CpuSet, MachineError, TraceTopology};
+use placewise_policy::running_release;
 use placewise_policy::weight::weight_of;
 use placewise_trace::{Header, SchedPolicy, TaskLine};
 use placewise_workload::program::Cgroup;
@@ -20,14 +21,13 @@ use placewise_workload::program::Cgroup;
 const POLICY_FIELD: usize = 38;
 
 pub fn header() -> Result<Header, MachineError> {
-    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-    let topology = TraceTopology { hz: hz(&kernel), ..TraceTopology::of_host()? };
+    let topology = TraceTopology { hz: hz(), ..TraceTopology::of_host()? };
     let online: CpuSet = topology.cpus.keys().copied().collect();
     let Tasks { special, cgroups, autogroups, mut shares } = tasks(&online);
     shares.extend(shares_of(&cgroups));
     shares.retain(|_, shares| *shares != Cgroup::DEFAULT_SHARES);
     Ok(Header {
-        kernel: Some(kernel),
+        kernel: Some(running_release()),
         topology,
         base_slice_ns: read("/sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
         features: features(),
@@ -51,8 +51,12 @@ fn features() -> Vec<String> {
     text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-fn hz(kernel: &str) -> Option<u32> {
-    let config = read_gzip("/proc/config.gz").or_else(|| read(format!("/boot/config-{kernel}")));
+fn hz() -> Option<u32> {
+    let boot = || {
+        let uname = rustix::system::uname();
+        read(format!("/boot/config-{}", uname.release().to_string_lossy()))
+    };
+    let config = read_gzip("/proc/config.gz").or_else(boot);
     hz_of(&config?)
 }
 
