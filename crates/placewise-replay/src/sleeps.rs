@@ -12,9 +12,10 @@
 //!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
-//! it did: a replay keeps the while. What varies less over the task's sleeps, relative to its mean, is
-//! taken for what the task does: the time from one wakeup to the next, or that of each sleep. Limit: a
-//! task that does now this and now that is taken for one of the two.
+//! it did: a replay keeps the while. From one wakeup to the next it computes and sleeps: if how long it sleeps
+//! does not depend on how long it computed, what lies between wakeups has the variance of both; if when it is
+//! woken does not depend on that, sleeps have. What varies less is taken for what the task does. Limit: a task
+//! that does now this and now that is taken for one of the two.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -61,7 +62,7 @@ pub fn posts(followed: &Followed) -> Vec<bool> {
 /// The steps of a task.
 pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
-    let keeps_while = sleeps_for_a_while(task, is_post);
+    let keeps_while = sleeps_for_a_while(&task.seen, is_post);
     // What is still to be taken off for the lines of the last post.
     let mut charged = 0;
     let step = |seen: &Seen| match *seen {
@@ -98,9 +99,8 @@ pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32
     steps
 }
 
-fn sleeps_for_a_while(task: &FollowedTask, is_post: impl Fn(Cause) -> bool) -> bool {
-    let arrivals: Vec<(Nanos, Nanos)> = task
-        .seen
+fn sleeps_for_a_while(seen: &[Seen], is_post: impl Fn(Cause) -> bool) -> bool {
+    let arrivals: Vec<(Nanos, Nanos)> = seen
         .iter()
         .filter_map(|seen| match *seen {
             // A likely answer took no time.
@@ -116,7 +116,7 @@ fn sleeps_for_a_while(task: &FollowedTask, is_post: impl Fn(Cause) -> bool) -> b
     // When the first one began is not known.
     let sleeps: Vec<Nanos> = arrivals[1..].iter().map(|(from, until)| until - from).collect();
     let between: Vec<Nanos> = arrivals.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
-    variation(&sleeps) < variation(&between)
+    variance(&sleeps) < variance(&between)
 }
 
 /// What tasks computed after posts over one distance.
@@ -181,12 +181,10 @@ fn slope(by_line: &BTreeMap<Nanos, Computed>) -> Option<u32> {
     (slope > 2.0 * error).then_some(slope.min(MOST_LINES).round() as u32)
 }
 
-/// The standard deviation over the mean.
-fn variation(values: &[Nanos]) -> f64 {
+fn variance(values: &[Nanos]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
-    if mean > 0.0 { (squares / count).sqrt() / mean } else { 0.0 }
+    values.iter().map(|&value| (value as f64 - mean).powi(2)).sum::<f64>() / count
 }
 
 #[cfg(test)]
@@ -207,10 +205,23 @@ mod tests {
         assert_eq!(slope(&BTreeMap::from([(20, of(1_100.0, 1.0))])), None, "one distance");
     }
 
+    /// A task that computes for so long at a time, with a sleep between that an interrupt ends.
+    fn sleeps(computing: &[Nanos], asleep: impl Fn(usize, Nanos) -> Nanos) -> bool {
+        let mut now = 0;
+        let seen = computing.iter().enumerate().map(|(at, ns)| {
+            let from = now + ns;
+            now = from + asleep(at, *ns);
+            Seen::Slept { from, until: now, cause: Cause::Arrival, line_ns: 0 }
+        });
+        sleeps_for_a_while(&seen.collect::<Vec<_>>(), |_| false)
+    }
+
+    /// Fails if either were compared with its mean: a short while after long computing varies more by that.
     #[test]
-    fn what_varies_less_is_smaller() {
-        assert_eq!(variation(&[5, 5, 5]), 0.0);
-        assert!(variation(&[10, 10, 11]) < variation(&[1, 10, 20]));
-        assert_eq!(variation(&[0, 0]), 0.0);
+    fn what_does_not_depend_on_how_long_a_task_computes_is_what_it_does() {
+        let computing = [14_100, 14_600, 14_200, 14_800, 14_300, 14_500];
+        let jitter = [0, 12, 3, 9, 1, 6];
+        assert!(sleeps(&computing, |at, _| 180 + jitter[at]));
+        assert!(!sleeps(&computing, |at, ns| 15_000 + jitter[at] - ns));
     }
 }
