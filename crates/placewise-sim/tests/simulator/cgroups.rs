@@ -137,7 +137,7 @@ pub fn spread_over_cgroups(workload: Workload) -> Workload {
 fn nothing_is_lost_in_cgroups() {
     for kernel in ["v3.10", "v5.3", "v6.0", "v6.12", "v6.18"] {
         for machine in ["pack:2 l3:2 core:3 pu:2", "pack:1 l3:1 core:2 pu:1"] {
-            let case = "groups=2,fds=4,loops=100,window_ms=30,warmup_ms=0";
+            let case = "groups=2,fds=8,loops=400,window_ms=30,warmup_ms=0";
             let workload = spread_over_cgroups(benchmark("hackbench", case));
             let (_, audit) = Setup::new(machine, kernel, "baseline", workload).checked(20);
             assert!(

@@ -11,7 +11,7 @@ const KERNELS: [&str; 3] = ["v6.0", "v6.12", "v6.18"];
 const POLICIES: [&str; 3] = ["baseline", "short-task", "hint:wake_affine+fork_affine"];
 /// With what fits into a moment, and the decisions to be expected at least.
 const WORKLOADS: [(&str, &str, u64); 4] = [
-    ("hackbench", "groups=2;fds=8;loops=100", 100),
+    ("hackbench", "groups=2;fds=8;loops=400", 100),
     ("schbench", "workers=6;messengers=2;warmup_ms=50;window_ms=150", 20),
     ("context_switch1", "instances=10;warmup_ms=1;window_ms=2", 1_000),
     // In cgroups, where a task's own load is not what it adds to its CPU's.
