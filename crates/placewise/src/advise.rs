@@ -7,13 +7,13 @@
 
 mod apply;
 mod candidate;
+mod cgroup;
 mod changes;
 mod goal;
 mod offered;
 mod report;
 mod search;
 mod step;
-mod weight;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

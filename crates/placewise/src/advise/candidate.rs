@@ -3,8 +3,8 @@
 //! Groups are bound to the LLC or node where most of them began, and all of them apart, over LLCs by
 //! load; only where they fit. What is bound more narrowly than the machine is set free. What is not
 //! the load in question gives way to it: off its LLC, or SCHED_IDLE. Cores are left to one thread each.
-//! What cgroups could weigh is in [`super::weight`], what the kernel offers in [`super::offered`].
-//! Limits: one thing at a time; no cgroup's quota.
+//! What cgroups could have less of is in [`super::cgroup`], what the kernel offers in [`super::offered`].
+//! Limits: one thing at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use placewise_hint::Hint;
 use placewise_machine::{Cpu, CpuSet, Machine};
 use placewise_policy::Policy;
 use placewise_replay::{Group, RecordedTask, Recording, TaskIndex};
-use placewise_workload::program::{SchedPolicy, Workload};
+use placewise_workload::program::{Quota, SchedPolicy, Workload};
 
 use super::goal::Goal;
 use super::step::{Step, Thread, Treatment};
@@ -29,8 +29,15 @@ pub struct Candidate {
     pub policy: Option<Policy>,
     /// Tasks by their place in the recording.
     pub changes: Vec<(TaskIndex, Changed)>,
-    /// What cgroups weigh then, by their place in the recording.
-    pub shares: Vec<(u32, u32)>,
+    /// What cgroups have then, by their place in the recording.
+    pub cgroups: Vec<(u32, Allotted)>,
+}
+
+/// What a cgroup has of the CPUs.
+#[derive(Clone, Copy)]
+pub enum Allotted {
+    Shares(u32),
+    Quota(Quota),
 }
 
 /// How a task is treated then.
@@ -56,8 +63,12 @@ impl Candidate {
                 Changed::Hint(hint) => program.hint = Some(hint),
             }
         }
-        for (cgroup, shares) in &self.shares {
-            workload.cgroups[*cgroup as usize].shares = *shares;
+        for (cgroup, allotted) in &self.cgroups {
+            let cgroup = &mut workload.cgroups[*cgroup as usize];
+            match *allotted {
+                Allotted::Shares(shares) => cgroup.shares = shares,
+                Allotted::Quota(quota) => cgroup.quota = Some(quota),
+            }
         }
     }
 
@@ -93,7 +104,7 @@ impl Situation<'_> {
         let units = self.units();
         all.extend(self.one_thread_of_each_core(&units));
         all.extend(self.giving_way(&units));
-        all.extend(self.outweighed());
+        all.extend(self.with_less_for_others());
         all.extend(self.offered());
         // Of a group that has exited there is nobody to bind.
         all.retain(|one| !one.steps.is_empty());

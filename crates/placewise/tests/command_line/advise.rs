@@ -183,26 +183,50 @@ fn end_of(
     trace.to_owned()
 }
 
-/// Twice as many tasks as CPUs, half of them in a cgroup that weighs as much as the service's.
-#[test]
-fn a_cgroup_that_takes_the_services_cpus_weighs_less() {
+/// Advice for the service of a cgroup, beside four batch tasks in another that weighs as much.
+fn advice_beside_batch(machine: &str, service_us: u32, service_sleeps_us: u32) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let workload = directory.path().join("beside.json");
-    let tasks = r#"{"global": {"duration": 1}, "tasks": {
-        "service": {"instance": 4, "loop": -1, "run": 2000, "sleep": 500},
-        "batch": {"instance": 4, "loop": -1, "run": 9000, "sleep": 100}}}"#;
+    let tasks = format!(
+        r#"{{"global": {{"duration": 1}}, "tasks": {{
+        "service": {{"instance": 4, "loop": -1, "run": {service_us}, "sleep": {service_sleeps_us}}},
+        "batch": {{"instance": 4, "loop": -1, "run": 9000, "sleep": 100}}}}}}"#
+    );
     fs::write(&workload, tasks).unwrap();
-    let workload = format!("--workload={}", workload.display());
-    let trace = recorded(directory.path(), &["--machine=pack:1 l3:1 core:4 pu:1", &workload]);
+    let machine = format!("--machine={machine}");
+    let trace =
+        recorded(directory.path(), &[&machine, &format!("--workload={}", workload.display())]);
     let cgroup =
         |name: &str, pids: &[String]| vec![format!("# cgroup: {} /{name}", pids.join(","))];
     let trace = end_of(&trace, &[("service", 4), ("batch", 4)], cgroup);
-    let advised = advice(&[FEW_RUNS, "--task=service", &trace]);
+    advice(&[FEW_RUNS, "--task=service", &trace])
+}
+
+/// Twice as many tasks as CPUs: who is to wait is a matter of weight, and batch loses nothing when nobody
+/// else wants a CPU.
+#[test]
+fn a_cgroup_that_takes_the_services_cpus_weighs_less() {
+    let advised = advice_beside_batch("pack:1 l3:1 core:4 pu:1", 2000, 500);
+    let all = advised["advice"].as_array().unwrap();
+    let lighter = |one: &&Value| one["what"] == "let cgroup /batch weigh 10 instead of 100";
+    let lighter = all.iter().find(lighter).unwrap_or_else(|| panic!("{advised:#}"));
+    assert!(lighter["change_low_pct"].as_f64().unwrap() > 10.0, "{lighter:#}");
+    assert_eq!(lighter["commands"][0], "echo 10 > /sys/fs/cgroup/batch/cpu.weight");
+    assert_eq!(lighter["undo"][0], "echo 100 > /sys/fs/cgroup/batch/cpu.weight");
+}
+
+/// Each has a CPU to itself, so that no weight matters, but the other thread of its core is batch's.
+#[test]
+fn a_cgroup_on_the_siblings_of_the_services_cpus_gets_a_quota() {
+    let advised = advice_beside_batch("pack:1 l3:1 core:4 pu:2", 2000, 100);
     let best = &advised["advice"][0];
-    assert_eq!(best["what"], "let cgroup /batch weigh 10 instead of 100", "{advised:#}");
+    let commands = &best["commands"];
+    assert_eq!(commands[0], "was=$(cat /sys/fs/cgroup/batch/cpu.max)", "{advised:#}");
+    assert!(commands[1].as_str().unwrap().ends_with(" 100000 > /sys/fs/cgroup/batch/cpu.max"));
+    assert_eq!(best["undo"][0], "echo $was > /sys/fs/cgroup/batch/cpu.max");
     assert!(best["change_low_pct"].as_f64().unwrap() > 10.0, "{best:#}");
-    assert_eq!(best["commands"][0], "echo 10 > /sys/fs/cgroup/batch/cpu.weight");
-    assert_eq!(best["undo"][0], "echo 100 > /sys/fs/cgroup/batch/cpu.weight");
+    let costs = best["costs"].to_string();
+    assert!(costs.contains("batch"), "{best:#}");
 }
 
 /// Nothing is changed where advice cannot be carried out here, or there is none.
