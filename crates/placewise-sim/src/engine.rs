@@ -14,7 +14,7 @@
 //! scheduler core's business, and where it goes the policy's alone. The files
 //! named here are those of step/; what they share is in state/.
 
-use placewise_machine::Domains;
+use placewise_machine::{Domains, Machine};
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
@@ -141,7 +141,8 @@ impl<'a> Engine<'a> {
         }
         while let Some((time, slot)) = self.events.pop() {
             self.look_at_occupancy(time);
-            let milestone = self.measurement.milestone(time);
+            let shares = || shares_of_nodes(&self.tasks, &self.scheduler, self.hardware.machine);
+            let milestone = self.measurement.milestone(time, shares);
             if let Some(Milestone::End) = milestone {
                 // A short window may have been over before its first event.
                 self.now = self.now.max(self.measurement.end());
@@ -265,4 +266,20 @@ impl<'a> Engine<'a> {
         }
         Ok(())
     }
+}
+
+/// What each node has of the tasks that there are.
+fn shares_of_nodes(
+    tasks: &Table<TaskId, Task>,
+    scheduler: &Scheduler,
+    machine: &Machine,
+) -> Vec<f64> {
+    let mut on = vec![0.0; machine.nr_nodes()];
+    for task in tasks.ids_from(TaskId::FIRST) {
+        if tasks[task].state != TaskState::Exited {
+            on[usize::from(machine.cpus[usize::from(scheduler.cpu_of(task))].node)] += 1.0;
+        }
+    }
+    let all: f64 = on.iter().sum();
+    on.iter().map(|here| here / all).collect()
 }

@@ -356,7 +356,7 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
     /// Seconds until `units` are done: measured directly when the workload
-    /// finishes inside the window, else units by the rate in the window.
+    /// finishes inside the window, else the rest goes on at the rate in the window.
     Time { units: u64 },
     /// Units per second, times `scale`.
     Throughput { unit: &'static str, scale: f64 },

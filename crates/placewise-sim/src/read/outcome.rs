@@ -120,8 +120,11 @@ impl PartWindow<'_> {
             Metric::Time { units } if part.units >= units => {
                 Some((part.since_start(now) as f64 / 1e9, Better::Lower))
             }
+            // What was done before the window took as long as it did; the rest goes on as in the window.
             Metric::Time { units } if done > 0.0 => {
-                Some((units as f64 * seconds / done, Better::Lower))
+                let rest = units - part.units;
+                let elapsed = part.since_start(now) as f64 / 1e9;
+                Some((elapsed + rest as f64 * seconds / done, Better::Lower))
             }
             Metric::Throughput { scale, .. } if seconds > 0.0 => {
                 Some((done / seconds * scale, Better::Higher))

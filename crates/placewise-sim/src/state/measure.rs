@@ -95,7 +95,11 @@ impl Measurement {
             started: Time::MAX,
             begin: Time::MAX,
             window_begun: false,
-            transient: Transient::new(workload.window, workload.parts.len() + 1),
+            transient: Transient::new(
+                workload.window,
+                workload.parts.len() + 1,
+                machine.nr_nodes(),
+            ),
             next_look: Time::MAX,
             parts: parts.collect(),
             events: 0,
@@ -147,16 +151,20 @@ impl Measurement {
         self.begin.saturating_add(self.window.measure)
     }
 
-    /// What an event at `time` is the first one of.
+    /// What an event at `time` is the first one of; `shares` are what nodes have of the tasks.
     #[inline]
-    pub fn milestone(&mut self, time: Time) -> Option<Milestone> {
-        if time < self.next_look { None } else { self.look(time) }
+    pub fn milestone(
+        &mut self,
+        time: Time,
+        shares: impl FnOnce() -> Vec<f64>,
+    ) -> Option<Milestone> {
+        if time < self.next_look { None } else { self.look(time, shares) }
     }
 
     #[cold]
-    fn look(&mut self, time: Time) -> Option<Milestone> {
+    fn look(&mut self, time: Time, shares: impl FnOnce() -> Vec<f64>) -> Option<Milestone> {
         let units = self.parts.iter().map(|part| part.units);
-        self.transient.end_batches(time.min(self.end()) - self.started, units);
+        self.transient.end_batches(time.min(self.end()) - self.started, units, shares);
         if self.window_begun && time >= self.end() {
             if !self.transient.goes_on(self.begin - self.started) {
                 return Some(Milestone::End);

@@ -1,7 +1,7 @@
 //! Whether a workload had settled before it was measured, by MSER-5: of all places to cut the series of
-//! what it got done, the best leaves the smallest standard error of the mean of the rest. Limits: what
-//! takes longer than the run to show (a state left once in seconds) is not seen, nor what changes while
-//! as much gets done.
+//! what it got done, and of how many of its tasks were on each NUMA node, the best leaves the smallest
+//! standard error of the mean of the rest. Limits: what takes longer than the run to show (a state left once
+//! in seconds) is not seen, nor what changes within nodes while as much gets done.
 
 use placewise_workload::program::Window;
 
@@ -13,22 +13,26 @@ const BATCHES: Time = 100;
 const LONGEST: Time = 8;
 /// How many batches are one of the series: fewer are noise.
 const MSER: usize = 5;
-/// A cut that changes the mean by less is no reason to measure again.
+/// A cut that changes the mean by less is no reason to measure again: relative to what gets done, and of the tasks.
 const BIAS: f64 = 0.01;
+const MOVED: f64 = 0.05;
 
 pub struct Transient {
     /// 0: how long it takes is known.
     batch: Time,
     /// Of each part of the workload: the units of each batch, and of all.
     parts: Vec<(Vec<f64>, u64)>,
+    /// The share of the tasks that each node had at the end of each batch.
+    nodes: Vec<Vec<f64>>,
     ended: Time,
     is_over: bool,
 }
 
 impl Transient {
-    pub fn new(window: Window, parts: usize) -> Self {
+    pub fn new(window: Window, parts: usize, nodes: usize) -> Self {
         let batch = if window.until_steady { window.warm_up / BATCHES } else { 0 };
-        Self { batch, parts: vec![Default::default(); parts], ended: 0, is_over: true }
+        let (parts, nodes) = (vec![Default::default(); parts], vec![Vec::new(); nodes]);
+        Self { batch, parts, nodes, ended: 0, is_over: true }
     }
 
     /// When the next batch ends of a run that began at `started`.
@@ -36,13 +40,21 @@ impl Transient {
         if self.batch == 0 { Time::MAX } else { started + (self.ended + 1) * self.batch }
     }
 
-    /// `units` is what each part has done until `elapsed`. Batches that end together shared what was
-    /// done: nothing happened at their ends.
-    pub fn end_batches(&mut self, elapsed: Time, units: impl Iterator<Item = u64>) {
+    /// `units` is what each part has done until `elapsed`, and `shares` what nodes have of the tasks. Batches that
+    /// end together shared what was done: nothing happened at their ends.
+    pub fn end_batches(
+        &mut self,
+        elapsed: Time,
+        units: impl Iterator<Item = u64>,
+        shares: impl FnOnce() -> Vec<f64>,
+    ) {
         let Some(ended) = elapsed.checked_div(self.batch) else { return };
         let new = (ended - self.ended) as usize;
         if new == 0 {
             return;
+        }
+        for (batches, share) in self.nodes.iter_mut().zip(shares()) {
+            batches.extend(std::iter::repeat_n(share, new));
         }
         for ((batches, before), units) in self.parts.iter_mut().zip(units) {
             batches.extend(std::iter::repeat_n((units - *before) as f64 / new as f64, new));
@@ -54,8 +66,10 @@ impl Transient {
     /// The window after `warm_up` does not tell what a longer run would be like, and one may last longer.
     pub fn goes_on(&mut self, warm_up: Time) -> bool {
         let Some(begin) = warm_up.checked_div(self.batch) else { return false };
-        let is_over = |(batches, _): &(Vec<f64>, u64)| is_over(batches, begin as usize / MSER);
-        self.is_over = self.parts.iter().all(is_over);
+        let begins = begin as usize / MSER;
+        self.is_over =
+            self.parts.iter().all(|(units, _)| is_over(units, begins, |mean| BIAS * mean))
+                && self.nodes.iter().all(|shares| is_over(shares, begins, |_| MOVED));
         !self.is_over && begin < LONGEST * BATCHES
     }
 
@@ -65,12 +79,12 @@ impl Transient {
     }
 }
 
-/// What was measured from `begin` on is like what follows the best cut.
-fn is_over(batches: &[f64], begin: usize) -> bool {
+/// What was measured from `begin` on is like what follows the best cut, but for a bias that is none of its mean.
+fn is_over(batches: &[f64], begin: usize, bias: impl Fn(f64) -> f64) -> bool {
     let series: Vec<f64> = batches.chunks_exact(MSER).map(mean).collect();
     let cut = cut(&series);
     let rest = mean(&series[cut..]);
-    cut <= begin || (mean(&series[begin..]) - rest).abs() <= BIAS * rest.abs()
+    cut <= begin || (mean(&series[begin..]) - rest).abs() <= bias(rest).abs()
 }
 
 /// Where the rest has the smallest standard error of its mean. The last few are never a rest: they
@@ -107,7 +121,7 @@ mod tests {
     /// Is it over in the second half of a hundred batches?
     fn is_over_by_half(level: impl Fn(usize) -> f64) -> bool {
         let batches: Vec<f64> = (0..100).map(|at| level(at) + noise(at)).collect();
-        is_over(&batches, 10)
+        is_over(&batches, 10, |mean| BIAS * mean)
     }
 
     #[test]
@@ -128,18 +142,18 @@ mod tests {
 
     #[test]
     fn where_nothing_is_counted_nothing_is_waited_for() {
-        assert!(is_over(&[0.0; 100], 10));
+        assert!(is_over(&[0.0; 100], 10, |mean| BIAS * mean));
     }
 
     #[test]
     fn each_part_has_to_settle_and_there_is_an_end_to_waiting() {
         let window = Window { warm_up: 400, until_steady: true, measure: 400 };
-        let mut transient = Transient::new(window, 2);
+        let mut transient = Transient::new(window, 2, 0);
         assert_eq!(transient.next_batch(1000), 1004);
         let mut goes_on = |warm_up: Time| {
             for elapsed in (transient.ended * 4..=warm_up + 400).step_by(4) {
                 let [settled, growing] = [elapsed, elapsed * elapsed];
-                transient.end_batches(elapsed, [settled, growing].into_iter());
+                transient.end_batches(elapsed, [settled, growing].into_iter(), Vec::new);
             }
             transient.goes_on(warm_up)
         };
@@ -147,11 +161,27 @@ mod tests {
         assert!(!transient.is_over());
     }
 
+    /// Fails if only what gets done were looked at: it is as much on whatever node the tasks are.
+    #[test]
+    fn tasks_that_still_move_to_another_node_have_not_settled() {
+        let goes_on = |share_at_end: f64| {
+            let window = Window { warm_up: 400, until_steady: true, measure: 400 };
+            let mut transient = Transient::new(window, 1, 2);
+            for elapsed in (4..=800).step_by(4) {
+                let share = if elapsed < 560 { 1.0 } else { share_at_end };
+                transient.end_batches(elapsed, [elapsed].into_iter(), || vec![share, 1.0 - share]);
+            }
+            transient.goes_on(400)
+        };
+        assert!(goes_on(0.5));
+        assert!(!goes_on(0.95), "a task of twenty comes and goes");
+    }
+
     #[test]
     fn a_warm_up_that_is_asked_for_is_not_judged() {
         let window = Window { warm_up: 400, until_steady: false, measure: 400 };
-        let mut transient = Transient::new(window, 1);
-        transient.end_batches(400, [0].into_iter());
+        let mut transient = Transient::new(window, 1, 0);
+        transient.end_batches(400, [0].into_iter(), Vec::new);
         assert_eq!(transient.next_batch(1000), Time::MAX);
         assert!(!transient.goes_on(400) && transient.is_over());
     }

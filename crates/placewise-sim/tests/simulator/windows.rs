@@ -17,10 +17,14 @@ fn run_of(stages: &[(u32, u32)], until_steady: bool) -> Outcome {
     };
     let ops = stages.iter().enumerate().flat_map(stage).chain([Op::Exit]).collect();
     let window = Window { warm_up: WARM_UP, until_steady, measure: WARM_UP };
-    let metrics = vec![Metric::Throughput { unit: "units/s", scale: 1.0 }];
+    let metrics =
+        vec![Metric::Throughput { unit: "units/s", scale: 1.0 }, Metric::Time { units: UNITS }];
     let workload = Workload::new("test", vec![Program::new("main", ops)], window);
     Setup::new("uma-8", "v6.0", "baseline", Workload { metrics, ..workload }).run()
 }
+
+/// More than there are in any run.
+const UNITS: u64 = 1_000_000;
 
 const FAST: (u32, u32) = (10, 0);
 /// For longer than the shortest warm-up lasts.
@@ -43,6 +47,15 @@ fn a_window_that_began_too_early_is_given_up() {
     assert!((throughput(&late) / throughput(&at_once) - 1.0).abs() < 0.001);
     assert_eq!(counter(&late, "settled"), 1.0);
     assert_eq!(counter(&late, "main_on_node_0"), counter(&at_once, "main_on_node_0"));
+}
+
+/// Fails if the time of a whole run were that of its window alone: before it, 15,000 units took as long as 30,000.
+#[test]
+fn what_took_longer_before_the_window_is_in_the_time_of_the_run() {
+    let [at_once, late] = [&[FAST][..], &[SLOW, FAST]].map(|stages| run_of(stages, true));
+    let (at_once, late) = (figure(&at_once, "time"), figure(&late, "time"));
+    assert!((at_once - 10.0).abs() < 0.1, "{at_once}");
+    assert!((late - at_once - 0.15).abs() < 0.01, "{late} and {at_once}");
 }
 
 /// Fails if a warm-up that is asked for is made longer.

@@ -22,7 +22,7 @@
 //! own default with 256,000 / groups loops; mmtests, which ends at 296 groups, has 10,000.
 //!
 //! Simulating all loops would cost billions of events, so a short window after a short warm-up is
-//! measured and the time follows from its rate: the finishing tail, when few tasks are left, is
+//! measured, and what is left then takes as long as its rate says: the finishing tail, when few tasks are left, is
 //! not in it, unless there are few messages, which are all simulated. NUMA nodes are evened out only some
 //! 250 ms after the start, and a run may stay for seconds in the state it fell into: figures for
 //! publication want several seeds. One group is drawn into one LLC when it is let go, as by a real kernel
