@@ -13,7 +13,8 @@ const BATCHES: Time = 100;
 const LONGEST: Time = 8;
 /// How many batches are one of the series: fewer are noise.
 const MSER: usize = 5;
-/// A cut that changes the mean by less is no reason to measure again: relative to what gets done, and of the tasks.
+/// A cut that changes the mean by less is no reason to measure again: relative to what gets done, and of the tasks,
+/// of which one in twenty may come and go. Assumed; no outcome decided it.
 const BIAS: f64 = 0.01;
 const MOVED: f64 = 0.05;
 

@@ -58,6 +58,28 @@ fn what_took_longer_before_the_window_is_in_the_time_of_the_run() {
     assert!((late - at_once - 0.15).abs() < 0.01, "{late} and {at_once}");
 }
 
+/// One task does as much all the while; for so long others compute on the other node.
+fn run_beside_tasks_of_the_other_node(ms: u64) -> f64 {
+    let others = Op::Fork { program: 1, count: 3, base: 0, step: 0 };
+    let unit = [Op::Run { ns: 10_000 }, Op::Count];
+    let again = Op::Repeat { counter: 0, times: FOREVER, to: 1 };
+    let main = [&[others][..], &unit, &[again, Op::Exit]].concat();
+    let mut other = Program::new("other", vec![Op::Run { ns: ms * MS }, Op::Exit]);
+    let mut main = Program::new("main", main);
+    (main.nodes, other.nodes) = (Some([0].into_iter().collect()), Some([1].into_iter().collect()));
+    let window = Window { warm_up: WARM_UP, until_steady: true, measure: WARM_UP };
+    let workload = Workload::new("test", vec![main, other], window);
+    let machine = "pack:2 l3:1 core:4 pu:1";
+    warm_ups(&Setup::new(machine, "v6.0", "baseline", workload).run())
+}
+
+/// Fails if it were only looked at what gets done.
+#[test]
+fn tasks_that_leave_a_node_are_waited_for() {
+    assert_eq!(run_beside_tasks_of_the_other_node(10_000), 1.0);
+    assert_eq!(run_beside_tasks_of_the_other_node(300), 2.0);
+}
+
 /// Fails if a warm-up that is asked for is made longer.
 #[test]
 fn a_warm_up_that_is_set_stays_what_it_is() {
