@@ -86,6 +86,9 @@ pub struct Costs {
     pub balance_cpu_ns: u64,
     /// Taking a waiting task from one run queue to another, without cache misses.
     pub move_task_ns: u64,
+    /// What a newly-idle pass takes longer once in a while: an interrupt that nothing masks, a lock that others
+    /// want, many cgroups. Each CPU remembers its dearest pass of the last minute (`max_newidle_lb_cost`).
+    pub newidle_outlier_ns: u64,
     /// Cache lines of a task and of its run queue that come from where the task was last: to the
     /// waker with a wakeup, to the CPU that balances with a task that it moves.
     pub wakeup_lines: u32,

@@ -69,14 +69,14 @@ pub fn simulate<'r>(
     Engine::new(scenario, trace)?.run_observed(|_| {})
 }
 
-/// What ran before has left its mark: of the newly-idle passes of each CPU over each level, the dearest
-/// of late, which takes a minute to lose half, was one that pulled.
-fn remember_pulls(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
+/// What ran before has left its mark: the dearest newly-idle pass of each CPU over each level, of which a
+/// minute forgets half.
+fn remember_passes(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
     for (cpu, chain) in domains.chains.iter().enumerate() {
         let cpu = CpuId::from(cpu);
         for level in 0..chain.len() {
             scheduler.policy.domain[cpu][level].max_newidle_lb_cost =
-                costs.pulling_pass(cpu, level, domains);
+                costs.dearest_pass(cpu, level, domains);
         }
     }
 }
@@ -90,7 +90,7 @@ impl<'a> Engine<'a> {
         let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
         let costs = CostModel::new(machine, &domains, seed);
-        remember_pulls(&mut scheduler, &costs, &domains);
+        remember_passes(&mut scheduler, &costs, &domains);
         let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,

@@ -94,15 +94,16 @@ impl<'a> CostModel<'a> {
         self.draw(figure)
     }
 
-    /// The same where the pass takes a task from the CPU of the level that is farthest away, with the
-    /// lock of the run queue, and nothing is drawn.
-    pub fn pulling_pass(&self, cpu: CpuId, level: usize, domains: &Domains) -> Time {
+    /// The dearest of many newly-idle ones, which nothing is drawn for: it takes a task from the CPU of the
+    /// level that is farthest away, with the lock of the run queue, and is an outlier.
+    pub fn dearest_pass(&self, cpu: CpuId, level: usize, domains: &Domains) -> Time {
         let figures = self.figures;
         let span = &domains.spans[domains.chains[usize::from(cpu)][level]];
         let lines = figures.wakeup_lines + figures.rq_lock_lines;
         let farthest = span.cpus.iter().map(|from| self.cache_lines(lines, from.into(), cpu)).max();
         let lock = figures.rq_lock_hold_ns;
-        self.passes[cpu][level] + figures.move_task_ns + lock + farthest.unwrap_or(0)
+        let pull = figures.move_task_ns + lock + farthest.unwrap_or(0);
+        self.passes[cpu][level] + pull + figures.newidle_outlier_ns
     }
 
     /// `figure` with this machine's spread.
@@ -186,22 +187,23 @@ mod tests {
 
     /// By hand, with reads that cost nothing: siblings, an LLC, a node and the machine.
     #[test]
-    fn a_pass_costs_by_the_cpus_it_looks_at_and_more_where_it_pulls() {
+    fn a_pass_costs_by_the_cpus_it_looks_at_and_the_dearest_pulls_as_an_outlier() {
         let mut machine = placewise_machine::load("zen3-2s-nps1").unwrap();
         let figures = &mut machine.costs;
         (figures.balance_ns, figures.balance_cpu_ns, figures.balance_lines_per_cpu) = (500, 10, 0);
-        (figures.move_task_ns, figures.rq_lock_hold_ns) = (1000, 100);
+        (figures.move_task_ns, figures.rq_lock_hold_ns, figures.newidle_outlier_ns) =
+            (1000, 100, 30_000);
         (figures.wakeup_lines, figures.rq_lock_lines) = (2, 1);
         figures.cache_line_ns = ByDistance { smt: 1, cluster: None, llc: 2, package: 3, remote: 4 };
         let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
         let costs = CostModel::new(&machine, &domains, 1);
         let cpu = CpuId::new(0);
-        let pulling = [0, 1, 2, 3].map(|level| costs.pulling_pass(cpu, level, &domains));
+        let dearest = [0, 1, 2, 3].map(|level| costs.dearest_pass(cpu, level, &domains));
         let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);
         assert_eq!(costs.passes[cpu], looking);
-        let moving = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line);
-        assert_eq!(pulling, std::array::from_fn(|level| looking[level] + moving[level]));
+        let more = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line + 30_000);
+        assert_eq!(dearest, std::array::from_fn(|level| looking[level] + more[level]));
     }
 
     #[test]
