@@ -118,6 +118,26 @@ fn a_cpu_about_to_idle_pulls() {
 }
 
 /// A counter of load balancing, over all levels that CPUs of these idle types balanced.
+/// Fails if nothing but ordinary passes were remembered: CPUs would look at every turn and pull what waits, so that
+/// none is idle when a wakeup looks for one, and the wakee stays with its waker.
+#[test]
+fn an_outlier_keeps_newly_idle_cpus_from_looking() {
+    let shares = |outlier_ns| {
+        let workload = benchmark("hackbench", "groups=2,warmup_ms=40,window_ms=40");
+        let mut setup = Setup::new("zen3-2s-nps1", "v6.0", "baseline", workload);
+        setup.machine.costs.newidle_outlier_ns = outlier_ns;
+        let run = setup.run();
+        let per_search = |name| counter(&run, name) / counter(&run, "sis_search");
+        ["sis_failed", "migrations_newly_idle"].map(per_search)
+    };
+    let [ordinary, outliers] = [0, 30_000].map(shares);
+    assert!(outliers[0] < 0.7 * ordinary[0], "searches fail: {ordinary:?}, then {outliers:?}");
+    assert!(
+        outliers[1] < 0.5 * ordinary[1],
+        "searches that fail, pulls: {ordinary:?}, then {outliers:?}"
+    );
+}
+
 fn lb_counter(outcome: &Outcome, name: &str, idle: &[&str]) -> u64 {
     let at = LoadBalance::COUNTERS.iter().position(|known| *known == name).expect("a counter");
     let levels = outcome.statistics.load_balance.iter();
