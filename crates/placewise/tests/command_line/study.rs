@@ -23,13 +23,13 @@ cases = ["groups=1;fds=2;warmup_ms=1;window_ms=4", "groups=2;fds=2;warmup_ms=1;w
 
 /// Two policies that differ, and not by more than noise.
 const NOISE: &str = r#"
-machines = ["zen3-2s-nps1"]
-policies = ["baseline", "hint:wake_affine"]
+machines = ["uma-8"]
+policies = ["baseline", "short-task"]
 runs = 2
 
 [[workload]]
-name = "tbench"
-cases = ["clients=16;warmup_ms=1;window_ms=10"]
+name = "hackbench"
+cases = ["groups=1;warmup_ms=5;window_ms=10"]
 "#;
 
 struct Lab {
