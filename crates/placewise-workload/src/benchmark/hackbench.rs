@@ -24,7 +24,7 @@
 //! Simulating all loops would cost billions of events, so a short window after a short warm-up is
 //! measured, and what is left then takes as long as its rate says: the finishing tail, when few tasks are left, is
 //! not in it, unless there are few messages, which are all simulated. Tasks begin on one NUMA
-//! node, and crowd on one or the other for seconds, as under a real kernel (docs/vm.md): figures for
+//! node, and may crowd on one or the other for seconds, as under a real kernel (docs/vm.md): figures for
 //! publication want several seeds. One group is drawn into one LLC when it is let go, as by a real kernel
 //! (docs/vm.md). The balancer pushes its tasks into another one, the first after 0.5 s on 120 CPUs and 1 s on
 //! 240, which the default window hardly shows; few senders do not sleep, and stay where they were pushed.
