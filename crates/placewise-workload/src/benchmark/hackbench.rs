@@ -27,12 +27,13 @@
 //! node, and may crowd on one or the other for seconds, as under a real kernel (docs/vm.md): figures for
 //! publication want several seeds. One group is drawn into one LLC when it is let go, as by a real kernel
 //! (docs/vm.md). The balancer pushes its tasks into another one, the first after 0.5 s on 120 CPUs and 1 s on
-//! 240, which the default window hardly shows; few senders do not sleep, and stay where they were pushed.
+//! 240, so that a run of a million loops is warmed up for 2 s; few senders do not sleep, and stay where they were
+//! pushed.
 
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
-use crate::program::{ChannelKind, Metric, Object, Op, Program, Workload};
+use crate::program::{ChannelKind, Metric, Object, Op, Program, Window, Workload};
 
 pub(crate) const MODEL: Model = Model {
     name: "hackbench",
@@ -69,7 +70,7 @@ const PARAMETERS: [Parameter; 9] = [
     ),
     Parameter::startup_us(),
     Parameter::warmup_ms(400),
-    Parameter::window_ms(1_000),
+    Parameter::window_ms(300),
 ];
 
 const MESSAGE_BYTES: u32 = 100;
@@ -94,6 +95,9 @@ const GO: Object = Object::shared(0);
 
 /// As many messages as that are simulated soon enough.
 const FEW_MESSAGES: u64 = 10_000_000;
+
+/// Some twentieth of what a round of 20 messages takes at least (assumed).
+const WARM_UP_PER_LOOP_NS: u64 = 2_000;
 
 fn build(settings: &Settings) -> Workload {
     let groups = settings.count("groups");
@@ -127,8 +131,20 @@ fn build(settings: &Settings) -> Workload {
         channels,
         gates: 1,
         metrics: vec![Metric::Time { units: messages }],
-        ..Workload::new(MODEL.name, programs, settings.window_of(messages <= FEW_MESSAGES))
+        ..Workload::new(MODEL.name, programs, window(settings, messages, loops))
     }
+}
+
+/// The balancer takes a second or two to spread groups over LLCs as wide as a socket: little of a run of a million
+/// loops, which takes tens of seconds, and all of a warm-up of 100,000.
+fn window(settings: &Settings, messages: u64, loops: u32) -> Window {
+    let mut window = settings.window_of(messages <= FEW_MESSAGES);
+    let long = u64::from(loops) * WARM_UP_PER_LOOP_NS;
+    if window.until_steady && long > window.warm_up {
+        window.warm_up = long;
+        window.until_steady = false;
+    }
+    window
 }
 
 /// Group g owns the channels from g x fds on: receiver i reads the ith of them, senders write all.
