@@ -21,8 +21,8 @@
 //! **Weak points.** Published tables name the number of workers but not how they are split over
 //! messengers. A knee between 256 and 512 workers on 256 CPUs, and between 128 and 256 on 128,
 //! fits one messenger, which is the default here; so does the slope below the knee, some 4
-//! microseconds per worker, which is one messenger's walk. The tool's own default is two, and the
-//! tables' author used two in later posts. A worker yields 11 to 16 samples per second, so a p99
+//! microseconds per worker, which is one messenger's walk. A knee at half as many fits two, the tool's
+//! own default, which the tables' author used in later posts. A worker yields 11 to 16 samples per second, so a p99
 //! of few workers rests on few samples.
 
 use crate::case::Case;
