@@ -1,8 +1,8 @@
-//! What can happen, and when: the slots of the event queue by what they are about.
+//! What can happen, and when: the slots of the event queues by what they are about.
 
 use placewise_policy::{CpuId, FIRST_TASK, NR_TASK_GROUPS, TaskId};
 
-use crate::state::event_queue::{EventQueue, STRIDE, Time};
+use crate::state::event_queue::{DISARMED, EventQueue, Time};
 
 /// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
 /// that of the next change and those of the timers of cgroups.
@@ -22,55 +22,101 @@ pub enum Slot {
     Timer(TaskId),
 }
 
-/// The first of them, its activity, is in the shallow half of the queue.
-const SLOTS_OF_A_CPU: u32 = STRIDE as u32;
+const SLOTS_OF_A_CPU: u32 = 4;
 const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
 
+const NUMBER_BITS: u32 = 20;
+const NO_SLOT: u32 = u32::MAX;
+
+/// Most of what happens is that a CPU is done with one thing and begins the next: activities have a queue to
+/// themselves, which is not as deep as that of all else.
+///
+/// A slot that is served usually waits for something else soon; so its old key stays where it is until
+/// it is armed or the next event is due.
 pub struct Events {
-    queue: EventQueue,
-    /// The first slot after those of the CPUs.
+    /// By CPU.
+    activities: EventQueue,
+    /// By number.
+    others: EventQueue,
+    /// The number of the first slot after those of the CPUs.
     timers: u32,
+    slots: u32,
+    /// The number of the slot whose event was taken last, if its old key is still there.
+    served: u32,
 }
 
 impl Events {
+    /// Times must stay below 2^44 ns, almost five hours.
     pub fn new(nr_cpus: u32) -> Self {
         let timers = SLOTS_OF_A_CPU * nr_cpus;
-        let queue = EventQueue::new((timers + FIRST_TASK) as usize, timers as usize);
-        Events { queue, timers }
+        let slots = timers + FIRST_TASK;
+        Events {
+            activities: EventQueue::new(nr_cpus as usize),
+            others: EventQueue::new(slots as usize),
+            timers,
+            slots,
+            served: NO_SLOT,
+        }
     }
 
     /// Another task may have a timer.
     pub fn add_task(&mut self) {
-        self.queue.add_slot();
+        assert!(self.slots < 1 << NUMBER_BITS, "too many slots for the keys of the event queue");
+        self.slots += 1;
+        self.others.grow_to(self.slots as usize);
     }
 
     #[inline]
     pub fn arm(&mut self, slot: Slot, time: Time) {
-        self.queue.arm(self.number(slot), time);
+        self.set(slot, time << NUMBER_BITS | u64::from(self.number(slot)));
     }
 
     #[inline]
     pub fn disarm(&mut self, slot: Slot) {
-        self.queue.disarm(self.number(slot));
+        self.set(slot, DISARMED);
+    }
+
+    #[inline]
+    fn set(&mut self, slot: Slot, key: u64) {
+        let number = self.number(slot);
+        if number == self.served {
+            self.served = NO_SLOT;
+        }
+        match slot {
+            Slot::Activity(cpu) => self.activities.set(cpu.into(), key),
+            _ => self.others.set(number as usize, key),
+        }
     }
 
     /// When a slot is due, if it is armed.
     #[inline]
     pub fn due(&self, slot: Slot) -> Option<Time> {
-        self.queue.due(self.number(slot))
+        let number = self.number(slot);
+        let key = match slot {
+            Slot::Activity(cpu) => self.activities.key(cpu.into()),
+            _ => self.others.key(number as usize),
+        };
+        (key != DISARMED && number != self.served).then_some(key >> NUMBER_BITS)
     }
 
-    /// Takes the earliest event.
+    /// Takes the earliest event; of those at one time that of the slot with the least number.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Slot)> {
-        let (time, number) = self.queue.pop()?;
-        Some((time, self.slot(number as u32)))
+        if self.served != NO_SLOT {
+            self.disarm(self.slot(self.served));
+        }
+        let key = self.activities.least().min(self.others.least());
+        if key == DISARMED {
+            return None;
+        }
+        self.served = key as u32 & ((1 << NUMBER_BITS) - 1);
+        Some((key >> NUMBER_BITS, self.slot(self.served)))
     }
 
     /// Four for each CPU, then one for each task.
     #[inline]
-    fn number(&self, slot: Slot) -> usize {
-        let number = match slot {
+    fn number(&self, slot: Slot) -> u32 {
+        match slot {
             Slot::Activity(cpu) => SLOTS_OF_A_CPU * u32::from(cpu),
             Slot::Tick(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 1,
             Slot::Interrupt(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 2,
@@ -79,8 +125,7 @@ impl Events {
             Slot::Period(group) => self.timers + group,
             Slot::Slack(group) => self.timers + SLACK_SLOTS + group,
             Slot::Timer(task) => self.timers + u32::from(task),
-        };
-        number as usize
+        }
     }
 
     #[inline]
@@ -109,6 +154,55 @@ mod tests {
 
     const CPU: CpuId = CpuId::new(1);
 
+    fn order(events: &mut Events) -> Vec<(Time, Slot)> {
+        std::iter::from_fn(|| events.pop()).collect()
+    }
+
+    #[test]
+    fn events_come_by_time_then_slot() {
+        let mut events = Events::new(2);
+        let (last, interrupt) = (Slot::Activity(CPU), Slot::Interrupt(CpuId::new(0)));
+        let slots = [(10, interrupt), (10, last), (10, Slot::Tick(CPU)), (20, Slot::Change)];
+        slots.iter().rev().for_each(|&(time, slot)| events.arm(slot, time));
+        assert_eq!(order(&mut events), slots);
+    }
+
+    #[test]
+    fn rearming_and_disarming_drop_the_old_time() {
+        let mut events = Events::new(2);
+        events.arm(Slot::Activity(CPU), 10);
+        events.arm(Slot::Activity(CPU), 30);
+        events.arm(Slot::Tick(CPU), 20);
+        events.disarm(Slot::Tick(CPU));
+        assert_eq!(events.due(Slot::Activity(CPU)), Some(30));
+        assert_eq!(order(&mut events), [(30, Slot::Activity(CPU))]);
+    }
+
+    #[test]
+    fn a_slot_armed_twice_for_one_time_fires_once() {
+        let mut events = Events::new(2);
+        events.arm(Slot::Activity(CPU), 10);
+        events.arm(Slot::Activity(CPU), 10);
+        assert_eq!(order(&mut events), [(10, Slot::Activity(CPU))]);
+    }
+
+    #[test]
+    fn a_served_slot_waits_for_nothing_until_it_is_armed() {
+        let mut events = Events::new(2);
+        let (first, second, tick) = (Slot::Activity(CPU), Slot::Change, Slot::Tick(CPU));
+        events.arm(first, 10);
+        events.arm(second, 20);
+        assert_eq!(events.pop(), Some((10, first)));
+        assert_eq!(events.due(first), None);
+        events.arm(tick, 12);
+        events.arm(first, 15);
+        assert_eq!(events.due(first), Some(15));
+        assert_eq!(events.pop(), Some((12, tick)));
+        events.disarm(tick);
+        assert_eq!(order(&mut events), [(15, first), (20, second)]);
+        assert_eq!(events.pop(), None);
+    }
+
     #[test]
     fn every_slot_comes_back_as_what_it_is_about() {
         let slots = [
@@ -128,7 +222,7 @@ mod tests {
         for (time, slot) in slots.into_iter().enumerate() {
             events.arm(slot, time as Time);
         }
-        let popped: Vec<Slot> = std::iter::from_fn(|| events.pop()).map(|(_, slot)| slot).collect();
+        let popped: Vec<Slot> = order(&mut events).into_iter().map(|(_, slot)| slot).collect();
         assert_eq!(popped, slots);
     }
 }
