@@ -4,13 +4,13 @@
 //! number of CPUs looked at, the time an LLC has been idle. Draws are uniform
 //! around the figure, so that no two runs of different seeds are alike.
 
-use placewise_machine::{ByDistance, Costs, Domains, Machine, Place};
-use placewise_policy::{CpuId, Table};
+use placewise_machine::{ByDistance, Costs, Cpu, Domains, Machine, Place};
+use placewise_policy::{CpuId, NR_SIBLINGS, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::state::cpu::Speed;
 use crate::state::event_queue::Time;
+use crate::state::speed::Speed;
 
 /// Bytes of a cache line.
 const LINE: u32 = 64;
@@ -18,8 +18,8 @@ const LINE: u32 = 64;
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
     places: Table<CpuId, Place>,
-    /// Of 1,024.
-    core_speeds: Table<CpuId, u64>,
+    /// Of one thread of the core of each CPU, by how many threads of the core are busy.
+    thread_speeds: Table<CpuId, [Speed; 1 + NR_SIBLINGS as usize]>,
     /// What a balance pass over each level of each CPU takes, before its spread.
     passes: Table<CpuId, Vec<Time>>,
     rng: Pcg64Mcg,
@@ -53,7 +53,11 @@ impl<'a> CostModel<'a> {
         let mut costs = CostModel {
             figures: &machine.costs,
             places: machine.places().collect(),
-            core_speeds: machine.cpus.iter().map(|cpu| u64::from(cpu.speed)).collect(),
+            thread_speeds: machine
+                .cpus
+                .iter()
+                .map(|cpu| thread_speeds(cpu, &machine.costs))
+                .collect(),
             rng: Pcg64Mcg::seed_from_u64(seed),
             passes: Table::default(),
             jitter: Jitter::new(machine.costs.jitter_pct),
@@ -114,13 +118,8 @@ impl<'a> CostModel<'a> {
     }
 
     /// Speed of one thread of the core of `cpu`, of whose threads so many are busy.
-    pub fn thread_speed(&self, cpu: CpuId, busy: u32) -> Speed {
-        let thread_pct = match busy {
-            0 | 1 => 100,
-            2 => self.figures.smt_throughput_pct,
-            _ => self.figures.smt_throughput_pct * 2 / busy,
-        };
-        u64::from(thread_pct) * self.core_speeds[cpu]
+    pub fn thread_speed(&self, cpu: CpuId, busy: usize) -> Speed {
+        self.thread_speeds[cpu][busy]
     }
 
     /// A number below `limit`, or 0.
@@ -161,6 +160,17 @@ impl<'a> CostModel<'a> {
     pub fn interrupt_delivery(&self, from: CpuId, to: CpuId) -> Time {
         self.by_distance(&self.figures.ipi_delivery_ns, from, to)
     }
+}
+
+fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize] {
+    std::array::from_fn(|busy| {
+        let thread_pct = match busy {
+            0 | 1 => 100,
+            2 => figures.smt_throughput_pct,
+            _ => figures.smt_throughput_pct * 2 / busy as u32,
+        };
+        Speed::new(thread_pct, cpu.speed)
+    })
 }
 
 #[cfg(test)]

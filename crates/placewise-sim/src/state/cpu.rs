@@ -6,6 +6,7 @@ use placewise_policy::{BalanceWalk, CpuId, TaskId};
 
 use crate::state::effect::Effect;
 use crate::state::event_queue::Time;
+use crate::state::speed::Speed;
 use crate::state::waker::Placed;
 
 /// What a CPU is doing. All but `Idle` and `Spinning` end with an event.
@@ -48,13 +49,6 @@ pub enum Interrupt {
     /// This CPU is to go offline.
     Offline,
 }
-
-/// How fast a CPU computes: percent of what its core gives to one thread alone, times the speed of
-/// that core, of 1,024.
-pub type Speed = u64;
-
-/// Of the fastest core, with a thread alone on it.
-pub const FULL_SPEED: Speed = 100 * 1024;
 
 /// What every segment touches comes first, for it then is in one cache line.
 #[derive(Default)]
@@ -127,7 +121,7 @@ impl Cpu {
     pub fn new(cpu: CpuId, pace: Speed) -> Self {
         Cpu {
             pace,
-            speed: FULL_SPEED,
+            speed: pace,
             stream_mbps: 1,
             expected_idle: Time::MAX / 2,
             lock: RunQueueLock { free_at: 0, last_owner: cpu },

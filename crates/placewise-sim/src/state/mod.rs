@@ -19,6 +19,7 @@ pub mod memory_bandwidth;
 pub mod objects;
 pub mod occupancy;
 pub mod programs;
+pub mod speed;
 pub mod sync;
 pub mod task;
 pub mod tracer;

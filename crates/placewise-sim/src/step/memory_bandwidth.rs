@@ -15,9 +15,9 @@ use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::Op;
 
 use crate::engine::Engine;
-use crate::state::cpu::{FULL_SPEED, Speed};
 use crate::state::event_queue::Time;
 use crate::state::memory_bandwidth::Stream;
+use crate::state::speed::Speed;
 
 impl Engine<'_> {
     /// The stream of the current task begins, or goes on.
@@ -60,7 +60,7 @@ impl Engine<'_> {
     /// What is left of the stream on `cpu` is timed with its rate of this moment, in MB/s: busy
     /// siblings share a core's misses too, and a slow core has as many fewer.
     pub(super) fn time_stream(&mut self, cpu: CpuId, task: TaskId, speed: Speed) -> Time {
-        let rate = self.hardware.memory.rate(cpu) * speed / FULL_SPEED;
+        let rate = speed.share(self.hardware.memory.rate(cpu));
         self.cpus[cpu].stream_mbps = rate.max(1);
         self.stream_time(cpu, task)
     }

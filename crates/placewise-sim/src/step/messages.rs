@@ -3,13 +3,12 @@
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
 use placewise_workload::program::ChannelKind;
 
-use super::segment::{at_speed, work_at};
 use crate::engine::Engine;
 use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
-use crate::state::cpu::Speed;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
+use crate::state::speed::Speed;
 use crate::state::task::{Resume, Task};
 
 /// Where a call that transfers a message is: the task's `stage`.
@@ -120,9 +119,9 @@ impl Transfer {
             Side::Writer => inside.all - inside.locked,
             Side::Reader => 0,
         };
-        let arrives = now + at_speed(before + unlocked, pace);
-        let wait = channel.lock.take(arrives, at_speed(inside.locked, pace));
-        work_at(wait, pace)
+        let arrives = now + pace.time_for(before + unlocked);
+        let wait = channel.lock.take(arrives, pace.time_for(inside.locked));
+        pace.share(wait)
     }
 
     /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.

@@ -4,25 +4,13 @@
 use placewise_policy::{CpuId, TaskId};
 
 use crate::engine::Engine;
-use crate::state::cpu::{Activity, FULL_SPEED, Speed};
+use crate::state::cpu::Activity;
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
+use crate::state::speed::Speed;
 
 /// An operation ends soon.
 const NEAR_END: Time = 5_000;
-
-/// What takes `time` at full speed, at `speed`. Many segments run at full speed, and a division
-/// takes longer than to ask.
-#[inline]
-pub(super) fn at_speed(time: Time, speed: Speed) -> Time {
-    if speed == FULL_SPEED { time } else { time * FULL_SPEED / speed }
-}
-
-/// What is computed in `time` at `speed`.
-#[inline]
-pub(super) fn work_at(time: Time, speed: Speed) -> Time {
-    time * speed / FULL_SPEED
-}
 
 impl Engine<'_> {
     /// Runs what is left of the current task's segment.
@@ -45,7 +33,7 @@ impl Engine<'_> {
         let state = &self.tasks[task];
         let end = match state.spin_until {
             Some(until) => until.max(self.now),
-            None => self.now + at_speed(state.work_left, speed) + stream,
+            None => self.now + speed.time_for(state.work_left) + stream,
         };
         self.begin(cpu, Activity::Segment, end);
     }
@@ -54,7 +42,7 @@ impl Engine<'_> {
     /// busy siblings.
     #[inline]
     pub(super) fn stretched(&self, cpu: CpuId, time: Time) -> Time {
-        at_speed(time, self.cpus[cpu].pace)
+        self.cpus[cpu].pace.time_for(time)
     }
 
     /// What the core of `cpu` gives it while those of its siblings are busy that are.
@@ -62,7 +50,7 @@ impl Engine<'_> {
         let core = &self.scheduler.policy.cpu[cpu];
         let siblings = &core.siblings[..core.nr_siblings as usize];
         let busy = siblings.iter().filter(|&&other| self.is_busy(other.into())).count();
-        self.costs.thread_speed(cpu, busy as u32)
+        self.costs.thread_speed(cpu, busy)
     }
 
     fn is_busy(&self, cpu: CpuId) -> bool {
@@ -121,7 +109,7 @@ impl Engine<'_> {
         if left < streams {
             self.keep_stream(cpu, left);
         }
-        self.tasks[task].work_left = left.saturating_sub(streams) * speed / FULL_SPEED;
+        self.tasks[task].work_left = speed.share(left.saturating_sub(streams));
     }
 
     /// A task begins on a CPU: it brings its footprint there.
