@@ -4,11 +4,12 @@
 //! number of CPUs looked at, the time an LLC has been idle. Draws are uniform
 //! around the figure, so that no two runs of different seeds are alike.
 
-use placewise_machine::{ByDistance, Costs, Cpu, Domains, Machine, Place};
+use placewise_machine::{Costs, Cpu, Domains, Machine};
 use placewise_policy::{CpuId, NR_SIBLINGS, Table};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::state::distance::{Distances, Figures};
 use crate::state::event_queue::Time;
 use crate::state::speed::Speed;
 
@@ -17,7 +18,10 @@ const LINE: u32 = 64;
 
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
-    places: Table<CpuId, Place>,
+    distances: Distances,
+    cache_line: Figures,
+    refill_per_kib: Figures,
+    ipi_delivery: Figures,
     /// Of one thread of the core of each CPU, by how many threads of the core are busy.
     thread_speeds: Table<CpuId, [Speed; 1 + NR_SIBLINGS as usize]>,
     /// What a balance pass over each level of each CPU takes, before its spread.
@@ -52,7 +56,10 @@ impl<'a> CostModel<'a> {
     pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
         let mut costs = CostModel {
             figures: &machine.costs,
-            places: machine.places().collect(),
+            distances: Distances::new(machine),
+            cache_line: Figures::new(&machine.costs.cache_line_ns),
+            refill_per_kib: Figures::new(&machine.costs.refill_ns_per_kib),
+            ipi_delivery: Figures::new(&machine.costs.ipi_delivery_ns),
             thread_speeds: machine
                 .cpus
                 .iter()
@@ -127,16 +134,10 @@ impl<'a> CostModel<'a> {
         if limit == 0 { 0 } else { self.rng.next_u64() % limit }
     }
 
-    /// The figure for the distance between two CPUs; 0 if they are one.
-    #[inline]
-    pub fn by_distance(&self, figures: &ByDistance, a: CpuId, b: CpuId) -> Time {
-        figures.between(self.places[a], self.places[b])
-    }
-
     /// Moving `lines` cache lines that `from` wrote last to `to`.
     #[inline]
     pub fn cache_lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
-        u64::from(lines) * self.by_distance(&self.figures.cache_line_ns, from, to)
+        u64::from(lines) * self.distances.figure(&self.cache_line, to, from)
     }
 
     /// Lines of a message.
@@ -151,14 +152,14 @@ impl<'a> CostModel<'a> {
 
     /// Refilling the caches with a task's footprint after it moved.
     pub fn refill(&self, footprint_kib: u32, from: CpuId, to: CpuId) -> Time {
-        let per_kib = self.by_distance(&self.figures.refill_ns_per_kib, from, to);
+        let per_kib = self.distances.figure(&self.refill_per_kib, to, from);
         (u64::from(footprint_kib) * per_kib).min(self.figures.refill_cap_ns)
     }
 
     /// From sending an interrupt to its handler.
     #[inline]
     pub fn interrupt_delivery(&self, from: CpuId, to: CpuId) -> Time {
-        self.by_distance(&self.figures.ipi_delivery_ns, from, to)
+        self.distances.figure(&self.ipi_delivery, to, from)
     }
 }
 
@@ -175,25 +176,9 @@ fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use placewise_machine::ByDistance;
 
-    /// Lines cross the split of an LLC as they cross the cache that it is in.
-    #[test]
-    fn distances_are_those_of_the_hardware() {
-        let distance = |machine: &str, cluster: Option<u64>, cpu: u32| {
-            let machine = placewise_machine::load(machine).unwrap();
-            let domains = Domains { spans: Vec::new(), chains: Vec::new() };
-            let costs = CostModel::new(&machine, &domains, 1);
-            let figures = ByDistance { smt: 1, cluster, llc: 2, package: 3, remote: 4 };
-            costs.by_distance(&figures, CpuId::new(0), CpuId::new(cpu))
-        };
-        let split = [112, 13, 14, 56].map(|cpu| distance("spr-2s-224-llcsplit4", None, cpu));
-        assert_eq!(split, [1, 2, 2, 4]);
-        assert_eq!([7, 8].map(|cpu| distance("zen3-2s-nps1", None, cpu)), [2, 3]);
-        let clusters = |cluster| [3, 4, 32].map(|cpu| distance("kunpeng920", cluster, cpu));
-        assert_eq!(clusters(Some(9)), [9, 2, 3]);
-        assert_eq!(clusters(None), [2, 2, 3]);
-    }
+    use super::*;
 
     /// By hand, with reads that cost nothing: siblings, an LLC, a node and the machine.
     #[test]

@@ -7,6 +7,7 @@ pub mod channel;
 pub mod confinement;
 pub mod costs;
 pub mod cpu;
+pub mod distance;
 pub mod effect;
 pub mod event_queue;
 pub mod events;
