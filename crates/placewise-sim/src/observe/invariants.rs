@@ -22,6 +22,7 @@ use crate::scenario::Scenario;
 use crate::state::cpu::{Activity, Cpu, Interrupt};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
+use crate::state::programs::Step;
 use crate::state::task::TaskState;
 
 /// What was seen on the way.
@@ -294,12 +295,12 @@ fn is_awaited(engine: &Engine, task: TaskId) -> bool {
     let timer = Slot::Timer(task);
     let is_wakee =
         |cpu: &Cpu| cpu.effect.will_wake(task) || cpu.interrupts.contains(&Interrupt::Timer(task));
-    let op = engine.programs.op(state.pc);
+    let step = engine.programs.step(state.pc);
     engine.events.due(timer).is_some()
         || engine.cpus.iter().any(is_wakee)
-        || match op {
-            Op::Wait { .. } => !state.token,
-            Op::Join => state.children > 0,
+        || match step {
+            Step::Op(Op::Wait { .. }) => !state.token,
+            Step::Op(Op::Join) => state.children > 0,
             _ => is_listed(engine, task),
         }
 }

@@ -40,45 +40,47 @@ fn true_size(bytes: u32) -> u64 {
 
 pub struct Channel {
     pub kind: ChannelKind,
-    content: Content,
-    pub readers: VecDeque<TaskId>,
-    pub writers: VecDeque<TaskId>,
+    /// What there is to read: pages of a pipe, bytes of TCP, else messages.
+    held: u64,
+    /// What counts for the limit at which writers sleep: pages of a pipe, else bytes; and that limit.
+    taken: u64,
+    limit: u64,
+    /// A reader waits for no more than this, in what is held.
+    portion: u64,
     /// The CPU that touched it last, and the one that last wrote to it.
     pub last_cpu: CpuId,
     pub written_on: CpuId,
     pub lock: Lock,
+    pub readers: VecDeque<TaskId>,
+    pub writers: VecDeque<TaskId>,
+    content: Content,
 }
 
 enum Content {
-    Pipe {
-        pages: VecDeque<Page>,
-    },
+    Pipe(Pages),
     /// Messages by the base of their sender.
-    Socket {
-        senders: VecDeque<u32>,
-        in_flight: u64,
-    },
-    Tcp {
-        bytes: u64,
-    },
-    Udp {
-        messages: u64,
-        in_flight: u64,
-    },
-    /// Without a limit.
-    Queue {
-        senders: VecDeque<u32>,
-    },
+    Messages(VecDeque<u32>),
+    /// Nothing is known of them but how much it is.
+    Loopback,
+}
+
+/// Those of a pipe: a ring.
+#[derive(Default)]
+struct Pages {
+    ring: [Page; PIPE_PAGES],
+    first: usize,
+    used: usize,
 }
 
 /// Bytes not yet read, and where the last of them ends in the page.
+#[derive(Clone, Copy, Default)]
 struct Page {
     left: u32,
     end: u32,
 }
 
 /// Which end of a channel.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Writer,
     Reader,
@@ -97,59 +99,55 @@ pub enum Wake {
 
 impl Channel {
     pub fn new(kind: ChannelKind) -> Self {
-        let content = match kind {
-            ChannelKind::Pipe => Content::Pipe { pages: VecDeque::with_capacity(PIPE_PAGES) },
-            ChannelKind::UnixSocket => Content::Socket { senders: VecDeque::new(), in_flight: 0 },
-            ChannelKind::LoopbackTcp => Content::Tcp { bytes: 0 },
-            ChannelKind::LoopbackUdp => Content::Udp { messages: 0, in_flight: 0 },
+        let (limit, content) = match kind {
+            ChannelKind::Pipe => (PIPE_PAGES as u64, Content::Pipe(Pages::default())),
+            ChannelKind::UnixSocket => (SEND_BUFFER, Content::Messages(VecDeque::new())),
+            ChannelKind::LoopbackTcp => (TCP_SEND_BUFFER, Content::Loopback),
+            // Its senders do not sleep.
+            ChannelKind::LoopbackUdp => (u64::MAX, Content::Loopback),
             ChannelKind::KernelQueue | ChannelKind::PolledSockets => {
-                Content::Queue { senders: VecDeque::new() }
+                (u64::MAX, Content::Messages(VecDeque::new()))
             }
         };
         Channel {
             kind,
-            content,
-            readers: VecDeque::new(),
-            writers: VecDeque::new(),
+            held: 0,
+            taken: 0,
+            limit,
+            portion: if kind == ChannelKind::LoopbackTcp { u64::MAX } else { 1 },
             last_cpu: CpuId::default(),
             written_on: CpuId::default(),
             lock: Lock::default(),
+            readers: VecDeque::new(),
+            writers: VecDeque::new(),
+            content,
         }
     }
 
+    #[inline]
     fn is_empty(&self) -> bool {
-        match &self.content {
-            Content::Pipe { pages } => pages.is_empty(),
-            Content::Socket { senders, .. } | Content::Queue { senders } => senders.is_empty(),
-            Content::Tcp { bytes } => *bytes == 0,
-            Content::Udp { messages, .. } => *messages == 0,
-        }
+        self.held == 0
     }
 
     /// The base of the task that sent the next message, where the channel keeps that.
+    #[inline]
     pub fn next_sender(&self) -> Option<u32> {
         match &self.content {
-            Content::Socket { senders, .. } | Content::Queue { senders } => {
-                senders.front().copied()
-            }
+            Content::Messages(senders) => senders.front().copied(),
             _ => None,
         }
     }
 
+    #[inline]
     fn is_full(&self) -> bool {
-        match &self.content {
-            Content::Pipe { pages } => pages.len() == PIPE_PAGES,
-            Content::Socket { in_flight, .. } => *in_flight >= SEND_BUFFER,
-            Content::Tcp { bytes } => *bytes >= TCP_SEND_BUFFER,
-            Content::Udp { .. } | Content::Queue { .. } => false,
-        }
+        self.taken >= self.limit
     }
 
     /// May a writer put a message in? One that `slept` merges into no page of a pipe.
     #[inline]
     pub fn has_room(&self, bytes: u32, slept: bool) -> bool {
         match &self.content {
-            Content::Pipe { pages } if !slept && merges(pages, bytes) => true,
+            Content::Pipe(pages) if !slept && pages.merges(bytes) => true,
             _ => !self.is_full(),
         }
     }
@@ -158,37 +156,37 @@ impl Channel {
     #[inline]
     pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
         debug_assert!(self.has_room(bytes, slept));
-        let was_empty = self.is_empty();
-        match &mut self.content {
-            Content::Pipe { pages } => {
-                push(pages, bytes, slept);
-                match rule {
-                    PIPE_WAKES_ALL => Wake::Everybody,
-                    _ if was_empty => Wake::OneReader,
-                    _ => Wake::Nobody,
-                }
-            }
-            Content::Socket { senders, in_flight } => {
-                senders.push_back(sender);
-                *in_flight += true_size(bytes);
-                Wake::AllReaders
-            }
-            Content::Tcp { bytes: content } => {
-                *content += u64::from(bytes);
-                Wake::AllReaders
-            }
-            Content::Udp { in_flight, .. } if *in_flight + true_size(bytes) > RECEIVE_BUFFER => {
-                Wake::Nobody
-            }
-            Content::Udp { messages, in_flight } => {
-                *messages += 1;
-                *in_flight += true_size(bytes);
-                Wake::AllReaders
-            }
-            Content::Queue { senders } => {
-                senders.push_back(sender);
-                Wake::OneReader
-            }
+        if let Content::Pipe(pages) = &mut self.content {
+            let was_empty = self.held == 0;
+            pages.push(bytes, slept);
+            (self.held, self.taken) = (pages.used as u64, pages.used as u64);
+            return match rule {
+                PIPE_WAKES_ALL => Wake::Everybody,
+                _ if was_empty => Wake::OneReader,
+                _ => Wake::Nobody,
+            };
+        }
+        self.send_otherwise(bytes, sender)
+    }
+
+    /// The same of what is no pipe.
+    fn send_otherwise(&mut self, bytes: u32, sender: u32) -> Wake {
+        if let Content::Messages(senders) = &mut self.content {
+            senders.push_back(sender);
+        }
+        let (held, taken) = match self.kind {
+            ChannelKind::LoopbackTcp => (bytes.into(), bytes.into()),
+            ChannelKind::KernelQueue | ChannelKind::PolledSockets => (1, 0),
+            _ => (1, true_size(bytes)),
+        };
+        if self.kind == ChannelKind::LoopbackUdp && self.taken + taken > RECEIVE_BUFFER {
+            return Wake::Nobody;
+        }
+        self.held += held;
+        self.taken += taken;
+        match self.kind {
+            ChannelKind::KernelQueue | ChannelKind::PolledSockets => Wake::OneReader,
+            _ => Wake::AllReaders,
         }
     }
 
@@ -196,45 +194,43 @@ impl Channel {
     #[inline]
     pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
         debug_assert!(!self.lacks(bytes));
-        let was_full = self.is_full();
-        match &mut self.content {
-            Content::Pipe { pages } => {
-                let freed = pop(pages, bytes);
-                match rule {
-                    PIPE_WAKES_ALL if freed => Wake::Everybody,
-                    PIPE_WAKES_ON_FULL_READ if was_full => Wake::OneWriter,
-                    PIPE_WAKES_ON_FREED_SLOT if was_full && freed => Wake::OneWriter,
-                    _ => Wake::Nobody,
-                }
-            }
-            Content::Socket { senders, in_flight } => {
-                senders.pop_front();
-                *in_flight -= true_size(bytes);
-                if *in_flight * 4 <= SEND_BUFFER { Wake::AllWriters } else { Wake::Nobody }
-            }
-            Content::Tcp { bytes: content } => {
-                *content -= u64::from(bytes);
-                if *content * 3 <= TCP_SEND_BUFFER * 2 { Wake::AllWriters } else { Wake::Nobody }
-            }
-            Content::Udp { messages, in_flight } => {
-                *messages -= 1;
-                *in_flight -= true_size(bytes);
-                Wake::Nobody
-            }
-            Content::Queue { senders } => {
-                senders.pop_front();
-                Wake::Nobody
-            }
+        if let Content::Pipe(pages) = &mut self.content {
+            let was_full = self.taken >= self.limit;
+            let freed = pages.pop(bytes);
+            (self.held, self.taken) = (pages.used as u64, pages.used as u64);
+            return match rule {
+                PIPE_WAKES_ALL if freed => Wake::Everybody,
+                PIPE_WAKES_ON_FULL_READ if was_full => Wake::OneWriter,
+                PIPE_WAKES_ON_FREED_SLOT if was_full && freed => Wake::OneWriter,
+                _ => Wake::Nobody,
+            };
+        }
+        self.receive_otherwise(bytes)
+    }
+
+    /// The same of what is no pipe.
+    fn receive_otherwise(&mut self, bytes: u32) -> Wake {
+        if let Content::Messages(senders) = &mut self.content {
+            senders.pop_front();
+        }
+        let (held, taken, drained) = match self.kind {
+            ChannelKind::UnixSocket => (1, true_size(bytes), Some(SEND_BUFFER / 4)),
+            ChannelKind::LoopbackTcp => (bytes.into(), bytes.into(), Some(TCP_SEND_BUFFER * 2 / 3)),
+            ChannelKind::LoopbackUdp => (1, true_size(bytes), None),
+            _ => (1, 0, None),
+        };
+        self.held -= held;
+        self.taken -= taken;
+        match drained {
+            Some(drained) if self.taken <= drained => Wake::AllWriters,
+            _ => Wake::Nobody,
         }
     }
 
     /// Less is there than a read of `bytes` wants.
     #[inline]
     pub fn lacks(&self, bytes: u32) -> bool {
-        match &self.content {
-            Content::Tcp { bytes: content } => *content < u64::from(bytes),
-            _ => self.is_empty(),
-        }
+        self.held < u64::from(bytes).min(self.portion)
     }
 
     /// A task sleeps at its end.
@@ -285,30 +281,42 @@ impl Channel {
     }
 }
 
-/// Does a message fit into the last page?
-fn merges(pages: &VecDeque<Page>, bytes: u32) -> bool {
-    pages.back().is_some_and(|last| last.end + bytes <= PAGE)
-}
+impl Pages {
+    #[inline]
+    fn last(&self) -> usize {
+        (self.first + self.used).wrapping_sub(1) % PIPE_PAGES
+    }
 
-fn push(pages: &mut VecDeque<Page>, bytes: u32, slept: bool) {
-    match pages.back_mut().filter(|last| !slept && last.end + bytes <= PAGE) {
-        Some(last) => {
+    /// Does a message fit into the last page?
+    #[inline]
+    fn merges(&self, bytes: u32) -> bool {
+        self.used > 0 && self.ring[self.last()].end + bytes <= PAGE
+    }
+
+    #[inline]
+    fn push(&mut self, bytes: u32, slept: bool) {
+        if !slept && self.merges(bytes) {
+            let last = &mut self.ring[self.last()];
             last.left += bytes;
             last.end += bytes;
+        } else {
+            self.used += 1;
+            self.ring[self.last()] = Page { left: bytes, end: bytes };
         }
-        None => pages.push_back(Page { left: bytes, end: bytes }),
     }
-}
 
-/// True if a page became free.
-fn pop(pages: &mut VecDeque<Page>, bytes: u32) -> bool {
-    let first = pages.front_mut().expect("a message is there");
-    first.left -= bytes.min(first.left);
-    let drained = first.left == 0;
-    if drained {
-        pages.pop_front();
+    /// True if a page became free.
+    #[inline]
+    fn pop(&mut self, bytes: u32) -> bool {
+        let first = &mut self.ring[self.first % PIPE_PAGES];
+        first.left -= bytes.min(first.left);
+        let drained = first.left == 0;
+        if drained {
+            self.first += 1;
+            self.used -= 1;
+        }
+        drained
     }
-    drained
 }
 
 #[cfg(test)]

@@ -6,18 +6,30 @@
 
 use placewise_machine::{Costs, Cpu, Domains, Machine};
 use placewise_policy::{CpuId, NR_SIBLINGS, Table};
+use placewise_workload::program::ChannelKind;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+use crate::state::channel::Side;
 use crate::state::distance::{Distances, Figures};
 use crate::state::event_queue::Time;
+use crate::state::message_cost::MessageCost;
 use crate::state::speed::Speed;
 
-/// Bytes of a cache line.
-const LINE: u32 = 64;
+/// In the order of their declaration.
+const KINDS: [ChannelKind; 6] = [
+    ChannelKind::Pipe,
+    ChannelKind::UnixSocket,
+    ChannelKind::PolledSockets,
+    ChannelKind::LoopbackTcp,
+    ChannelKind::LoopbackUdp,
+    ChannelKind::KernelQueue,
+];
 
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
+    /// By kind of channel, and by side.
+    messages: [[MessageCost; 2]; KINDS.len()],
     distances: Distances,
     cache_line: Figures,
     refill_per_kib: Figures,
@@ -56,6 +68,10 @@ impl<'a> CostModel<'a> {
     pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
         let mut costs = CostModel {
             figures: &machine.costs,
+            messages: KINDS.map(|kind| {
+                [Side::Writer, Side::Reader]
+                    .map(|side| MessageCost::new(kind, side, &machine.costs))
+            }),
             distances: Distances::new(machine),
             cache_line: Figures::new(&machine.costs.cache_line_ns),
             refill_per_kib: Figures::new(&machine.costs.refill_ns_per_kib),
@@ -140,14 +156,9 @@ impl<'a> CostModel<'a> {
         u64::from(lines) * self.distances.figure(&self.cache_line, to, from)
     }
 
-    /// Lines of a message.
-    pub fn lines_of(bytes: u32) -> u32 {
-        bytes.div_ceil(LINE)
-    }
-
-    /// Copying a message whose lines are near.
-    pub fn copy(&self, bytes: u32) -> Time {
-        u64::from(bytes) * self.figures.copy_ns_per_kib / 1024
+    #[inline]
+    pub fn message(&self, kind: ChannelKind, side: Side) -> &MessageCost {
+        &self.messages[kind as usize][side as usize]
     }
 
     /// Refilling the caches with a task's footprint after it moved.

@@ -17,6 +17,7 @@ pub mod idle_searches;
 pub mod lock;
 pub mod measure;
 pub mod memory_bandwidth;
+pub mod message_cost;
 pub mod objects;
 pub mod occupancy;
 pub mod programs;

@@ -1,21 +1,47 @@
 //! What tasks do: the programs of the workload one behind the other, so that where a task is in them
-//! is one number.
+//! is one number, and what a transfer needs to know of its operation worked out.
 
-use placewise_workload::program::{Op, Workload};
+use placewise_workload::program::{Object, Op, Workload};
+
+use crate::state::channel::{Channel, Side};
+use crate::state::task::Task;
+
+/// Bytes of a cache line.
+const LINE: u32 = 64;
 
 pub struct Programs {
-    ops: Vec<Op>,
+    steps: Vec<Step>,
     /// By program.
     begins: Vec<u32>,
 }
 
+/// What a task does at a place in its program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    Transfer(Transfer),
+    /// Anything else.
+    Op(Op),
+}
+
+/// A message that a task transfers by a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfer {
+    channel: Object,
+    /// The channel is what it means for the task whose message was read last.
+    for_peer: bool,
+    pub side: Side,
+    pub bytes: u32,
+    /// Cache lines of the message.
+    pub lines: u32,
+}
+
 impl Programs {
     pub fn new(workload: &Workload) -> Self {
-        let mut programs = Programs { ops: Vec::new(), begins: Vec::new() };
+        let mut programs = Programs { steps: Vec::new(), begins: Vec::new() };
         for program in &workload.programs {
-            let begin = programs.ops.len() as u32;
+            let begin = programs.steps.len() as u32;
             programs.begins.push(begin);
-            programs.ops.extend(program.ops.iter().map(|&op| placed(op, begin)));
+            programs.steps.extend(program.ops.iter().map(|&op| Step::of(op, begin)));
         }
         programs
     }
@@ -26,16 +52,44 @@ impl Programs {
     }
 
     #[inline]
-    pub fn op(&self, pc: u32) -> &Op {
-        &self.ops[pc as usize]
+    pub fn step(&self, pc: u32) -> Step {
+        self.steps[pc as usize]
     }
 }
 
-/// An operation of a program that begins at `begin`.
-fn placed(op: Op, begin: u32) -> Op {
-    match op {
-        Op::Repeat { counter, times, to } => Op::Repeat { counter, times, to: begin + to },
-        op => op,
+impl Step {
+    /// That of an operation of a program that begins at `begin`.
+    fn of(op: Op, begin: u32) -> Self {
+        let transfer = |channel, for_peer, side, bytes: u32| {
+            let lines = bytes.div_ceil(LINE);
+            Step::Transfer(Transfer { channel, for_peer, side, bytes, lines })
+        };
+        match op {
+            Op::Send { channel, bytes } => transfer(channel, false, Side::Writer, bytes),
+            Op::Reply { channel, bytes } => transfer(channel, true, Side::Writer, bytes),
+            Op::Receive { channel, bytes } => transfer(channel, false, Side::Reader, bytes),
+            Op::Repeat { counter, times, to } => {
+                Step::Op(Op::Repeat { counter, times, to: begin + to })
+            }
+            op => Step::Op(op),
+        }
+    }
+}
+
+impl Transfer {
+    /// The channel that it means for a task.
+    #[inline]
+    pub fn channel<'c>(&self, channels: &'c mut [Channel], task: &Task) -> &'c mut Channel {
+        let base = if self.for_peer { task.peer } else { task.base };
+        &mut channels[self.channel.index(base)]
+    }
+
+    #[inline]
+    pub fn is_possible(&self, channel: &Channel, slept: bool) -> bool {
+        match self.side {
+            Side::Writer => channel.has_room(self.bytes, slept),
+            Side::Reader => !channel.lacks(self.bytes),
+        }
     }
 }
 
@@ -53,7 +107,7 @@ mod tests {
             Program::new("second", vec![Op::Start, Op::Yield, repeat(1), Op::Exit]),
         ];
         let programs = Programs::new(&Workload::new("test", programs, Window::default()));
-        assert_eq!((*programs.op(1), programs.begin(1)), (repeat(0), 3));
-        assert_eq!((*programs.op(3), *programs.op(5)), (Op::Start, repeat(4)));
+        assert_eq!((programs.step(1), programs.begin(1)), (Step::Op(repeat(0)), 3));
+        assert_eq!([3, 5].map(|pc| programs.step(pc)), [Op::Start, repeat(4)].map(Step::Op));
     }
 }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::state::confinement::task_group;
 use crate::state::effect::{Effect, Then};
 use crate::state::measure::Measurement;
+use crate::state::programs::Step;
 use crate::state::task::{Resume, Task, TaskState};
 use crate::state::waker::WakerContext;
 
@@ -162,7 +163,7 @@ impl Engine<'_> {
         if parent != task {
             self.tasks[parent].children -= 1;
             let joins = matches!(self.tasks[parent].state, TaskState::Blocked)
-                && matches!(self.op(parent), Op::Join)
+                && matches!(self.step_of(parent), Step::Op(Op::Join))
                 && self.tasks[parent].children == 0;
             if joins {
                 effect.wakees.push(parent);

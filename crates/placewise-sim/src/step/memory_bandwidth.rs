@@ -17,12 +17,12 @@ use placewise_workload::program::Op;
 use crate::engine::Engine;
 use crate::state::event_queue::Time;
 use crate::state::memory_bandwidth::Stream;
-use crate::state::speed::Speed;
+use crate::state::programs::Step;
 
 impl Engine<'_> {
     /// The stream of the current task begins, or goes on.
     pub(super) fn begin_stream(&mut self, cpu: CpuId, task: TaskId) {
-        let Op::Stream { access, .. } = self.op(task) else { return };
+        let Step::Op(Op::Stream { access, .. }) = self.step_of(task) else { return };
         let here = self.hardware.memory.places[cpu].node;
         let node = *self.tasks[task].memory_node.get_or_insert(here);
         let stream = Stream { access, node };
@@ -59,8 +59,8 @@ impl Engine<'_> {
 
     /// What is left of the stream on `cpu` is timed with its rate of this moment, in MB/s: busy
     /// siblings share a core's misses too, and a slow core has as many fewer.
-    pub(super) fn time_stream(&mut self, cpu: CpuId, task: TaskId, speed: Speed) -> Time {
-        let rate = speed.share(self.hardware.memory.rate(cpu));
+    pub(super) fn time_stream(&mut self, cpu: CpuId, task: TaskId) -> Time {
+        let rate = self.cpus[cpu].speed.share(self.hardware.memory.rate(cpu));
         self.cpus[cpu].stream_mbps = rate.max(1);
         self.stream_time(cpu, task)
     }

@@ -3,11 +3,12 @@
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
 use placewise_workload::program::ChannelKind;
 
-use crate::engine::Engine;
 use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
+use crate::state::message_cost::Lines;
+use crate::state::programs::Transfer;
 use crate::state::speed::Speed;
 use crate::state::task::{Resume, Task};
 
@@ -28,188 +29,143 @@ mod stage {
 /// A call that begins later than this takes no turn at the channel's lock until it has come there.
 const SOON: Time = 1_000;
 
-/// What a call takes beside entering and leaving the kernel, and how much of that with a lock.
+/// Where a step of a call begins: now, after the CPU has worked for some time.
+#[derive(Clone, Copy)]
+pub(super) struct Begin {
+    pub cpu: CpuId,
+    pub pace: Speed,
+    pub now: Time,
+    pub before: Time,
+}
+
+/// What a call takes beside entering and leaving the kernel, and how much of that with the channel's lock.
 struct Inside {
     all: Time,
     locked: Time,
 }
 
-/// A message that a task transfers by a call.
-#[derive(Clone, Copy)]
-pub(super) struct Transfer {
-    pub channel: usize,
-    pub side: Side,
-    pub bytes: u32,
-}
-
-impl Transfer {
-    fn is_possible(self, channel: &Channel, slept: bool) -> bool {
-        match self.side {
-            Side::Writer => channel.has_room(self.bytes, slept),
-            Side::Reader => !channel.lacks(self.bytes),
+/// What a step of the call takes: one that only looks takes the lines in which it does, and copies nothing.
+#[inline(always)]
+pub(super) fn step_cost(
+    transfer: &Transfer,
+    state: &mut Task,
+    channel: &mut Channel,
+    costs: &mut CostModel,
+    mut begin: Begin,
+) -> Time {
+    let calls = state.stage == stage::CALLS;
+    if calls && begin.before > SOON {
+        state.stage = stage::COMES;
+        return 0;
+    }
+    if calls && !transfer.is_possible(channel, false) {
+        state.stage = stage::LOOKS;
+    }
+    let call = if calls { costs.draw(costs.figures.syscall_ns) } else { 0 };
+    match state.stage {
+        stage::LOOKS | stage::SLEPT => {
+            let from = std::mem::replace(&mut channel.last_cpu, begin.cpu);
+            call + costs.cache_lines(costs.figures.channel_lines, from, begin.cpu)
         }
-    }
-
-    /// Of what a message takes on both sides, where each takes so much on average.
-    fn part(self, average: Time, writer_pct: u32) -> Time {
-        let pct = match self.side {
-            Side::Writer => writer_pct,
-            Side::Reader => 100 - writer_pct,
-        };
-        2 * average * Time::from(pct) / 100
-    }
-
-    /// The lines of the channel, and of the message, come from where they were last.
-    #[inline(always)]
-    fn cost(self, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
-        let figures = costs.figures;
-        let copy = match channel.kind {
-            ChannelKind::Pipe => self.part(figures.pipe_message_ns, figures.pipe_writer_pct),
-            ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
-                self.part(figures.socket_message_ns, figures.socket_writer_pct)
-            }
-            ChannelKind::LoopbackTcp => figures.tcp_message_ns + costs.copy(self.bytes),
-            ChannelKind::LoopbackUdp => figures.udp_message_ns + costs.copy(self.bytes),
-            ChannelKind::KernelQueue => figures.kernel_queue_ns,
-        };
-        let line = costs.cache_lines(1, channel.last_cpu, cpu);
-        let shared = Time::from(figures.channel_lines) * line;
-        let message = match channel.kind {
-            ChannelKind::Pipe | ChannelKind::UnixSocket => {
-                Time::from(CostModel::lines_of(self.bytes)) * line
-            }
-            // Long messages stream, and only to the reader: the writer fills new buffers.
-            ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp if self.side == Side::Reader => {
-                let lines = CostModel::lines_of(self.bytes).div_ceil(figures.copy_overlap);
-                costs.cache_lines(lines, channel.written_on, cpu)
-            }
-            _ => 0,
-        };
-        channel.last_cpu = cpu;
-        if self.side == Side::Writer {
-            channel.written_on = cpu;
-        }
-        let copy = costs.draw(copy);
-        let locked = match channel.kind {
-            // A mutex, held while the message is copied.
-            ChannelKind::Pipe => {
-                copy * Time::from(figures.pipe_locked_pct) / 100 + shared + message
-            }
-            // A spinlock: the message is put on a list, or taken off it.
-            _ => shared,
-        };
-        Inside { all: copy + shared + message, locked }
-    }
-
-    /// How long the call waits busily for the channel's lock, as work too: it begins now, and the CPU
-    /// works for some time before the call comes to what is inside. A sender takes the lock last, a
-    /// receiver first; polled sockets have one each.
-    #[inline]
-    fn lock_wait(
-        self,
-        channel: &mut Channel,
-        pace: Speed,
-        (now, before): (Time, Time),
-        inside: Inside,
-    ) -> Time {
-        if channel.kind == ChannelKind::PolledSockets {
-            return 0;
-        }
-        let unlocked = match self.side {
-            Side::Writer => inside.all - inside.locked,
-            Side::Reader => 0,
-        };
-        let arrives = now + pace.time_for(before + unlocked);
-        let wait = channel.lock.take(arrives, pace.time_for(inside.locked));
-        pace.share(wait)
-    }
-
-    /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
-    #[inline]
-    fn take_place(
-        self,
-        channel: &mut Channel,
-        task: &mut Task,
-        rule: PipeWakeRule,
-        slept: bool,
-        effect: &mut Effect,
-    ) {
-        let wake = match self.side {
-            Side::Writer => channel.send(self.bytes, task.base, rule, slept),
-            Side::Reader => {
-                task.peer = channel.next_sender().unwrap_or(task.peer);
-                channel.receive(self.bytes, rule)
-            }
-        };
-        channel.wake(wake, effect);
-        if slept && rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
-            channel.wake(channel.passed_on(self.side), effect);
+        _ => {
+            let inside = inside(transfer, channel, costs, begin.cpu);
+            begin.before += call;
+            call + inside.all + lock_wait(transfer.side, channel, begin, inside)
         }
     }
 }
 
-impl Engine<'_> {
-    /// What a step of the call takes whose task computes for `before` first: one that only looks takes
-    /// the lines in which it does, and copies nothing.
-    #[inline]
-    pub(super) fn transfer_cost(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        transfer: Transfer,
-        before: Time,
-    ) -> Time {
-        let Engine { tasks, objects, costs, cpus, now, .. } = self;
-        let at = &mut tasks[task].stage;
-        let channel = &mut objects.channels[transfer.channel];
-        let calls = *at == stage::CALLS;
-        if calls && before > SOON {
-            *at = stage::COMES;
-            return 0;
+/// The lines of the channel, and of the message, come from where they were last.
+#[inline(always)]
+fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
+    let cost = *costs.message(channel.kind, transfer.side);
+    let line = costs.cache_lines(1, channel.last_cpu, cpu);
+    let shared = Time::from(costs.figures.channel_lines) * line;
+    let message = match cost.lines {
+        Lines::Last => Time::from(transfer.lines) * line,
+        Lines::Written { at_once } => {
+            costs.cache_lines(transfer.lines.div_ceil(at_once), channel.written_on, cpu)
         }
-        if calls && !transfer.is_possible(channel, false) {
-            *at = stage::LOOKS;
-        }
-        let call = if calls { costs.draw(costs.figures.syscall_ns) } else { 0 };
-        match *at {
-            stage::LOOKS | stage::SLEPT => {
-                let from = std::mem::replace(&mut channel.last_cpu, cpu);
-                call + costs.cache_lines(costs.figures.channel_lines, from, cpu)
-            }
-            _ => {
-                let inside = transfer.cost(channel, costs, cpu);
-                let begins = (*now, before + call);
-                call + inside.all + transfer.lock_wait(channel, cpus[cpu].pace, begins, inside)
-            }
+        Lines::Nowhere => 0,
+    };
+    channel.last_cpu = cpu;
+    if transfer.side == Side::Writer {
+        channel.written_on = cpu;
+    }
+    let copy = costs.draw(cost.ns + Time::from(transfer.bytes) * cost.ns_per_kib / 1024);
+    let locked = match cost.locked_pct {
+        Some(pct) => copy * Time::from(pct) / 100 + shared + message,
+        None => shared,
+    };
+    Inside { all: copy + shared + message, locked }
+}
+
+/// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a
+/// receiver first; polled sockets have one each.
+#[inline]
+fn lock_wait(side: Side, channel: &mut Channel, begin: Begin, inside: Inside) -> Time {
+    if channel.kind == ChannelKind::PolledSockets {
+        return 0;
+    }
+    let unlocked = match side {
+        Side::Writer => inside.all - inside.locked,
+        Side::Reader => 0,
+    };
+    let arrives = begin.now + begin.pace.time_for(begin.before + unlocked);
+    let wait = channel.lock.take(arrives, begin.pace.time_for(inside.locked));
+    begin.pace.share(wait)
+}
+
+/// A step of the call ends: it sleeps, or goes on, or the message is transferred.
+#[inline(always)]
+pub(super) fn end_step(
+    transfer: &Transfer,
+    task: TaskId,
+    state: &mut Task,
+    channel: &mut Channel,
+    rule: PipeWakeRule,
+    effect: &mut Effect,
+) -> Then {
+    if state.stage == stage::COMES {
+        state.stage = stage::CALLS;
+        return Then::Again;
+    }
+    let slept = matches!(state.stage, stage::SLEPT | stage::GOES_ON);
+    if !transfer.is_possible(channel, slept) {
+        state.stage = stage::SLEPT;
+        channel.wait(task, transfer.side);
+        return Then::Block(Resume::Retry);
+    }
+    match state.stage {
+        stage::LOOKS => state.stage = stage::CALLS,
+        stage::SLEPT => state.stage = stage::GOES_ON,
+        _ => {
+            take_place(transfer, channel, state, rule, slept, effect);
+            return Then::Next;
         }
     }
+    Then::Again
+}
 
-    /// A step of the call ends: it sleeps, or goes on, or the message is transferred.
-    #[inline]
-    pub(super) fn transfer(&mut self, cpu: CpuId, task: TaskId, transfer: Transfer) -> Then {
-        let effect = &mut self.cpus[cpu].effect;
-        effect.begin();
-        let state = &mut self.tasks[task];
-        if state.stage == stage::COMES {
-            state.stage = stage::CALLS;
-            return Then::Again;
+/// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
+#[inline]
+fn take_place(
+    transfer: &Transfer,
+    channel: &mut Channel,
+    state: &mut Task,
+    rule: PipeWakeRule,
+    slept: bool,
+    effect: &mut Effect,
+) {
+    let wake = match transfer.side {
+        Side::Writer => channel.send(transfer.bytes, state.base, rule, slept),
+        Side::Reader => {
+            state.peer = channel.next_sender().unwrap_or(state.peer);
+            channel.receive(transfer.bytes, rule)
         }
-        let channel = &mut self.objects.channels[transfer.channel];
-        let slept = matches!(state.stage, stage::SLEPT | stage::GOES_ON);
-        if !transfer.is_possible(channel, slept) {
-            state.stage = stage::SLEPT;
-            channel.wait(task, transfer.side);
-            return Then::Block(Resume::Retry);
-        }
-        match state.stage {
-            stage::LOOKS => state.stage = stage::CALLS,
-            stage::SLEPT => state.stage = stage::GOES_ON,
-            _ => {
-                let rule = self.scheduler.policy.profile.pipe_wakes;
-                transfer.take_place(channel, state, rule, slept, effect);
-                return Then::Next;
-            }
-        }
-        Then::Again
+    };
+    channel.wake(wake, effect);
+    if slept && rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
+        channel.wake(channel.passed_on(transfer.side), effect);
     }
 }

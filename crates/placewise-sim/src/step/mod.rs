@@ -12,6 +12,7 @@ mod interrupt;
 mod memory_bandwidth;
 mod messages;
 mod ops;
+mod running;
 mod schedule;
 mod segment;
 mod select;

@@ -8,19 +8,15 @@
 use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{Object, Op};
 
-use super::messages::Transfer;
 use crate::engine::Engine;
-use crate::state::channel::Side;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
-
-/// Computing ends a segment once it is this long: a task may do nothing else for ever.
-const LONG_SEGMENT: Time = 1_000_000;
+use crate::state::events::Slot;
+use crate::state::programs::Step;
 
 impl Engine<'_> {
-    #[inline]
-    pub(super) fn op(&self, task: TaskId) -> Op {
-        *self.programs.op(self.tasks[task].pc)
+    pub(super) fn step_of(&self, task: TaskId) -> Step {
+        self.programs.step(self.tasks[task].pc)
     }
 
     pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
@@ -31,104 +27,31 @@ impl Engine<'_> {
         self.tasks[task].part
     }
 
-    #[inline]
-    fn transfer_of(&self, task: TaskId) -> Option<Transfer> {
-        let state = &self.tasks[task];
-        let (channel, base, side, bytes) = match *self.programs.op(state.pc) {
-            Op::Send { channel, bytes } => (channel, state.base, Side::Writer, bytes),
-            // What the channel means for the task whose message was read last.
-            Op::Reply { channel, bytes } => (channel, state.peer, Side::Writer, bytes),
-            Op::Receive { channel, bytes } => (channel, state.base, Side::Reader, bytes),
-            _ => return None,
-        };
-        Some(Transfer { channel: channel.index(base), side, bytes })
-    }
-
-    /// The current task goes on where it is in its program. What the kernel did on its time is added
-    /// to its next segment.
+    /// The current task of a CPU goes on where it is in its program. What the kernel did on its time is
+    /// added to its next segment.
     #[inline]
     pub(super) fn advance(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
-        let state = &mut self.tasks[task];
-        state.work_left += std::mem::take(&mut self.cpus[cpu].debt);
-        if !state.in_segment {
-            self.begin_operation(cpu, task);
+        let mut running = self.running(cpu, task);
+        running.state.work_left += std::mem::take(&mut running.here.debt);
+        if !running.state.in_segment
+            && let Some(op) = running.begin_operation()
+        {
+            let cost = self.other_cost(cpu, task, op);
+            running = self.running(cpu, task);
+            running.state.work_left += cost;
         }
-        self.start_segment(cpu, task);
+        if running.state.stream_left > 0 {
+            return self.start_stream(cpu, task);
+        }
+        let end = running.time_work();
+        self.events.arm(Slot::Activity(cpu), end);
     }
 
-    /// Goes through the program up to the next operation that takes time, or to a long segment.
-    #[inline]
-    fn begin_operation(&mut self, cpu: CpuId, task: TaskId) {
-        let (mut work, costs) = self.compute(task);
-        if costs {
-            work += self.operation_cost(cpu, task, work);
-        }
-        let state = &mut self.tasks[task];
-        state.in_segment = true;
-        state.work_left += work;
-    }
-
-    /// How long the program computes before the next operation, and whether that has a cost.
-    #[inline]
-    fn compute(&mut self, task: TaskId) -> (Time, bool) {
-        let Engine { programs, costs, measurement, .. } = self;
-        let (now, state) = (self.now, &mut self.tasks[task]);
-        let (mut work, part) = (0, state.part);
-        loop {
-            match *programs.op(state.pc) {
-                Op::Run { ns } => {
-                    work += costs.draw(ns);
-                    if work >= LONG_SEGMENT {
-                        return (work, false);
-                    }
-                }
-                Op::RunAbout { ns, spread_pct } => {
-                    let spread = ns * Time::from(spread_pct) / 100;
-                    work += ns - spread + costs.random_below(2 * spread + 1);
-                }
-                Op::Count => measurement.count(part),
-                Op::Start => measurement.start(part, now),
-                Op::BeginSection { section } => {
-                    measurement.begin_section(part, section, now + work);
-                }
-                Op::EndSection { section } => measurement.end_section(part, section, now + work),
-                Op::BeginRequest => state.request_began = now + work,
-                Op::EndRequest => {
-                    measurement.sample_request(part, now + work, state.request_began);
-                }
-                Op::Repeat { counter, times, to } => {
-                    if state.repeats(counter, times) {
-                        state.pc = to;
-                        continue;
-                    }
-                }
-                Op::Spin { ns } => {
-                    state.spin_until = Some(now + work + ns);
-                    return (work, false);
-                }
-                _ => return (work, true),
-            }
-            state.pc += 1;
-        }
-    }
-
-    /// What an operation takes before its effect, before which the program computes for `work`.
-    #[inline]
-    fn operation_cost(&mut self, cpu: CpuId, task: TaskId, work: Time) -> Time {
-        match self.transfer_of(task) {
-            Some(transfer) => {
-                let before = self.tasks[task].work_left + work;
-                self.transfer_cost(cpu, task, transfer, before)
-            }
-            None => self.other_cost(cpu, task),
-        }
-    }
-
-    /// The same of one that transfers no message.
-    fn other_cost(&mut self, cpu: CpuId, task: TaskId) -> Time {
+    /// What an operation takes before its effect that is no transfer.
+    fn other_cost(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Time {
         let figures = self.costs.figures;
-        let figure = match self.op(task) {
+        let figure = match op {
             Op::Fork { program, .. } => match self.workload.programs[program as usize].process {
                 true => figures.fork_ns,
                 false => figures.thread_create_ns,
@@ -165,25 +88,24 @@ impl Engine<'_> {
     pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
-        let state = &mut self.tasks[task];
-        state.in_segment = false;
-        state.work_left = 0;
-        state.spin_until = None;
-        state.woken_early = false;
-        if std::mem::take(&mut state.stream_left) > 0 {
+        if std::mem::take(&mut self.tasks[task].stream_left) > 0 {
             self.end_stream(cpu);
         }
-        let then = match self.transfer_of(task) {
-            Some(transfer) => self.transfer(cpu, task, transfer),
-            None => {
-                let mut effect = std::mem::take(&mut self.cpus[cpu].effect);
-                effect.begin();
-                let then = self.perform(cpu, task, self.op(task), &mut effect);
-                self.cpus[cpu].effect = effect;
-                then
-            }
+        let then = match self.running(cpu, task).end_transfer() {
+            Some(then) => then,
+            None => self.end_other(cpu, task),
         };
         self.wake_all(cpu, task, then);
+    }
+
+    /// The effect of an operation that is no transfer.
+    fn end_other(&mut self, cpu: CpuId, task: TaskId) -> Then {
+        let Step::Op(op) = self.step_of(task) else { unreachable!("it is no transfer") };
+        let mut effect = std::mem::take(&mut self.cpus[cpu].effect);
+        effect.begin();
+        let then = self.perform(cpu, task, op, &mut effect);
+        self.cpus[cpu].effect = effect;
+        then
     }
 
     /// What an operation does, but for those that only compute or count, or transfer messages.

@@ -13,29 +13,21 @@ use crate::state::speed::Speed;
 const NEAR_END: Time = 5_000;
 
 impl Engine<'_> {
-    /// Runs what is left of the current task's segment.
-    #[inline]
-    pub(super) fn start_segment(&mut self, cpu: CpuId, task: TaskId) {
-        if self.tasks[task].stream_left > 0 {
-            self.begin_stream(cpu, task);
-        }
+    /// The stream of the current task's segment begins, or goes on, and with it what is left of the segment.
+    pub(super) fn start_stream(&mut self, cpu: CpuId, task: TaskId) {
+        self.begin_stream(cpu, task);
         self.time_segment(cpu, task);
     }
 
     /// The rest of the segment takes as long as it does at the speed of this moment.
-    #[inline(always)]
-    fn time_segment(&mut self, cpu: CpuId, task: TaskId) {
-        let here = &mut self.cpus[cpu];
-        let speed = here.pace;
-        here.speed = speed;
-        let streams = self.tasks[task].stream_left > 0;
-        let stream = if streams { self.time_stream(cpu, task, speed) } else { 0 };
-        let state = &self.tasks[task];
-        let end = match state.spin_until {
-            Some(until) => until.max(self.now),
-            None => self.now + speed.time_for(state.work_left) + stream,
-        };
-        self.begin(cpu, Activity::Segment, end);
+    #[inline]
+    pub(super) fn time_segment(&mut self, cpu: CpuId, task: TaskId) {
+        let mut running = self.running(cpu, task);
+        let mut end = running.time_work();
+        if running.state.stream_left > 0 {
+            end += self.time_stream(cpu, task);
+        }
+        self.events.arm(Slot::Activity(cpu), end);
     }
 
     /// What the kernel does here for `time` at full speed takes longer on a slow core, and beside

@@ -13,6 +13,7 @@ use crate::state::cpu::Activity;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
+use crate::state::programs::Step;
 use crate::state::sync::{Condition, Gate, Mutex, Semaphore};
 use crate::state::task::{Resume, TaskState};
 use crate::state::waker::WakerContext;
@@ -281,7 +282,8 @@ impl Engine<'_> {
         let state = &mut self.tasks[wakee];
         state.token = true;
         state.stamp = self.now;
-        let waits = state.state == TaskState::Blocked && matches!(self.op(wakee), Op::Wait { .. });
+        let waits = state.state == TaskState::Blocked
+            && matches!(self.step_of(wakee), Step::Op(Op::Wait { .. }));
         if waits {
             effect.wakees.push(wakee);
         }

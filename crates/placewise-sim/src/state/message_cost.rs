@@ -1,0 +1,68 @@
+//! What a call that transfers a message takes beside entering and leaving the kernel, by the kind of
+//! its channel and the side that it is on.
+
+use placewise_machine::Costs;
+use placewise_workload::program::ChannelKind;
+
+use crate::state::channel::Side;
+use crate::state::event_queue::Time;
+
+#[derive(Clone, Copy)]
+pub struct MessageCost {
+    /// The work, and what of it grows with the message.
+    pub ns: Time,
+    pub ns_per_kib: Time,
+    /// Percent of that, and all lines, if the message is moved with the channel's lock.
+    pub locked_pct: Option<u32>,
+    pub lines: Lines,
+}
+
+/// Where the lines of the message come from.
+#[derive(Clone, Copy)]
+pub enum Lines {
+    /// From where the channel was touched last, as the channel's own do.
+    Last,
+    /// From where it was written, so many at once.
+    Written { at_once: u32 },
+    /// The call does not touch them, or not for the first time.
+    Nowhere,
+}
+
+impl MessageCost {
+    pub fn new(kind: ChannelKind, side: Side, figures: &Costs) -> Self {
+        // Of what a message takes on both sides, where each takes so much on average.
+        let part = |average: Time, writer_pct: u32| {
+            let pct = match side {
+                Side::Writer => writer_pct,
+                Side::Reader => 100 - writer_pct,
+            };
+            2 * average * Time::from(pct) / 100
+        };
+        let ns = match kind {
+            ChannelKind::Pipe => part(figures.pipe_message_ns, figures.pipe_writer_pct),
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+                part(figures.socket_message_ns, figures.socket_writer_pct)
+            }
+            ChannelKind::LoopbackTcp => figures.tcp_message_ns,
+            ChannelKind::LoopbackUdp => figures.udp_message_ns,
+            ChannelKind::KernelQueue => figures.kernel_queue_ns,
+        };
+        let is_loopback = matches!(kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp);
+        let lines = match kind {
+            ChannelKind::Pipe | ChannelKind::UnixSocket => Lines::Last,
+            // Long messages stream, and only to the reader: the writer fills new buffers.
+            _ if is_loopback && side == Side::Reader => {
+                Lines::Written { at_once: figures.copy_overlap }
+            }
+            _ => Lines::Nowhere,
+        };
+        MessageCost {
+            ns,
+            ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
+            // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
+            // the message is put on a list, or taken off it.
+            locked_pct: (kind == ChannelKind::Pipe).then_some(figures.pipe_locked_pct),
+            lines,
+        }
+    }
+}
