@@ -140,9 +140,10 @@ impl<'a> Engine<'a> {
             self.scheduler.policy.profile.busy_factor = 1;
         }
         while let Some((time, slot)) = self.events.pop() {
-            self.look_at_occupancy(time);
-            let shares = || shares_of_nodes(&self.tasks, &self.scheduler, self.hardware.machine);
-            let milestone = self.measurement.milestone(time, shares);
+            if self.measurement.occupancy.is_due(time) {
+                self.look_at_occupancy(time);
+            }
+            let milestone = if self.measurement.is_due(time) { self.look(time) } else { None };
             if let Some(Milestone::End) = milestone {
                 // A short window may have been over before its first event.
                 self.now = self.now.max(self.measurement.end());
@@ -231,13 +232,16 @@ impl<'a> Engine<'a> {
         }
     }
 
+    #[cold]
+    fn look(&mut self, time: Time) -> Option<Milestone> {
+        let shares = || shares_of_nodes(&self.tasks, &self.scheduler, self.hardware.machine);
+        self.measurement.milestone(time, shares)
+    }
+
     /// Counts where tasks are for all looks that are due by `time`, which may be none: the window
     /// has an end.
-    #[inline]
+    #[cold]
     fn look_at_occupancy(&mut self, time: Time) {
-        if !self.measurement.occupancy.is_due(time) {
-            return;
-        }
         let looks = self.measurement.occupancy.take_looks(time.min(self.measurement.end()));
         for task in self.user_tasks() {
             let Task { state, program, .. } = self.tasks[task];

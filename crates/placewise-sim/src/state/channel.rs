@@ -250,13 +250,14 @@ impl Channel {
     }
 
     fn wake_some(&mut self, wake: Wake, effect: &mut Effect) {
-        (effect.sync, effect.context) = match self.kind {
+        let (sync, context) = match self.kind {
             ChannelKind::Pipe | ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
                 (true, WakerContext::Task)
             }
             ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp => (true, WakerContext::Softirq),
             ChannelKind::KernelQueue => (false, WakerContext::Task),
         };
+        effect.wake_as(sync, context);
         match wake {
             Wake::Nobody => {}
             Wake::OneReader => effect.wake_first(&mut self.readers),

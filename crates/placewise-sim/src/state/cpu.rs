@@ -117,6 +117,12 @@ pub struct CpuCounters {
 }
 
 impl Cpu {
+    /// Nothing has come that the current task would have to wait for before it goes on.
+    #[inline]
+    pub fn is_undisturbed(&self) -> bool {
+        !self.need_resched && self.wake_list.is_empty() && self.interrupts.is_empty()
+    }
+
     /// Idle, as its siblings are, on a core of this speed.
     pub fn new(cpu: CpuId, pace: Speed) -> Self {
         Cpu {

@@ -36,13 +36,21 @@ pub enum Then {
 
 impl Effect {
     /// Another operation begins to have its effect; what is to be done after it is said at its end.
-    #[inline]
     pub fn begin(&mut self) {
+        self.wake_as(false, WakerContext::Task);
+    }
+
+    /// The wakeups are of this kind.
+    pub fn wake_as(&mut self, sync: bool, context: WakerContext) {
+        self.sync = sync;
+        self.context = context;
+        self.call_ns = 0;
+    }
+
+    /// All wakeups are done: the next operation finds none.
+    pub fn end(&mut self) {
         self.wakees.clear();
         self.woken = 0;
-        self.sync = false;
-        self.context = WakerContext::Task;
-        self.call_ns = 0;
     }
 
     pub fn wake_first(&mut self, waiters: &mut VecDeque<TaskId>) {

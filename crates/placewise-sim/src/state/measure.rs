@@ -151,18 +151,18 @@ impl Measurement {
         self.begin.saturating_add(self.window.measure)
     }
 
-    /// What an event at `time` is the first one of; `shares` are what nodes have of the tasks.
+    /// May an event at `time` be the first one of something?
     #[inline]
+    pub fn is_due(&self, time: Time) -> bool {
+        time >= self.next_look
+    }
+
+    /// What it is the first one of; `shares` are what nodes have of the tasks.
     pub fn milestone(
         &mut self,
         time: Time,
         shares: impl FnOnce() -> Vec<f64>,
     ) -> Option<Milestone> {
-        if time < self.next_look { None } else { self.look(time, shares) }
-    }
-
-    #[cold]
-    fn look(&mut self, time: Time, shares: impl FnOnce() -> Vec<f64>) -> Option<Milestone> {
         let units = self.parts.iter().map(|part| part.units);
         self.transient.end_batches(time.min(self.end()) - self.started, units, shares);
         if self.window_begun && time >= self.end() {

@@ -52,8 +52,8 @@ impl Programs {
     }
 
     #[inline]
-    pub fn step(&self, pc: u32) -> Step {
-        self.steps[pc as usize]
+    pub fn step(&self, pc: u32) -> &Step {
+        &self.steps[pc as usize]
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             Program::new("second", vec![Op::Start, Op::Yield, repeat(1), Op::Exit]),
         ];
         let programs = Programs::new(&Workload::new("test", programs, Window::default()));
-        assert_eq!((programs.step(1), programs.begin(1)), (Step::Op(repeat(0)), 3));
-        assert_eq!([3, 5].map(|pc| programs.step(pc)), [Op::Start, repeat(4)].map(Step::Op));
+        assert_eq!((*programs.step(1), programs.begin(1)), (Step::Op(repeat(0)), 3));
+        assert_eq!([3, 5].map(|pc| *programs.step(pc)), [Op::Start, repeat(4)].map(Step::Op));
     }
 }

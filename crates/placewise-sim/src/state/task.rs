@@ -95,6 +95,13 @@ pub struct Task {
 }
 
 impl Task {
+    /// Its operation is done.
+    #[inline]
+    pub fn next_op(&mut self) {
+        self.pc += 1;
+        self.stage = 0;
+    }
+
     /// A pass of a loop is over: is there another?
     #[inline]
     pub fn repeats(&mut self, counter: u8, times: u32) -> bool {

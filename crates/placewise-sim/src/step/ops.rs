@@ -16,7 +16,7 @@ use crate::state::programs::Step;
 
 impl Engine<'_> {
     pub(super) fn step_of(&self, task: TaskId) -> Step {
-        self.programs.step(self.tasks[task].pc)
+        *self.programs.step(self.tasks[task].pc)
     }
 
     pub(super) fn object(&self, task: TaskId, object: Object) -> usize {
@@ -30,8 +30,7 @@ impl Engine<'_> {
     /// The current task of a CPU goes on where it is in its program. What the kernel did on its time is
     /// added to its next segment.
     #[inline]
-    pub(super) fn advance(&mut self, cpu: CpuId) {
-        let task = self.scheduler.current(cpu);
+    pub(super) fn advance(&mut self, cpu: CpuId, task: TaskId) {
         let mut running = self.running(cpu, task);
         running.state.work_left += std::mem::take(&mut running.here.debt);
         if !running.state.in_segment
@@ -83,15 +82,20 @@ impl Engine<'_> {
         self.costs.draw(figure)
     }
 
-    /// The segment ends in the operation's effect.
+    /// The segment ends in the operation's effect. Most are transfers that wake nobody and let the task go
+    /// on at once.
     #[inline]
     pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
-        if std::mem::take(&mut self.tasks[task].stream_left) > 0 {
+        if self.tasks[task].stream_left > 0 {
+            self.tasks[task].stream_left = 0;
             self.end_stream(cpu);
         }
-        let then = match self.running(cpu, task).end_transfer() {
+        let mut running = self.running(cpu, task);
+        running.end_segment();
+        let then = match running.end_transfer() {
+            Some(then) if running.goes_on(then) => return self.advance(cpu, task),
             Some(then) => then,
             None => self.end_other(cpu, task),
         };
@@ -150,8 +154,6 @@ impl Engine<'_> {
 
     /// A task that was woken runs again, or one whose wakeups are done goes on.
     pub(super) fn next_op(&mut self, task: TaskId) {
-        let state = &mut self.tasks[task];
-        state.pc += 1;
-        state.stage = 0;
+        self.tasks[task].next_op();
     }
 }

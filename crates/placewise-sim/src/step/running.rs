@@ -49,7 +49,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-impl Running<'_, '_> {
+impl<'e> Running<'e, '_> {
     /// Goes through the program up to the next operation that takes time, or to a long segment. What an
     /// operation costs that is no transfer is for the engine to say.
     #[inline(always)]
@@ -58,7 +58,7 @@ impl Running<'_, '_> {
         self.state.in_segment = true;
         self.state.work_left += work;
         match step? {
-            Step::Op(op) => Some(op),
+            Step::Op(op) => Some(*op),
             Step::Transfer(transfer) => {
                 let begin = Begin {
                     cpu: self.cpu,
@@ -67,7 +67,7 @@ impl Running<'_, '_> {
                     before: self.state.work_left,
                 };
                 let channel = transfer.channel(self.channels, self.state);
-                let cost = messages::step_cost(&transfer, self.state, channel, self.costs, begin);
+                let cost = messages::step_cost(transfer, self.state, channel, self.costs, begin);
                 self.state.work_left += cost;
                 None
             }
@@ -76,13 +76,13 @@ impl Running<'_, '_> {
 
     /// How long the program computes before the next operation, and that one if it has a cost.
     #[inline(always)]
-    fn compute(&mut self) -> (Time, Option<Step>) {
+    fn compute(&mut self) -> (Time, Option<&'e Step>) {
         let Running { state, programs, costs, measurement, now, .. } = self;
         let (mut work, part, mut pc) = (0, state.part, state.pc);
         let step = loop {
             let step = programs.step(pc);
             let Step::Op(op) = step else { break Some(step) };
-            match op {
+            match *op {
                 Op::Run { ns } => {
                     work += costs.draw(ns);
                     if work >= LONG_SEGMENT {
@@ -132,18 +132,33 @@ impl Running<'_, '_> {
         }
     }
 
-    /// The segment is over; what comes of its operation, if that is a transfer.
     #[inline(always)]
-    pub fn end_transfer(&mut self) -> Option<Then> {
+    pub fn end_segment(&mut self) {
         self.state.in_segment = false;
         self.state.work_left = 0;
         self.state.spin_until = None;
         self.state.woken_early = false;
+    }
+
+    /// What comes of the operation whose segment is over, if it is a transfer.
+    #[inline(always)]
+    pub fn end_transfer(&mut self) -> Option<Then> {
         let Step::Transfer(transfer) = self.programs.step(self.state.pc) else { return None };
         let channel = transfer.channel(self.channels, self.state);
-        let effect = &mut self.here.effect;
-        effect.begin();
         let Running { task, state, pipe_wakes, .. } = self;
-        Some(messages::end_step(&transfer, *task, state, channel, *pipe_wakes, effect))
+        let effect = &mut self.here.effect;
+        Some(messages::end_step(transfer, *task, state, channel, *pipe_wakes, effect))
+    }
+
+    /// The task goes on with its program at once, and is where it does so.
+    #[inline(always)]
+    pub fn goes_on(&mut self, then: Then) -> bool {
+        let at_once = matches!(then, Then::Next | Then::Again)
+            && self.here.effect.wakees.is_empty()
+            && self.here.is_undisturbed();
+        if at_once && then == Then::Next {
+            self.state.next_op();
+        }
+        at_once
     }
 }

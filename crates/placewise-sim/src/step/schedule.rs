@@ -24,15 +24,18 @@ impl Engine<'_> {
     }
 
     /// The current task goes on, unless something else comes first.
-    #[inline(always)]
+    #[inline]
     pub(super) fn go_on(&mut self, cpu: CpuId) {
+        if self.cpus[cpu].is_undisturbed() {
+            return self.advance(cpu, self.scheduler.current(cpu));
+        }
         self.drain_wake_list(cpu);
         if !self.cpus[cpu].interrupts.is_empty() {
             self.begin_interrupt(cpu);
         } else if self.cpus[cpu].need_resched {
             self.schedule(cpu);
         } else {
-            self.advance(cpu);
+            self.advance(cpu, self.scheduler.current(cpu));
         }
     }
 

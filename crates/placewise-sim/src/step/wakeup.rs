@@ -19,9 +19,7 @@ use crate::state::task::{Resume, TaskState};
 use crate::state::waker::{Placed, WakerContext};
 
 impl Engine<'_> {
-    /// The current task of `cpu` wakes those that its operation wakes, then goes on. Most wake
-    /// nobody.
-    #[inline]
+    /// The current task of `cpu` wakes those that its operation wakes, then goes on.
     pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         let effect = &mut self.cpus[cpu].effect;
         if effect.wakees.is_empty() {
@@ -41,11 +39,13 @@ impl Engine<'_> {
                 return;
             }
         }
-        self.go_on_as(cpu, self.scheduler.current(cpu), self.cpus[cpu].effect.then);
+        let effect = &mut self.cpus[cpu].effect;
+        effect.end();
+        let then = effect.then;
+        self.go_on_as(cpu, self.scheduler.current(cpu), then);
     }
 
     /// Nobody is left to be woken by the current task's operation.
-    #[inline(always)]
     fn go_on_as(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         match then {
             Then::Next => {
