@@ -16,18 +16,22 @@
 /// Simulated time in nanoseconds.
 pub type Time = u64;
 
+/// Those of a key that number what is due.
+pub const NUMBER_BITS: u32 = 20;
+
 /// Greater than the key of anything that is due.
 pub const DISARMED: u64 = u64::MAX;
 
 pub struct EventQueue {
     /// Inner nodes from 1 on, then the slots.
     keys: Vec<u64>,
+    least: u64,
 }
 
 impl EventQueue {
     /// For at least so many slots.
     pub fn new(slots: usize) -> Self {
-        EventQueue { keys: vec![DISARMED; 2 * slots.next_power_of_two()] }
+        EventQueue { keys: vec![DISARMED; 2 * slots.next_power_of_two()], least: DISARMED }
     }
 
     /// Grows until there are so many slots.
@@ -47,7 +51,7 @@ impl EventQueue {
     /// The key of what is due first.
     #[inline]
     pub fn least(&self) -> u64 {
-        self.keys[1]
+        self.least
     }
 
     #[inline]
@@ -56,7 +60,6 @@ impl EventQueue {
     }
 
     /// The slot has this key, and the nodes above it the least of what is below.
-    #[inline]
     pub fn set(&mut self, slot: usize, key: u64) {
         let mut node = self.leaves() + slot;
         let keys = &mut self.keys[..];
@@ -67,9 +70,10 @@ impl EventQueue {
         keys[node] = key;
         while node > 1 {
             least = least.min(keys[(node ^ 1) & mask]);
-            node = node / 2 & mask;
+            node = (node / 2) & mask;
             keys[node] = least;
         }
+        self.least = least;
     }
 }
 

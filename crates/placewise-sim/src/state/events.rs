@@ -2,7 +2,8 @@
 
 use placewise_policy::{CpuId, FIRST_TASK, NR_TASK_GROUPS, TaskId};
 
-use crate::state::event_queue::{DISARMED, EventQueue, Time};
+use crate::state::calendar::Calendar;
+use crate::state::event_queue::{DISARMED, EventQueue, NUMBER_BITS, Time};
 
 /// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
 /// that of the next change and those of the timers of cgroups.
@@ -25,24 +26,15 @@ pub enum Slot {
 const SLOTS_OF_A_CPU: u32 = 4;
 const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
 
-const NUMBER_BITS: u32 = 20;
-const NO_SLOT: u32 = u32::MAX;
-
-/// Most of what happens is that a CPU is done with one thing and begins the next: activities have a queue to
-/// themselves, which is not as deep as that of all else.
-///
-/// A slot that is served usually waits for something else soon; so its old key stays where it is until
-/// it is armed or the next event is due.
+/// Keys are times and, below them, the numbers of slots: the order of what comes at equal times depends on
+/// nothing else.
 pub struct Events {
-    /// By CPU.
-    activities: EventQueue,
+    activities: Calendar,
     /// By number.
     others: EventQueue,
     /// The number of the first slot after those of the CPUs.
     timers: u32,
     slots: u32,
-    /// The number of the slot whose event was taken last, if its old key is still there.
-    served: u32,
 }
 
 impl Events {
@@ -50,13 +42,8 @@ impl Events {
     pub fn new(nr_cpus: u32) -> Self {
         let timers = SLOTS_OF_A_CPU * nr_cpus;
         let slots = timers + FIRST_TASK;
-        Events {
-            activities: EventQueue::new(nr_cpus as usize),
-            others: EventQueue::new(slots as usize),
-            timers,
-            slots,
-            served: NO_SLOT,
-        }
+        let others = EventQueue::new(slots as usize);
+        Events { activities: Calendar::new(nr_cpus), others, timers, slots }
     }
 
     /// Another task may have a timer.
@@ -66,51 +53,52 @@ impl Events {
         self.others.grow_to(self.slots as usize);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn arm(&mut self, slot: Slot, time: Time) {
-        self.set(slot, time << NUMBER_BITS | u64::from(self.number(slot)));
+        let number = self.number(slot);
+        let key = time << NUMBER_BITS | u64::from(number);
+        match slot {
+            Slot::Activity(cpu) => self.activities.arm(cpu, key),
+            _ => self.others.set(number as usize, key),
+        }
     }
 
     #[inline]
     pub fn disarm(&mut self, slot: Slot) {
-        self.set(slot, DISARMED);
-    }
-
-    #[inline]
-    fn set(&mut self, slot: Slot, key: u64) {
-        let number = self.number(slot);
-        if number == self.served {
-            self.served = NO_SLOT;
-        }
         match slot {
-            Slot::Activity(cpu) => self.activities.set(cpu.into(), key),
-            _ => self.others.set(number as usize, key),
+            Slot::Activity(cpu) => self.activities.disarm(cpu),
+            _ => self.others.set(self.number(slot) as usize, DISARMED),
         }
     }
 
     /// When a slot is due, if it is armed.
     #[inline]
     pub fn due(&self, slot: Slot) -> Option<Time> {
-        let number = self.number(slot);
         let key = match slot {
-            Slot::Activity(cpu) => self.activities.key(cpu.into()),
-            _ => self.others.key(number as usize),
+            Slot::Activity(cpu) => self.activities.key(cpu),
+            _ => self.others.key(self.number(slot) as usize),
         };
-        (key != DISARMED && number != self.served).then_some(key >> NUMBER_BITS)
+        (key != DISARMED).then_some(key >> NUMBER_BITS)
     }
 
     /// Takes the earliest event; of those at one time that of the slot with the least number.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Slot)> {
-        if self.served != NO_SLOT {
-            self.disarm(self.slot(self.served));
-        }
-        let key = self.activities.least().min(self.others.least());
+        let (activity, other) = (self.activities.least(), self.others.least());
+        let key = activity.min(other);
         if key == DISARMED {
             return None;
         }
-        self.served = key as u32 & ((1 << NUMBER_BITS) - 1);
-        Some((key >> NUMBER_BITS, self.slot(self.served)))
+        let time = key >> NUMBER_BITS;
+        let number = key as u32 & ((1 << NUMBER_BITS) - 1);
+        self.activities.turn_to(key);
+        if activity < other {
+            let cpu = CpuId::from(number / SLOTS_OF_A_CPU);
+            self.activities.take(cpu);
+            return Some((time, Slot::Activity(cpu)));
+        }
+        self.others.set(number as usize, DISARMED);
+        Some((time, self.slot(number)))
     }
 
     /// Four for each CPU, then one for each task.

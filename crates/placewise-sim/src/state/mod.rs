@@ -2,6 +2,7 @@
 //! leaves for a later one stands here, too.
 
 pub mod affinity;
+pub mod calendar;
 pub mod cfs_bandwidth;
 pub mod channel;
 pub mod confinement;
