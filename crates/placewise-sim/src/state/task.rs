@@ -40,7 +40,8 @@ pub struct Task {
     pub stream_left: u64,
     /// A spin ends at this wall time.
     pub spin_until: Option<Time>,
-    pub program: u32,
+    /// The part of the workload that it counts for.
+    pub part: u32,
     pub pc: u32,
     /// Added to the numbers of its own objects.
     pub base: u32,
@@ -59,6 +60,8 @@ pub struct Task {
     pub woken_migrated: bool,
     /// It was woken between deciding to sleep and sleeping: it does not sleep.
     pub woken_early: bool,
+    /// The base of the task whose message it read last.
+    pub peer: u32,
 
     pub counters: [u32; COUNTERS],
     /// When it began to wait on a run queue.
@@ -73,13 +76,10 @@ pub struct Task {
     /// Where the interrupt of the device that it waits for will arrive.
     pub interrupt_cpu: Option<CpuId>,
 
-    /// The part of the workload that it counts for.
-    pub part: u32,
+    pub program: u32,
     pub parent: TaskId,
     pub children: u32,
     pub pid: u32,
-    /// The base of the task whose message it read last.
-    pub peer: u32,
     /// Where its memory is: the node where it streamed first.
     pub memory_node: Option<u16>,
     /// A futex wake that has come and was not waited for yet.
