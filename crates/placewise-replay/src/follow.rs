@@ -223,10 +223,9 @@ impl<'a> Follower<'a> {
         for at in 0..self.tasks.len() {
             self.close(at as TaskIndex);
         }
-        for task in &mut self.tasks {
-            if self.by_number.contains_key(&task.number) {
-                task.name = tasks.name_of(task.number).to_owned();
-            }
+        // A number may be another task's by now.
+        for (&number, &index) in &self.by_number {
+            tasks.name_of(number).clone_into(&mut self.tasks[index as usize].name);
         }
         Followed { length_ns: self.now, tasks: self.tasks, wakeups: self.wakeups }
     }

@@ -259,6 +259,38 @@ fn arrivals_keep_their_times_and_sleeps_their_length() {
     assert_eq!(sleeps_of(&steps("pauses", &pauses))[1..], whiles);
 }
 
+/// Its number is free, and the next task that is seen takes it.
+#[test]
+fn who_has_exited_keeps_its_name() {
+    let dies = B_SLEEPS.replace("prev_state=S", "prev_state=X");
+    let fill = messages_to_b();
+    let fill: Vec<String> = fill[1..]
+        .iter()
+        .map(|line| {
+            line.replace("=b pid=11", "=f pid=14")
+                .replace("next_comm=b next_pid=11", "next_comm=f next_pid=14")
+                .replace("prev_comm=b prev_pid=11", "prev_comm=f prev_pid=14")
+                .replace("b-11", "f-14")
+        })
+        .collect();
+    let later = |by: u64| {
+        fill.iter().map(move |line| {
+            let (place, event) = line.split_once(" 1.").expect("it has a time");
+            format!("{place} {by}.{event}")
+        })
+    };
+    let last = "<idle>-0 [002] d..2. 30.000000: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=n next_pid=15 next_prio=120";
+    let mut lines: Vec<String> = A_WAKES_B.iter().map(|line| (*line).to_owned()).collect();
+    lines.push(dies);
+    // More than what is read before the first step is handed out.
+    lines.extend((2..30).flat_map(later));
+    lines.push(last.into());
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("number", "uma-8", &lines);
+    let names: Vec<&str> = recording.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "f", "n"]);
+}
+
 /// On one CPU b preempts a at each of its wakeups and finds it awake when it answers; elsewhere it
 /// has woken it.
 #[test]
