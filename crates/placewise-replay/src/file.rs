@@ -307,6 +307,8 @@ impl TaskEntry {
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
+            forked_ns: 0,
+            runs_at_end: false,
             exits: self.exits,
             steps: self.steps,
         })
@@ -332,6 +334,8 @@ mod tests {
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,
+            forked_ns: 0,
+            runs_at_end: false,
             exits: false,
             steps,
         }

@@ -102,9 +102,14 @@ pub struct FollowedTask {
     pub prio: i32,
     pub begins_on: u32,
     pub runs_at_once: bool,
-    /// Who forked it.
+    /// Who forked it, and when.
     pub parent: Option<TaskIndex>,
+    pub forked_ns: Nanos,
     pub exits: bool,
+    /// It ran, or waited for a CPU, when the trace ended.
+    pub runs_at_end: bool,
+    /// How often a softirq woke it on a CPU that idled.
+    pub softirqs_of_idle: u32,
     pub seen: Vec<Seen>,
     /// On CPUs, whatever was computed there.
     pub ran_ns: Nanos,
@@ -150,6 +155,7 @@ pub struct Follower<'a> {
 
 pub struct Followed {
     pub length_ns: Nanos,
+    pub nr_cpus: usize,
     pub tasks: Vec<FollowedTask>,
     pub wakeups: Vec<Wakeup>,
 }
@@ -222,12 +228,15 @@ impl<'a> Follower<'a> {
         }
         for at in 0..self.tasks.len() {
             self.close(at as TaskIndex);
+            let task = &mut self.tasks[at];
+            task.runs_at_end = !task.exits && task.state != State::Asleep;
         }
         // A number may be another task's by now.
         for (&number, &index) in &self.by_number {
             tasks.name_of(number).clone_into(&mut self.tasks[index as usize].name);
         }
-        Followed { length_ns: self.now, tasks: self.tasks, wakeups: self.wakeups }
+        let nr_cpus = self.cpus.len();
+        Followed { length_ns: self.now, nr_cpus, tasks: self.tasks, wakeups: self.wakeups }
     }
 
     fn task(&mut self, index: TaskIndex) -> &mut FollowedTask {
@@ -252,7 +261,10 @@ impl<'a> Follower<'a> {
             begins_on: cpu,
             runs_at_once: false,
             parent: None,
+            forked_ns: 0,
             exits: false,
+            runs_at_end: false,
+            softirqs_of_idle: 0,
             seen: Vec::new(),
             ran_ns: 0,
             state: State::Asleep,
@@ -517,7 +529,11 @@ impl<'a> Follower<'a> {
         prev_cpu: u32,
         tasks: &Tasks,
     ) -> Cause {
-        let Some(waker) = self.cpus[step.cpu as usize].task else { return Cause::Arrival };
+        let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
+        let Some(waker) = self.cpus[step.cpu as usize].task else {
+            self.task(wakee).softirqs_of_idle += u32::from(is_softirq);
+            return Cause::Arrival;
+        };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
         let takes = self.charges.wakeup(prev_cpu, step.cpu, hint.scanned);
@@ -526,7 +542,6 @@ impl<'a> Follower<'a> {
             self.task(waker).charged += takes + interrupt;
             return Cause::Arrival;
         }
-        let is_softirq = step.context.is_interrupt();
         let wake = if is_softirq { Wake::Softirq } else { hint.wake };
         self.close(waker);
         let at = self.wakeups.len() as u32;
@@ -555,8 +570,9 @@ impl<'a> Follower<'a> {
         if let Some(Seen::Run(before, _)) = forker.seen.last_mut() {
             *before = before.saturating_sub(fork);
         }
+        let now = self.now;
         let task = self.task(child);
-        task.parent = Some(parent);
+        (task.parent, task.forked_ns) = (Some(parent), now);
         task.state = State::Queued;
         self.see(parent, Seen::Fork(child));
     }

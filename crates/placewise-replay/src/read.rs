@@ -122,7 +122,9 @@ impl Read {
                 begins_on: task.begins_on,
                 runs_at_once: task.runs_at_once,
                 is_forked: task.parent.is_some(),
+                forked_ns: task.forked_ns,
                 exits: task.exits,
+                runs_at_end: task.runs_at_end,
                 steps: sleeps::steps(task, &followed.wakeups, posts, lines),
             }
         };

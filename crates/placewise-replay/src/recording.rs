@@ -45,6 +45,10 @@ pub struct RecordedTask {
     pub runs_at_once: bool,
     /// A step of another task forks it.
     pub is_forked: bool,
+    /// When one did, in the time of the trace, and whether it ran, or waited for a CPU, when the trace ended. A
+    /// replay has a time of its own, and files do without.
+    pub forked_ns: Nanos,
+    pub runs_at_end: bool,
     /// It exited before the end of the trace.
     pub exits: bool,
     pub steps: Vec<Step>,

@@ -1,7 +1,9 @@
 //! What each sleep waited for: a post of another task, a time of day, or a while.
 //!
 //! A wakeup in a softirq is the current task's where the two wake each other: what it has sent over
-//! loopback arrives. Else the packet came from outside, whoever happened to run there.
+//! loopback arrives. Else the packet, or what a disk has done, came from outside, whoever happened to run there.
+//! Those who happen to run when each other's disks are done seem to wake each other, too: that is so where
+//! wakeups come about as often, for the time that they run, as while others do and CPUs idle.
 //!
 //! An answer that is only likely is one where tasks of these names mostly answer: where wakees that did
 //! not preempt their wakers have woken these in turn, at least every other time.
@@ -29,8 +31,14 @@ use crate::recording::{Step, TaskIndex};
 const FEWEST_OF_DISTANCE: f64 = 30.0;
 const MOST_LINES: f64 = 1_000.0;
 
-/// Fewer sleeps do not tell what they are: their times are kept.
+/// Fewer sleeps do not tell what they are. Their times are kept; but the whiles of a task that mostly waits for
+/// others: it sleeps after what these made it do.
 const FEWEST: usize = 4;
+
+/// So many times as often is no chance. A disk is done soon after a task has asked it: that happens more often to
+/// those that run then, most of all to others of its name, which ask it at the same times.
+const BEYOND_CHANCE: f64 = 10.0;
+const BEYOND_CHANCE_OF_PEERS: f64 = 100.0;
 
 /// The wakeups that are posts of their wakers.
 pub fn posts(followed: &Followed) -> Vec<bool> {
@@ -45,6 +53,7 @@ pub fn posts(followed: &Followed) -> Vec<bool> {
     for wakeup in recorded().filter(|it| it.seen == Evidence::Recorded) {
         *calls.entry((name(wakeup.waker), name(wakeup.wakee))).or_default() += 1;
     }
+    let chance = by_chance(followed, &pairs);
     let called = |from, to| calls.get(&(name(from), name(to))).copied().unwrap_or_default();
     let is_post = |wakeup: &Wakeup| {
         let Wakeup { waker, wakee, .. } = *wakeup;
@@ -53,16 +62,55 @@ pub fn posts(followed: &Followed) -> Vec<bool> {
         wakeup.counts
             && match wakeup.seen {
                 Evidence::Likely => answers > 0 && 2 * answers >= called(wakee, waker),
-                _ => wakeup.wake != Wake::Softirq || is_mutual(),
+                _ if wakeup.wake != Wake::Softirq => true,
+                _ => is_mutual() && !chance.contains(&(name(waker), name(wakee))),
             }
     };
     followed.wakeups.iter().map(is_post).collect()
 }
 
+/// Names of tasks whose softirqs wake those of another by chance: not many times as often, for the time that they
+/// run, as while those run whom these do not wake, and CPUs idle.
+fn by_chance<'a>(
+    followed: &'a Followed,
+    pairs: &HashSet<(TaskIndex, TaskIndex)>,
+) -> HashSet<(&'a str, &'a str)> {
+    let name = |task: TaskIndex| followed.tasks[task as usize].name.as_str();
+    let mut ran: HashMap<&str, f64> = HashMap::new();
+    // Of wakees of each name: who woke them how often, and how often nobody seems to have.
+    let mut woken: HashMap<&str, (HashMap<&str, f64>, f64)> = HashMap::new();
+    for task in &followed.tasks {
+        *ran.entry(&task.name).or_default() += task.ran_ns as f64;
+        woken.entry(&task.name).or_default().1 += f64::from(task.softirqs_of_idle);
+    }
+    let softirqs = followed.wakeups.iter().filter(|it| it.counts && it.wake == Wake::Softirq);
+    for Wakeup { waker, wakee, .. } in softirqs {
+        let (by_partners, by_others) = woken.entry(name(*wakee)).or_default();
+        match pairs.contains(&(*wakee, *waker)) {
+            true => *by_partners.entry(name(*waker)).or_default() += 1.0,
+            false => *by_others += 1.0,
+        }
+    }
+    let all = followed.length_ns as f64 * followed.nr_cpus as f64;
+    let mut chance = HashSet::new();
+    for (wakee, (by_partners, by_others)) in woken {
+        let of_partners: f64 = by_partners.keys().map(|waker| ran[waker]).sum();
+        let rate = by_others / (all - of_partners).max(1.0);
+        let happens = |(waker, count): &(&str, f64)| {
+            let beyond = if *waker == wakee { BEYOND_CHANCE_OF_PEERS } else { BEYOND_CHANCE };
+            *count <= beyond * rate * ran[waker]
+        };
+        let happen = by_partners.into_iter().filter(happens);
+        chance.extend(happen.map(|(waker, _)| (waker, wakee)));
+    }
+    chance
+}
+
 /// The steps of a task.
 pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
-    let keeps_while = sleeps_for_a_while(&task.seen, is_post);
+    let keeps_while = sleeps_for_a_while(&task.seen, is_post)
+        .unwrap_or_else(|| mostly_waits_for_posts(&task.seen, is_post));
     // What is still to be taken off for the lines of the last post.
     let mut charged = 0;
     let step = |seen: &Seen| match *seen {
@@ -99,7 +147,8 @@ pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32
     steps
 }
 
-fn sleeps_for_a_while(seen: &[Seen], is_post: impl Fn(Cause) -> bool) -> bool {
+/// `None` where that cannot be told.
+fn sleeps_for_a_while(seen: &[Seen], is_post: impl Fn(Cause) -> bool) -> Option<bool> {
     let arrivals: Vec<(Nanos, Nanos)> = seen
         .iter()
         .filter_map(|seen| match *seen {
@@ -111,12 +160,12 @@ fn sleeps_for_a_while(seen: &[Seen], is_post: impl Fn(Cause) -> bool) -> bool {
         })
         .collect();
     if arrivals.len() < FEWEST {
-        return false;
+        return None;
     }
     // When the first one began is not known.
     let sleeps: Vec<Nanos> = arrivals[1..].iter().map(|(from, until)| until - from).collect();
     let between: Vec<Nanos> = arrivals.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
-    variance(&sleeps) < variance(&between)
+    Some(variance(&sleeps) < variance(&between))
 }
 
 /// What tasks computed after posts over one distance.
@@ -181,6 +230,15 @@ fn slope(by_line: &BTreeMap<Nanos, Computed>) -> Option<u32> {
     (slope > 2.0 * error).then_some(slope.min(MOST_LINES).round() as u32)
 }
 
+fn mostly_waits_for_posts(seen: &[Seen], is_post: impl Fn(Cause) -> bool) -> bool {
+    let causes = seen.iter().filter_map(|seen| match *seen {
+        Seen::Slept { cause, .. } => Some(cause),
+        _ => None,
+    });
+    let (posts, arrivals): (Vec<Cause>, Vec<Cause>) = causes.partition(|cause| is_post(*cause));
+    posts.len() > arrivals.len()
+}
+
 fn variance(values: &[Nanos]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().map(|&value| value as f64).sum::<f64>() / count;
@@ -206,7 +264,7 @@ mod tests {
     }
 
     /// A task that computes for so long at a time, with a sleep between that an interrupt ends.
-    fn sleeps(computing: &[Nanos], asleep: impl Fn(usize, Nanos) -> Nanos) -> bool {
+    fn sleeps(computing: &[Nanos], asleep: impl Fn(usize, Nanos) -> Nanos) -> Option<bool> {
         let mut now = 0;
         let seen = computing.iter().enumerate().map(|(at, ns)| {
             let from = now + ns;
@@ -221,7 +279,8 @@ mod tests {
     fn what_does_not_depend_on_how_long_a_task_computes_is_what_it_does() {
         let computing = [14_100, 14_600, 14_200, 14_800, 14_300, 14_500];
         let jitter = [0, 12, 3, 9, 1, 6];
-        assert!(sleeps(&computing, |at, _| 180 + jitter[at]));
-        assert!(!sleeps(&computing, |at, ns| 15_000 + jitter[at] - ns));
+        assert_eq!(sleeps(&computing, |at, _| 180 + jitter[at]), Some(true));
+        assert_eq!(sleeps(&computing, |at, ns| 15_000 + jitter[at] - ns), Some(false));
+        assert_eq!(sleeps(&computing[..3], |_, _| 180), None);
     }
 }

@@ -259,6 +259,100 @@ fn arrivals_keep_their_times_and_sleeps_their_length() {
     assert_eq!(sleeps_of(&steps("pauses", &pauses))[1..], whiles);
 }
 
+/// It waits for a disk after it was called.
+#[test]
+fn the_few_sleeps_of_who_mostly_waits_for_others_keep_their_length() {
+    let mut lines = messages_to_b();
+    let at = |us: u64| format!("1.{:06}", 20_000 + us);
+    lines.push(format!(
+        "<idle>-0 [001] dNh2. {}: sched_waking: comm=b pid=11 prio=120 target_cpu=001",
+        at(0)
+    ));
+    lines.push(A_WAKES_B[3].replace("1.000112", &at(0)));
+    lines.push(B_SLEEPS.replace("1.000132", &at(10)));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("called", "uma-8", &lines);
+    let (_, called) = task(&recording, "b");
+    let kept: Vec<&Step> = called
+        .steps
+        .iter()
+        .filter(|step| matches!(step, Step::Sleep(_) | Step::Until(_)))
+        .collect();
+    assert!(matches!(kept[..], [Step::Sleep(_)]), "{kept:?}");
+    // Of one that nobody calls when it was woken is kept.
+    let alone = [
+        A_WAKES_B[0],
+        A_WAKES_B[4],
+        &lines[lines.len() - 3].replace("comm=b pid=11", "comm=a pid=10"),
+    ];
+    let runs = A_WAKES_B[0].replace("1.000100", &at(0));
+    let recording = read_on("alone", "uma-8", &[&alone[..], &[&runs]].concat());
+    assert_eq!(task(&recording, "a").1.steps[1], Step::Until(19_900 * US));
+}
+
+#[test]
+fn when_a_task_was_forked_is_known() {
+    let (start, rest) = A_WAKES_B.split_at(1);
+    let lines = [start, &A_FORKS_C, rest, &[B_SLEEPS]].concat();
+    let recording = read_on("forked", "uma-8", &lines);
+    assert_eq!(["a", "c"].map(|name| task(&recording, name).1.forked_ns), [0, 5 * US]);
+    assert_eq!(["a", "c"].map(|name| task(&recording, name).1.runs_at_end), [false, true]);
+}
+
+/// Two tasks of a name wake each other in softirqs: a hundred times, and, if `by_idle`, CPUs that idle wake them
+/// as often.
+fn wakes_in_softirqs(by_idle: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut at = 1_000_000;
+    let mut line = |place: String, at: u64, event: String| {
+        let time = format!("{}.{:06}", at / 1_000_000, at % 1_000_000);
+        lines.push(format!("{place} {time}: {event}"));
+    };
+    let wakes =
+        |pid: u64| format!("sched_waking: comm=p pid={pid} prio=120 target_cpu=00{}", pid - 10);
+    let runs = |pid: u64| {
+        format!(
+            "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=p next_pid={pid} next_prio=120"
+        )
+    };
+    let sleeps = |pid: u64| {
+        format!(
+            "sched_switch: prev_comm=p prev_pid={pid} prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120"
+        )
+    };
+    for _ in 0..100 {
+        // 10 runs, and 11 is woken; then the other way round.
+        line("<idle>-0 [000] d..2.".into(), at, runs(10));
+        line("p-10 [000] d.s3.".into(), at + 5, wakes(11));
+        line("<idle>-0 [001] d..2.".into(), at + 6, runs(11));
+        line("p-10 [000] d..2.".into(), at + 10, sleeps(10));
+        line("p-11 [001] d.s3.".into(), at + 15, wakes(10));
+        line("<idle>-0 [000] d..2.".into(), at + 16, runs(10));
+        line("p-11 [001] d..2.".into(), at + 20, sleeps(11));
+        line("p-10 [000] d..2.".into(), at + 30, sleeps(10));
+        let by = if by_idle { "d.s3." } else { "d.h3." };
+        line(format!("<idle>-0 [002] {by}"), at + 40, wakes(11));
+        line("<idle>-0 [001] d..2.".into(), at + 41, runs(11));
+        line("p-11 [001] d..2.".into(), at + 50, sleeps(11));
+        line(format!("<idle>-0 [002] {by}"), at + 99, wakes(10));
+        at += 100;
+    }
+    lines
+}
+
+#[test]
+fn a_softirq_that_wakes_as_often_while_others_run_is_no_post_of_who_happens_to() {
+    let posts = |name: &str, by_idle: bool| {
+        let lines = wakes_in_softirqs(by_idle);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let recording = read_on(name, "uma-8", &lines);
+        let steps = recording.tasks.iter().flat_map(|task| &task.steps);
+        steps.filter(|step| matches!(step, Step::Post(..))).count()
+    };
+    assert_eq!(posts("loopback", false), 200);
+    assert_eq!(posts("disk", true), 0);
+}
+
 /// Its number is free, and the next task that is seen takes it.
 #[test]
 fn who_has_exited_keeps_its_name() {
