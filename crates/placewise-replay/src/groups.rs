@@ -35,11 +35,6 @@ impl RecordedTask {
             || self.name.starts_with("irq/")
             || only_cpu.is_some_and(is_of_cpu)
     }
-
-    pub fn computing(&self) -> Nanos {
-        let of_step = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
-        self.steps.iter().map(of_step).fold(0, Nanos::saturating_add)
-    }
 }
 
 impl Recording {

@@ -42,7 +42,7 @@ mod validate;
 pub use error::ReplayError;
 pub use file::{Home, Replay};
 pub use groups::Group;
-pub use measure::{Figures, Measured};
+pub use measure::{Figures, Measured, Shares};
 pub use model::{Draw, Model};
 pub use programs::Begins;
 pub use read::{Both, Source, read, read_both};

@@ -80,15 +80,15 @@ impl Figures {
         figures
     }
 
-    /// In a time that is so many times as long.
-    fn stretch(&mut self, factor: f64) {
+    /// With so many times the stretches of computing, and so many times the computing.
+    fn stretch(&mut self, factor: f64, of_computing: f64) {
         let scaled = |count: u64| (count as f64 * factor).round() as u64;
+        self.run_ns = (self.run_ns as f64 * of_computing).round() as u64;
         self.by_distance = self.by_distance.map(scaled);
         for count in [
             &mut self.wakeups,
             &mut self.segments,
             &mut self.until_ns,
-            &mut self.run_ns,
             &mut self.behind_ns,
             &mut self.migrations,
         ] {
@@ -123,6 +123,47 @@ impl Figures {
     }
 }
 
+/// Fewer stretches of computing tell no rate.
+const TELLING: u64 = 16;
+
+/// How much of a recording another one has: of the tasks of each name.
+#[derive(Clone, Debug, Default)]
+pub struct Shares(BTreeMap<String, Share>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    stretches: Part,
+    computing: Part,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Part([u64; 2]);
+
+impl Part {
+    fn add(&mut self, more: [u64; 2]) {
+        self.0 = [self.0[0] + more[0], self.0[1] + more[1]];
+    }
+
+    /// 1 of nothing.
+    fn ratio(self) -> f64 {
+        let [part, whole] = self.0;
+        if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
+    }
+
+    fn tells(self) -> bool {
+        self.0[1] >= TELLING
+    }
+}
+
+impl Shares {
+    /// Stretches of computing and what was computed in them, each of the part and of the whole.
+    pub fn note(&mut self, name: &str, stretches: [u64; 2], computing: [Nanos; 2]) {
+        let share = self.0.entry(name.to_owned()).or_default();
+        share.stretches.add(stretches);
+        share.computing.add(computing);
+    }
+}
+
 /// What a trace says.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
@@ -149,11 +190,18 @@ impl Measured {
         before
     }
 
-    /// What a recording would have said that is so many times as long.
-    pub fn stretched(&self, factor: f64) -> Self {
-        let mut stretched = self.clone();
-        stretched.all.stretch(factor);
-        stretched.by_name.values_mut().for_each(|figures| figures.stretch(factor));
+    /// What a recording would have said in which the tasks had done as much.
+    pub fn stretched(&self, shares: &Shares) -> Self {
+        let mut by_name = self.by_name.clone();
+        for (name, figures) in &mut by_name {
+            let share = shares.0.get(name).copied().unwrap_or_default();
+            let factor = if share.stretches.tells() { share.stretches.ratio() } else { 1.0 };
+            figures.stretch(factor, share.computing.ratio());
+            // Else it has no rate to speak of.
+            figures.until_ns *= u64::from(share.stretches.tells());
+        }
+        let mut stretched = Measured { by_name, ..Measured::default() };
+        stretched.all = stretched.of(|_| true);
         stretched
     }
 
@@ -325,5 +373,33 @@ impl Meter {
         let mut measured = Measured { all: Figures::default(), by_name: self.by_name };
         measured.all = measured.of(|_| true);
         measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that tells no rate has what it had, and none.
+    #[test]
+    fn each_name_has_its_own_share_of_a_recording() {
+        let mut measured = Measured::default();
+        for name in ["a", "b", "c"] {
+            let figures = Figures { until_ns: 1_000, run_ns: 1_000, ..Figures::waited(100, 10) };
+            measured.replace(name, figures);
+        }
+        let mut shares = Shares::default();
+        shares.note("a", [200, 100], [300, 100]);
+        shares.note("b", [50, 100], [100, 100]);
+        shares.note("c", [9, 3], [100, 100]);
+        let stretched = measured.stretched(&shares);
+        let of = |name: &str| {
+            let figures = &stretched.by_name[name];
+            [figures.wakeups, figures.until_ns, figures.run_ns]
+        };
+        assert_eq!(of("a"), [200, 2_000, 3_000]);
+        assert_eq!(of("b"), [50, 500, 1_000]);
+        assert_eq!(of("c"), [100, 0, 1_000]);
+        assert_eq!(stretched.all.wakeups, 350);
     }
 }

@@ -4,10 +4,12 @@
 //! ```text
 //!   Recording ─> answers.rs   each call has an answer
 //!        └─────> learn.rs (chain.rs: what follows what) ─> draw.rs ─> Recording
+//!                    fit.rs: how fast each class is in it
 //! ```
 //!
-//! **A class** is the tasks of one name that the same names wake. Of each class: a Markov chain over what
-//! its tasks do (its state is the last two of these), and how long it took, for each that follows another.
+//! **A class** is the tasks of one name that the same name wakes most. Of each class: a Markov chain over what
+//! its tasks do (its state is the last two of these, and how many calls are not answered), and how long it took,
+//! for each that follows another.
 //! Of each task that was there: its class, whom it wakes, and whom it owed an answer as the trace began.
 //!
 //! A task does first what it did first, in its order, and then what its class does: so starting up is no
@@ -21,6 +23,7 @@ mod act;
 mod answers;
 mod chain;
 mod draw;
+mod fit;
 mod learn;
 
 pub use draw::Draw;

@@ -87,6 +87,19 @@ impl Step {
     }
 }
 
+impl RecordedTask {
+    pub fn computing(&self) -> Nanos {
+        let of_step = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
+        self.steps.iter().map(of_step).fold(0, Nanos::saturating_add)
+    }
+
+    /// Stretches of computing that are over.
+    pub fn stretches(&self) -> u64 {
+        let sleeps = self.steps.iter().filter(|step| step.sleeps()).count();
+        sleeps as u64 + u64::from(self.exits)
+    }
+}
+
 impl Recording {
     /// Stretches of computing that end in a sleep.
     pub fn segments(&self) -> u64 {

@@ -9,10 +9,14 @@ pub type ClassIndex = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
     Begin,
-    /// Sleep until anybody posts.
-    Await,
-    /// A task of that class has: what an [`Act::Await`] comes to.
-    Woken(ClassIndex),
+    /// Sleep until a task of that class posts.
+    Await(ClassIndex),
+    /// Sleep until another of its class hands on what it holds.
+    Contend(Wake),
+    /// Sleep as a task does as the trace ends: until anybody posts.
+    Rest,
+    /// What it computed when the trace ended.
+    Compute,
     /// Post to the task of that class that has posted to this one: last, or the longest ago.
     Answer(ClassIndex, Owed, Wake),
     /// Post to a task of that class that waits.

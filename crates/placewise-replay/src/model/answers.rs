@@ -4,8 +4,9 @@
 //! Without them calls would be more or fewer than answers, and in the long run all or nobody would be
 //! awake.
 //!
-//! Tasks of one class that wake each other as often one way as the other, and not in turn, hand on a lock:
-//! that is left out, for who holds it next depends on who wants it then. Limit: so are queues among peers.
+//! Tasks of one name that wake each other as often one way as the other, and not in turn, hand on a lock. Who
+//! holds it next depends on who wants it then: what is kept is that a task waits for it. Limit: so it is
+//! with queues among peers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,13 +15,16 @@ use placewise_workload::program::Wake;
 use super::act::ClassIndex;
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
 
+/// Where tasks wake others, and fewer of a hundred of these wakeups are made the other way, those are no answers.
+const FEWEST_PCT: u64 = 2;
+
 /// Which tasks answer each other.
 pub struct Answers<'a> {
     class_of: &'a [ClassIndex],
     /// Classes that wake each other.
     mutual: HashSet<(ClassIndex, ClassIndex)>,
-    /// Classes whose tasks hand things on to each other.
-    handing_on: HashSet<ClassIndex>,
+    recording: &'a Recording,
+    peers: Peers<'a>,
     /// How they do: of the class that wakes, and whom.
     ways: HashMap<(ClassIndex, ClassIndex), Wake>,
     /// Of each task, whom it owed an answer as the trace began.
@@ -28,23 +32,35 @@ pub struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    pub fn of(recording: &Recording, class_of: &'a [ClassIndex]) -> Self {
+    pub fn of(recording: &'a Recording, class_of: &'a [ClassIndex]) -> Self {
         let class = |task: TaskIndex| class_of[task as usize];
         let mut ways = HashMap::new();
+        let mut posts: HashMap<(ClassIndex, ClassIndex), u64> = HashMap::new();
         for (task, index) in recording.tasks.iter().zip(0..) {
             for step in &task.steps {
                 if let Step::Post(to, wake) = *step {
                     ways.entry((class(index), class(to))).or_insert(wake);
+                    *posts.entry((class(index), class(to))).or_default() += 1;
                 }
             }
         }
-        let handing_on = handing_on(recording, class_of);
+        let peers = Peers::of(recording);
+        let mut name_of: HashMap<ClassIndex, &str> = HashMap::new();
+        for (task, index) in recording.tasks.iter().zip(0..) {
+            name_of.insert(class(index), &task.name);
+        }
         let is_mutual = |pair: &&(ClassIndex, ClassIndex)| {
-            let are_peers = pair.0 == pair.1 && handing_on.contains(&pair.0);
-            ways.contains_key(&(pair.1, pair.0)) && !are_peers
+            let [name, other] = [pair.0, pair.1].map(|class| name_of[&class]);
+            if name == other && !peers.in_turn.contains(name) {
+                return false;
+            }
+            let back = posts.get(&(pair.1, pair.0)).copied().unwrap_or_default();
+            let fewer = back.min(posts[pair]) * 100 / FEWEST_PCT;
+            fewer >= back.max(posts[pair])
         };
         let mutual = ways.keys().filter(is_mutual).copied().collect();
-        let mut answers = Answers { class_of, mutual, handing_on, ways, owed_at_first: Vec::new() };
+        let owed_at_first = Vec::new();
+        let mut answers = Answers { class_of, mutual, recording, peers, ways, owed_at_first };
         let owed = |(task, index): (&RecordedTask, u32)| match task.is_forked {
             // What begins owes nothing.
             true => Vec::new(),
@@ -62,7 +78,7 @@ impl<'a> Answers<'a> {
         self.class_of[task as usize]
     }
 
-    fn is_mutual(&self, one: TaskIndex, other: TaskIndex) -> bool {
+    pub fn is_mutual(&self, one: TaskIndex, other: TaskIndex) -> bool {
         self.mutual.contains(&(self.class(one), self.class(other)))
     }
 
@@ -86,11 +102,17 @@ impl<'a> Answers<'a> {
 
     /// One hands on to the other.
     fn are_peers(&self, one: TaskIndex, other: TaskIndex) -> bool {
-        let class = self.class(one);
-        class == self.class(other) && self.handing_on.contains(&class)
+        let name = |task: TaskIndex| self.recording.tasks[task as usize].name.as_str();
+        name(one) == name(other) && self.peers.handing_on.contains(name(one))
     }
 
-    /// The steps of a task with the answers that it made, and those that it had, but what peers hand on.
+    /// How `peer` hands on to a task, if that is what it does.
+    pub fn hands_on(&self, peer: TaskIndex, task: TaskIndex) -> Option<Wake> {
+        let way = self.ways.get(&(self.class(peer), self.class(task)));
+        way.copied().filter(|_| self.are_peers(task, peer))
+    }
+
+    /// The steps of a task with the answers that it made, and those that it had, but what it hands on to peers.
     pub fn steps(&self, task: TaskIndex, steps: &[Step], mut each: impl FnMut(Step)) {
         let silent = self.silent_answers(task, steps);
         let mut silent = silent.into_iter().peekable();
@@ -103,7 +125,7 @@ impl<'a> Answers<'a> {
                 called.insert(to);
             }
             match *step {
-                Step::Await(peer) | Step::Post(peer, _) if self.are_peers(task, peer) => continue,
+                Step::Post(peer, _) if self.are_peers(task, peer) => continue,
                 Step::Await(from) => _ = called.remove(&from),
                 // What is computed before the next call takes the answer to the last.
                 Step::Run(_) => {
@@ -151,37 +173,50 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// Classes whose tasks wake each other, as often one way as the other, and not in turn.
-fn handing_on(recording: &Recording, class_of: &[ClassIndex]) -> HashSet<ClassIndex> {
-    let class = |task: TaskIndex| class_of[task as usize];
-    // Of each two tasks of a class the posts of the first and of the second; of a class those in turn.
-    let mut posts: BTreeMap<(TaskIndex, TaskIndex), [u64; 2]> = BTreeMap::new();
-    let mut in_turn: HashMap<ClassIndex, u64> = HashMap::new();
-    for (task, index) in recording.tasks.iter().zip(0..) {
-        let mut called = HashSet::new();
-        for step in &task.steps {
-            match *step {
-                Step::Await(from) => _ = called.remove(&from),
-                Step::Post(to, _) if class(to) == class(index) => {
-                    let of_pair = posts.entry((index.min(to), index.max(to))).or_default();
-                    of_pair[usize::from(index > to)] += 1;
-                    *in_turn.entry(class(index)).or_default() += u64::from(called.insert(to));
+/// Names whose tasks wake each other: in turn, or as often one way as the other. The others have messages for
+/// each other.
+#[derive(Default)]
+struct Peers<'a> {
+    in_turn: HashSet<&'a str>,
+    handing_on: HashSet<&'a str>,
+}
+
+impl<'a> Peers<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
+        // Of each two tasks of a name the posts of the first and of the second; of a name those in turn.
+        let mut posts: BTreeMap<(TaskIndex, TaskIndex), [u64; 2]> = BTreeMap::new();
+        let mut in_turn: HashMap<&str, u64> = HashMap::new();
+        for (task, index) in recording.tasks.iter().zip(0..) {
+            let mut called = HashSet::new();
+            for step in &task.steps {
+                match *step {
+                    Step::Await(from) => _ = called.remove(&from),
+                    Step::Post(to, _) if name(to) == task.name => {
+                        let of_pair = posts.entry((index.min(to), index.max(to))).or_default();
+                        of_pair[usize::from(index > to)] += 1;
+                        *in_turn.entry(&task.name).or_default() += u64::from(called.insert(to));
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
+        let mut counts: HashMap<&str, [u64; 2]> = HashMap::new();
+        for ((one, _), [there, back]) in posts {
+            let [all, both_ways] = counts.entry(name(one)).or_default();
+            *all += there + back;
+            *both_ways += 2 * there.min(back);
+        }
+        let mut peers = Peers::default();
+        for (name, [all, both_ways]) in counts {
+            if 4 * in_turn[name] >= 3 * all {
+                peers.in_turn.insert(name);
+            } else if 2 * both_ways >= all {
+                peers.handing_on.insert(name);
+            }
+        }
+        peers
     }
-    let mut counts: HashMap<ClassIndex, [u64; 2]> = HashMap::new();
-    for ((one, _), [there, back]) in posts {
-        let [all, both_ways] = counts.entry(class(one)).or_default();
-        *all += there + back;
-        *both_ways += 2 * there.min(back);
-    }
-    let is_handing_on = |(class, [all, both_ways]): (ClassIndex, [u64; 2])| {
-        let is_in_turn = 4 * in_turn[&class] >= 3 * all;
-        (2 * both_ways >= all && !is_in_turn).then_some(class)
-    };
-    counts.into_iter().filter_map(is_handing_on).collect()
 }
 
 #[cfg(test)]
@@ -222,7 +257,7 @@ mod tests {
 
     /// Each has the lock when the other gives it away, twice in a row now and then.
     #[test]
-    fn what_peers_hand_on_is_left_out_and_what_they_do_in_turn_is_not() {
+    fn what_peers_hand_on_is_waited_for_only_and_what_they_do_in_turn_is_kept() {
         let post = |to| Step::Post(to, Wake::Plain);
         let task =
             |steps: &[Step]| RecordedTask { steps: steps.to_vec(), ..RecordedTask::default() };
@@ -235,7 +270,7 @@ mod tests {
         };
         let twice = [post(1), post(1), Step::Await(1), Step::Await(1)].repeat(4);
         let awaits_first = [Step::Await(0), Step::Await(0), post(0), post(0)].repeat(4);
-        assert_eq!(kept(&twice, &awaits_first), 0);
+        assert_eq!(kept(&twice, &awaits_first), 8, "what it waits for");
         let in_turn = [post(1), Step::Await(1)].repeat(4);
         assert_eq!(kept(&in_turn, &[Step::Await(0), post(0)].repeat(4)), 8);
     }

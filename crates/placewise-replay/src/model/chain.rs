@@ -1,4 +1,5 @@
-//! What follows what: counts of each act after the last two, and how long it took after the last.
+//! What follows what: counts of each act after the last two, and after how many calls that are not answered, and
+//! how long it took after the last.
 //!
 //! Where what a task did before last is new, the last act alone tells; where that is new too, all acts.
 
@@ -8,30 +9,35 @@ use placewise_workload::program::Nanos;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::act::Act;
+use super::act::{Act, ClassIndex};
 
-/// What a task did last, and before that.
+/// What a task did last, and before that, and how many it owes an answer then, as far as it is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct History([Act; 2]);
+pub struct History {
+    acts: [Act; 2],
+    owes: u8,
+}
+
+/// Who owes more has to answer no sooner.
+const MOST_OWED: usize = 3;
 
 impl Default for History {
     fn default() -> Self {
-        History([Act::Begin; 2])
+        History { acts: [Act::Begin; 2], owes: 0 }
     }
 }
 
 impl History {
     pub fn push(&mut self, act: Act) {
-        // What an Await came to says more than that there was one.
-        let before = match self.0[1] {
-            Act::Await if matches!(act, Act::Woken(_)) => self.0[0],
-            last => last,
-        };
-        self.0 = [before, act];
+        self.acts = [self.last(), act];
+    }
+
+    pub fn owes(&mut self, count: usize) {
+        self.owes = count.min(MOST_OWED) as u8;
     }
 
     fn last(&self) -> Act {
-        self.0[1]
+        self.acts[1]
     }
 }
 
@@ -71,9 +77,21 @@ impl Chain {
 
     /// `None` where no task of the class has done anything.
     pub fn draw(&self, history: &History, rng: &mut Pcg64Mcg) -> Option<Drawn> {
-        let counts = self.after_two.get(history).or_else(|| self.after_one.get(&history.last()));
-        let act = counts.unwrap_or(&self.all).draw(rng)?;
+        let act = self.counts(history).draw(rng)?;
         Some(self.timed(history, act, rng))
+    }
+
+    fn counts(&self, history: &History) -> &Counts {
+        let counts = self.after_two.get(history).or_else(|| self.after_one.get(&history.last()));
+        counts.unwrap_or(&self.all)
+    }
+
+    /// Where one of these classes is waited for here, any of them is: who comes first is a matter of chances.
+    pub fn awaited(&self, history: &History) -> impl Iterator<Item = ClassIndex> {
+        self.counts(history).of.iter().filter_map(|(act, _)| match act {
+            Act::Await(class) => Some(*class),
+            _ => None,
+        })
     }
 
     /// What is known to come next, with its times.
@@ -149,9 +167,11 @@ impl Durations {
 
 #[cfg(test)]
 mod tests {
+    use placewise_workload::program::Wake;
     use rand::SeedableRng;
 
     use super::*;
+    use crate::model::act::Owed;
 
     #[test]
     fn what_follows_depends_on_the_last_two_acts() {
@@ -159,19 +179,34 @@ mod tests {
         let mut history = History::default();
         // Two waits, a sleep, two waits, a sleep, ...
         for turn in 0..300 {
-            let act = if turn % 3 == 2 { Act::Sleep } else { Act::Await };
+            let act = if turn % 3 == 2 { Act::Sleep } else { Act::Await(0) };
             chain.see(&history, act, turn % 3, 7);
             history.push(act);
         }
         let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let after = |acts| History { acts, owes: 0 };
         for _ in 0..50 {
-            let next = chain.draw(&History([Act::Await; 2]), &mut rng);
+            let next = chain.draw(&after([Act::Await(0); 2]), &mut rng);
             assert_eq!(next, Some(Drawn { act: Act::Sleep, computing: 2, takes: 7 }));
-            let next = chain.draw(&History([Act::Sleep, Act::Await]), &mut rng);
-            assert_eq!(next, Some(Drawn { act: Act::Await, computing: 1, takes: 7 }));
+            let next = chain.draw(&after([Act::Sleep, Act::Await(0)]), &mut rng);
+            assert_eq!(next, Some(Drawn { act: Act::Await(0), computing: 1, takes: 7 }));
         }
-        assert!(chain.draw(&History([Act::Exit; 2]), &mut rng).is_some(), "any of them");
+        assert!(chain.draw(&after([Act::Exit; 2]), &mut rng).is_some(), "any of them");
         assert_eq!(Chain::default().draw(&history, &mut rng), None);
+    }
+
+    #[test]
+    fn who_owes_an_answer_still_does_not_as_who_has_answered() {
+        let mut chain = Chain::default();
+        let answer = Act::Answer(0, Owed::Latest, Wake::Plain);
+        let acts = [Act::Await(0), answer];
+        for (owes, next) in [(1, answer), (0, Act::Await(0))] {
+            chain.see(&History { acts, owes }, next, 0, 0);
+        }
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let mut next = |owes| chain.draw(&History { acts, owes }, &mut rng).map(|drawn| drawn.act);
+        assert!((0..20).all(|_| next(1) == Some(answer)));
+        assert!((0..20).all(|_| next(0) == Some(Act::Await(0))));
     }
 
     #[test]

@@ -1,13 +1,9 @@
 //! Draws a recording of a model: its tasks take turns in a time of their own, each doing what its class
 //! does next, and what they do is taken down. Each sleep that a post ends is so one that a post has ended.
 //!
-//! Time here only says who comes before whom, and how many turns there are in a second: where more tasks
-//! compute than there are CPUs all are slower, and a factor, the same for all, makes the whole as fast as
-//! the recording was. Where all sleep, who has slept longest goes on.
-//!
-//! **Posts that are missing**: a caller and its callee are drawn apart. Where one has drawn fewer posts than the
-//! other waits for, both wait, and all that wait for them. Who of those has waited longest is posted to
-//! then, by one of those whom it waits for: as if that had done so before it slept.
+//! Time here only says who comes before whom, and how many turns there are in a second: those that compute
+//! share the CPUs alike, and a factor for each class (`model/fit.rs`) makes it as fast as the recording was. What
+//! they wait for is in `draw/waits.rs`.
 //!
 //! **More clients**: tasks of a name that were there get twins, which begin as they did. Who talked to one
 //! of several such tasks alone gets twins as well, and each its own; who talked to several serves the twins
@@ -17,16 +13,18 @@
 //! these, again and again; and call who does as one whom these called.
 
 mod actors;
+mod waits;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
-use placewise_workload::program::{Nanos, Wake};
+use placewise_workload::program::Nanos;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::act::{Act, ClassIndex, Owed};
 use super::learn::{Class, Model};
+use crate::measure::Shares;
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
 pub use actors::Draw;
 use actors::partners;
@@ -36,26 +34,15 @@ use actors::{Actor, Rows, State};
 const MOST_TASKS: usize = 16_384;
 const MOST_STEPS: usize = 2_000_000;
 
-/// How many stretches of computing tell how fast a draw is, and how often that is corrected.
-const TELLING_SEGMENTS: u64 = 50_000;
-const CORRECTIONS: usize = 6;
-const CORRECTED: f64 = 0.01;
-
 /// Who goes on where all sleep has slept for so long.
 const STIRS_NS: Nanos = 1_000;
 
 const SEED: u64 = 1;
 
-/// What an actor has come to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    /// It has computed, and does what it has drawn.
-    Acts,
-    /// Its sleep is over.
-    Wakes,
-}
+/// A time, who was first to name it, and whose it is.
+type Due = Reverse<(Nanos, u64, TaskIndex)>;
 
-struct Stage<'a> {
+pub(super) struct Stage<'a> {
     model: &'a Model,
     draw: &'a Draw,
     cpus: usize,
@@ -65,15 +52,19 @@ struct Stage<'a> {
     cast: Vec<Vec<TaskIndex>>,
     forked: Vec<usize>,
     rows: Rows,
-    due: BinaryHeap<Reverse<(Nanos, u64, TaskIndex, Phase)>>,
-    now: Nanos,
+    pub(super) now: Nanos,
+    /// When sleeps are over.
+    sleeping: BinaryHeap<Due>,
+    /// When those that compute act: in the time of a task that computes.
+    computing: BinaryHeap<Due>,
+    computed: f64,
     /// Those that compute.
     busy: usize,
     /// Of all actors.
     steps: usize,
     turns: u64,
-    /// Stretches of computing that ended in a sleep, or in a post that was there already.
-    segments: u64,
+    /// Stretches of computing that are over.
+    stretches: u64,
 }
 
 impl Model {
@@ -89,39 +80,26 @@ impl Model {
         self.length_ns
     }
 
-    /// What part of the recording's stretches of computing a draw has; more than 1 where it has more.
-    pub fn share(&self, drawn: &Recording) -> f64 {
-        drawn.segments() as f64 / self.segments.max(1) as f64
+    /// How much of the recording a draw has.
+    pub fn shares(&self, drawn: &Recording) -> Shares {
+        let mut shares = Shares::default();
+        for class in &self.classes {
+            shares.note(&class.name, [0, class.stretches], [0, class.computing]);
+        }
+        for task in &drawn.tasks {
+            shares.note(&task.name, [task.stretches(), 0], [task.computing(), 0]);
+        }
+        shares
     }
 
     /// Whether the recording has tasks of this name.
     pub fn has(&self, name: &str) -> bool {
         self.classes.iter().any(|class| class.name == name)
     }
-
-    /// So that as many sleeps are drawn in a second as were recorded.
-    pub(super) fn fit_stretch(&mut self, cpus: usize) {
-        let recorded = self.segments as f64 / self.length_ns.max(1) as f64;
-        let mut best = (f64::INFINITY, self.stretch);
-        for _ in 0..CORRECTIONS {
-            let draw = Draw { length_ns: self.length_ns, scale: Vec::new() };
-            let mut stage = Stage::new(self, &draw, cpus);
-            stage.play(TELLING_SEGMENTS);
-            let drawn = stage.segments as f64 / stage.now.max(1) as f64;
-            let ratio = (drawn / recorded).clamp(0.1, 10.0);
-            let off = ratio.ln().abs();
-            if off + CORRECTED >= best.0 {
-                break;
-            }
-            best = (off, self.stretch);
-            self.stretch *= ratio;
-        }
-        self.stretch = best.1;
-    }
 }
 
 impl<'a> Stage<'a> {
-    fn new(model: &'a Model, draw: &'a Draw, cpus: usize) -> Self {
+    pub(super) fn new(model: &'a Model, draw: &'a Draw, cpus: usize) -> Self {
         let (actors, rows) = actors::at_first(model, draw);
         let mut cast = vec![Vec::new(); model.classes.len()];
         for (actor, index) in actors.iter().zip(0..) {
@@ -136,43 +114,100 @@ impl<'a> Stage<'a> {
             cast,
             forked: vec![0; model.classes.len()],
             rows,
-            due: BinaryHeap::new(),
             now: 0,
+            sleeping: BinaryHeap::new(),
+            computing: BinaryHeap::new(),
+            computed: 0.0,
             busy: 0,
             steps: 0,
             turns: 0,
-            segments: 0,
+            stretches: 0,
         };
         for index in 0..stage.actors.len() as u32 {
             let member = stage.actors[index as usize].member;
             match model.members[member as usize].first {
-                // The first step of its script.
-                Act::Await => stage.actors[index as usize].acts = 1,
+                // The first step of its script, or none.
+                first @ (Act::Await(_) | Act::Rest) => {
+                    stage.actors[index as usize].acts = 1;
+                    stage.will_await(index, first);
+                }
                 first => stage.goes_on(index, Some(first)),
             }
         }
         stage
     }
 
-    /// Until it is as long as asked for, or has had so many sleeps.
-    fn play(&mut self, most_segments: u64) {
-        while self.steps < MOST_STEPS && self.segments < most_segments {
-            let Some(Reverse((time, _, index, phase))) = self.due.pop() else {
+    /// Until it is as long as asked for, or has had so many stretches of computing.
+    pub(super) fn play(&mut self, most_stretches: u64) {
+        while self.steps < MOST_STEPS && self.stretches < most_stretches {
+            let acts = self.computing.peek().map(|Reverse((at, ..))| self.time_of(*at));
+            let wakes = self.sleeping.peek().map(|Reverse((time, ..))| *time);
+            let Some(next) = acts.into_iter().chain(wakes).min() else {
                 if !self.stir() {
                     break;
                 }
                 continue;
             };
-            if time > self.draw.length_ns {
-                self.now = self.draw.length_ns;
-                return;
+            self.passes(next.min(self.draw.length_ns));
+            if next > self.draw.length_ns {
+                break;
             }
-            self.now = time;
-            match phase {
-                Phase::Acts => self.act(index),
-                Phase::Wakes => self.goes_on(index, None),
+            let is_woken = wakes == Some(next);
+            let due = if is_woken { &mut self.sleeping } else { &mut self.computing };
+            let Some(Reverse((_, _, index))) = due.pop() else { break };
+            if is_woken {
+                self.goes_on(index, None);
+            } else {
+                self.act(index);
             }
         }
+        self.cut_short();
+    }
+
+    /// Nobody has computed what is left when it ends, or slept for longer.
+    fn cut_short(&mut self) {
+        for Reverse((_, _, index)) in std::mem::take(&mut self.sleeping) {
+            self.actors[index as usize].steps.pop();
+        }
+        for Reverse((at, _, index)) in std::mem::take(&mut self.computing) {
+            let left = (at as f64 - self.computed).max(0.0) / self.stretch_of(index);
+            let steps = &mut self.actors[index as usize].steps;
+            if let Some(Step::Run(ns)) = steps.last_mut() {
+                *ns = ns.saturating_sub(left as Nanos);
+            }
+        }
+    }
+
+    /// What each class has computed.
+    pub(super) fn computed(&self) -> Vec<Nanos> {
+        let mut computed = vec![0; self.model.classes.len()];
+        for (actor, index) in self.actors.iter().zip(0..) {
+            let runs = actor.steps.iter().map(|step| match step {
+                Step::Run(ns) => *ns,
+                _ => 0,
+            });
+            computed[self.class_of(index) as usize] += runs.sum::<Nanos>();
+        }
+        computed
+    }
+
+    fn stretch_of(&self, index: TaskIndex) -> f64 {
+        self.model.classes[self.class_of(index) as usize].stretch
+    }
+
+    /// How long a task takes to compute for a nanosecond beside all that do now.
+    fn pace(&self) -> f64 {
+        (self.busy as f64 / self.cpus as f64).max(1.0)
+    }
+
+    fn time_of(&self, computed: Nanos) -> Nanos {
+        let left = (computed as f64 - self.computed).max(0.0) * self.pace();
+        self.now.saturating_add(left.ceil() as Nanos)
+    }
+
+    fn passes(&mut self, until: Nanos) {
+        self.computed += until.saturating_sub(self.now) as f64 / self.pace();
+        self.now = until;
     }
 
     /// False where nobody can go on.
@@ -181,7 +216,7 @@ impl<'a> Stage<'a> {
         let Some((_, index)) = waiting.min_by_key(|(actor, _)| actor.since) else { return false };
         self.actors[index as usize].state = State::Sleeps;
         self.take_down(index, Step::Sleep(STIRS_NS));
-        self.due_in(STIRS_NS, index, Phase::Wakes);
+        self.wakes_in(STIRS_NS, index);
         true
     }
 
@@ -194,15 +229,27 @@ impl<'a> Stage<'a> {
         self.actors[index as usize].steps.push(step);
     }
 
-    fn due_in(&mut self, ns: Nanos, index: TaskIndex, phase: Phase) {
+    fn wakes_in(&mut self, ns: Nanos, index: TaskIndex) {
         self.turns += 1;
-        self.due.push(Reverse((self.now.saturating_add(ns.max(1)), self.turns, index, phase)));
+        self.sleeping.push(Reverse((self.now.saturating_add(ns.max(1)), self.turns, index)));
+    }
+
+    fn acts_in(&mut self, ns: Nanos, index: TaskIndex) {
+        self.turns += 1;
+        let takes = (ns as f64 * self.stretch_of(index)) as Nanos;
+        let at = (self.computed as Nanos).saturating_add(takes.max(1));
+        self.computing.push(Reverse((at, self.turns, index)));
     }
 
     /// It computes until what it does next.
     fn goes_on(&mut self, index: TaskIndex, known: Option<Act>) {
-        let class = &self.model.classes[self.class_of(index) as usize];
+        let own = self.class_of(index);
+        let class = &self.model.classes[own as usize];
+        let is_mutual =
+            |from: &&TaskIndex| self.model.mutual.contains(&(own, self.class_of(**from)));
+        let owed = self.actors[index as usize].owed.iter().filter(is_mutual).count();
         let actor = &mut self.actors[index as usize];
+        actor.history.owes(owed);
         self.busy += usize::from(actor.state != State::Computes);
         actor.state = State::Computes;
         let script = &self.model.members[actor.member as usize].script;
@@ -222,19 +269,19 @@ impl<'a> Stage<'a> {
         if next.computing > 0 {
             self.take_down(index, Step::Run(next.computing));
         }
-        let crowded = (self.busy as f64 / self.cpus as f64).max(1.0);
-        let takes = next.computing as f64 * crowded * self.model.stretch;
-        self.due_in(takes as Nanos, index, Phase::Acts);
+        self.acts_in(next.computing, index);
     }
 
     fn act(&mut self, index: TaskIndex) {
+        self.hands_on(index);
         let actor = &mut self.actors[index as usize];
         let Some(next) = actor.next.take() else { return };
-        if next.act != Act::Await {
+        if !matches!(next.act, Act::Await(_)) {
             actor.history.push(next.act);
         }
         match next.act {
-            Act::Await => return self.awaits(index),
+            Act::Await(_) | Act::Rest => return self.awaits(index, next.act),
+            Act::Contend(wake) => return self.contends(index, wake),
             Act::Sleep => return self.sleeps(index, next.takes, Step::Sleep(next.takes)),
             Act::Arrival => {
                 actor.last_arrival = actor.last_arrival.saturating_add(next.takes);
@@ -246,7 +293,7 @@ impl<'a> Stage<'a> {
                 actor.state = State::Gone;
                 actor.exits = true;
                 self.busy -= 1;
-                return;
+                return self.exits(index);
             }
             Act::Fork(class) => self.forks(index, class),
             Act::Answer(class, owed, wake) => {
@@ -264,87 +311,17 @@ impl<'a> Stage<'a> {
                     self.post(index, parent, wake);
                 }
             }
-            Act::Begin | Act::Woken(_) => {}
+            Act::Begin | Act::Compute => {}
         }
         self.goes_on(index, None);
-    }
-
-    fn awaits(&mut self, index: TaskIndex) {
-        let now = self.now;
-        let actor = &mut self.actors[index as usize];
-        match actor.posts.pop_front() {
-            Some(from) => self.woken(index, from),
-            None => {
-                (actor.state, actor.since) = (State::Waits, now);
-                self.busy -= 1;
-                self.make_up(index);
-            }
-        }
-    }
-
-    /// Makes up for a missing post, if this one waits for nobody who goes on.
-    fn make_up(&mut self, index: TaskIndex) {
-        let Some(all) = self.wait_in_vain(index) else { return };
-        let waiting_waker = |task: TaskIndex| self.wakers(task).find(|waker| all.contains(waker));
-        let missed = all.iter().filter_map(|&task| Some((task, waiting_waker(task)?)));
-        let longest = missed.min_by_key(|(task, _)| (self.actors[*task as usize].since, *task));
-        if let Some((task, waker)) = longest {
-            self.post(waker, task, Wake::Plain);
-        }
-    }
-
-    /// All that this one waits for, themselves or by others, and itself; `None` if one of them goes on.
-    fn wait_in_vain(&self, index: TaskIndex) -> Option<BTreeSet<TaskIndex>> {
-        let mut all = BTreeSet::from([index]);
-        let mut left = vec![index];
-        while let Some(task) = left.pop() {
-            for waker in self.wakers(task) {
-                match self.actors[waker as usize].state {
-                    State::Waits if all.insert(waker) => left.push(waker),
-                    State::Waits | State::Gone => {}
-                    State::Computes | State::Sleeps => return None,
-                }
-            }
-        }
-        Some(all)
-    }
-
-    fn wakers(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> {
-        let actor = &self.actors[index as usize];
-        partners(&self.rows, actor, self.model.members[actor.member as usize].wakers.iter())
     }
 
     fn sleeps(&mut self, index: TaskIndex, ns: Nanos, step: Step) {
         self.actors[index as usize].state = State::Sleeps;
         self.busy -= 1;
-        self.segments += 1;
+        self.stretches += 1;
         self.take_down(index, step);
-        self.due_in(ns, index, Phase::Wakes);
-    }
-
-    /// A post of `from` is taken.
-    fn woken(&mut self, index: TaskIndex, from: TaskIndex) {
-        let class = self.class_of(from);
-        self.segments += 1;
-        self.take_down(index, Step::Await(from));
-        let actor = &mut self.actors[index as usize];
-        actor.history.push(Act::Await);
-        actor.history.push(Act::Woken(class));
-        actor.owed.retain(|task| *task != from);
-        actor.owed.push(from);
-        self.goes_on(index, None);
-    }
-
-    fn post(&mut self, from: TaskIndex, to: TaskIndex, wake: Wake) {
-        let state = self.actors[to as usize].state;
-        if state == State::Gone {
-            return;
-        }
-        self.take_down(from, Step::Post(to, wake));
-        match state {
-            State::Waits => self.woken(to, from),
-            _ => self.actors[to as usize].posts.push_back(from),
-        }
+        self.wakes_in(ns, index);
     }
 
     fn owed(&mut self, index: TaskIndex, class: ClassIndex, which: Owed) -> Option<TaskIndex> {
@@ -371,11 +348,12 @@ impl<'a> Stage<'a> {
         let among = |wanted: &dyn Fn(&Actor) -> bool| -> Vec<TaskIndex> {
             all.iter().copied().filter(|task| *task != index && wanted(actor(*task))).collect()
         };
-        let mut found = among(&|it| it.state == State::Waits && !it.owed.is_empty());
+        let own = self.class_of(index);
+        let mut found = among(&|it| it.wants(own) && !it.owed.is_empty());
         if found.is_empty() {
-            found = among(&|it| it.state == State::Waits);
+            found = among(&|it| it.wants(own));
         }
-        if found.is_empty() && self.model.mutual.contains(&(self.class_of(index), class)) {
+        if found.is_empty() && self.model.mutual.contains(&(own, class)) {
             found = among(&|it| it.state != State::Gone);
         }
         (!found.is_empty()).then(|| found[self.rng.random_range(0..found.len())])

@@ -12,6 +12,9 @@ use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex}
 /// So much of what a task did first it does as it did.
 const FIRST_ACTS: usize = 256;
 
+/// Fewer acts do not tell what follows what.
+const FEWEST_ACTS: usize = 16;
+
 /// Where it did so many times that, its class does not begin anew now and then.
 const MANY: usize = 16;
 
@@ -19,6 +22,11 @@ const MANY: usize = 16;
 pub struct Class {
     pub name: String,
     pub chain: Chain,
+    /// What its tasks computed, and in how many stretches: with those that an answer ended which woke nobody.
+    pub computing: Nanos,
+    pub stretches: u64,
+    /// How much longer than its computing a task takes, as what it computes is shared out in a draw.
+    pub stretch: f64,
     /// Those of its tasks that were forked.
     pub children: Vec<TaskIndex>,
 }
@@ -47,15 +55,11 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Model {
     pub(super) length_ns: Nanos,
-    /// With answers that woke nobody.
-    pub(super) segments: u64,
     pub(super) cgroups: Vec<RecordedCgroup>,
     pub(super) classes: Vec<Class>,
     pub(super) members: Vec<Member>,
     /// Classes whose tasks call those of another, and answer these.
     pub(super) mutual: BTreeSet<(ClassIndex, ClassIndex)>,
-    /// How much longer than its computing a task takes, beside all else that was there.
-    pub(super) stretch: f64,
 }
 
 impl Model {
@@ -66,30 +70,39 @@ impl Model {
         let parents = parents(recording);
         let (mut partners, mut wakers) = partners(recording);
         let mut members = Vec::with_capacity(recording.tasks.len());
-        let mut segments = 0;
         for (task, index) in recording.tasks.iter().zip(0..) {
             let class = class_of[index as usize];
-            classes[class as usize].children.extend(task.is_forked.then_some(index));
+            let of_class = &mut classes[class as usize];
+            of_class.children.extend(task.is_forked.then_some(index));
+            of_class.computing += task.computing();
+            of_class.stretches += u64::from(task.exits);
             let mut reader = TaskReader {
                 class_of: &class_of,
                 parent: parents.get(&index).copied(),
-                chain: &mut classes[class as usize].chain,
+                chain: &mut of_class.chain,
                 history: History::default(),
                 first: None,
                 script: Vec::new(),
                 is_long: task.steps.len() > MANY * FIRST_ACTS,
                 computed: 0,
-                last_arrival: 0,
+                last_arrival: task.forked_ns,
+                longest_between: None,
+                last_sleep: None,
                 owed: answers.owed_at_first(index),
                 calls: BTreeSet::new(),
             };
             let owes = reader.owed.clone();
             answers.steps(index, &task.steps, |step| {
-                segments += u64::from(step.sleeps());
-                reader.step(step);
+                of_class.stretches += u64::from(step.sleeps());
+                match step {
+                    Step::Await(from) => reader.awaits(from, answers.hands_on(from, index)),
+                    _ => reader.step(step),
+                }
+                let owed = reader.owed.iter().filter(|from| answers.is_mutual(index, **from));
+                reader.history.owes(owed.count());
             });
-            reader.end(task.exits);
-            let (first, calls) = (reader.first.unwrap_or(Act::Await), reader.calls);
+            reader.end(task, recording.length_ns);
+            let (first, calls) = (reader.first.unwrap_or(Act::Rest), reader.calls);
             let script = reader.script;
             let task = RecordedTask { steps: Vec::new(), ..task.clone() };
             let partners = std::mem::take(&mut partners[index as usize]);
@@ -98,14 +111,12 @@ impl Model {
         }
         let mut model = Model {
             length_ns: recording.length_ns,
-            segments,
             cgroups: recording.cgroups.clone(),
             classes,
             members,
             mutual: answers.mutual().collect(),
-            stretch: 1.0,
         };
-        model.fit_stretch(cpus);
+        model.fit_stretches(cpus);
         model
     }
 }
@@ -113,19 +124,22 @@ impl Model {
 /// The class of each task, and the classes.
 fn classes(recording: &Recording) -> (Vec<ClassIndex>, Vec<Class>) {
     let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
-    let wakers = |task: &RecordedTask| -> BTreeSet<&str> {
-        let waker = |step: &Step| match *step {
-            Step::Await(from) => Some(name(from)),
-            _ => None,
-        };
-        task.steps.iter().filter_map(waker).collect()
+    let waker = |task: &RecordedTask| {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in &task.steps {
+            if let Step::Await(from) = *step {
+                *counts.entry(name(from)).or_default() += 1;
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map(|(name, _)| name)
     };
     let mut known = HashMap::new();
     let mut classes = Vec::new();
     let mut class_of = Vec::with_capacity(recording.tasks.len());
     for task in &recording.tasks {
-        let class = *known.entry((task.name.as_str(), wakers(task))).or_insert_with(|| {
-            classes.push(Class { name: task.name.clone(), ..Class::default() });
+        let class = *known.entry((task.name.as_str(), waker(task))).or_insert_with(|| {
+            classes.push(Class { name: task.name.clone(), stretch: 1.0, ..Class::default() });
             classes.len() as ClassIndex - 1
         });
         class_of.push(class);
@@ -171,6 +185,9 @@ struct TaskReader<'a> {
     /// Since the last act.
     computed: Nanos,
     last_arrival: Nanos,
+    /// Between two arrivals, if all its sleeps so far were for such.
+    longest_between: Option<Nanos>,
+    last_sleep: Option<Act>,
     owed: Vec<TaskIndex>,
     calls: BTreeSet<TaskIndex>,
 }
@@ -180,13 +197,7 @@ impl TaskReader<'_> {
         let class = |task: TaskIndex| self.class_of[task as usize];
         match step {
             Step::Run(ns) => self.computed = self.computed.saturating_add(ns),
-            Step::Await(from) => {
-                let waker = class(from);
-                self.act(Act::Await, 0);
-                self.history.push(Act::Woken(waker));
-                self.owed.retain(|task| *task != from);
-                self.owed.push(from);
-            }
+            Step::Await(from) => self.awaits(from, None),
             Step::Post(to, wake) => {
                 let act = self.post(to, wake);
                 self.act(act, 0);
@@ -201,6 +212,16 @@ impl TaskReader<'_> {
                 self.act(Act::Fork(child), 0);
             }
         }
+    }
+
+    /// `hands_on`: how, if that is what ended the sleep.
+    fn awaits(&mut self, from: TaskIndex, hands_on: Option<Wake>) {
+        if let Some(wake) = hands_on {
+            return self.act(Act::Contend(wake), 0);
+        }
+        self.act(Act::Await(self.class_of[from as usize]), 0);
+        self.owed.retain(|task| *task != from);
+        self.owed.push(from);
     }
 
     fn post(&mut self, to: TaskIndex, wake: Wake) -> Act {
@@ -221,23 +242,42 @@ impl TaskReader<'_> {
 
     fn act(&mut self, act: Act, takes: Nanos) {
         self.first.get_or_insert(act);
+        if matches!(act, Act::Arrival | Act::Await(_) | Act::Contend(_) | Act::Sleep) {
+            let is_alone = act == Act::Arrival && self.last_sleep.is_none_or(|last| last == act);
+            let longest = self.longest_between.unwrap_or(0).max(takes);
+            self.longest_between = Some(longest).filter(|_| is_alone);
+            self.last_sleep = Some(act);
+        }
         let computing = std::mem::take(&mut self.computed);
         let is_early = self.script.len() < FIRST_ACTS;
         if is_early {
             self.script.push(Drawn { act, computing, takes });
         }
-        if !(is_early && self.is_long) {
+        // Who sleeps computes for so long once, and who never does goes on.
+        let is_once = act == Act::Compute && self.last_sleep.is_some();
+        if !(is_early && self.is_long) && !is_once {
             self.chain.see(&self.history, act, computing, takes);
         }
         self.history.push(act);
     }
 
-    /// Who was there still, and had forked, waits: it does not go on to fork.
-    fn end(&mut self, exits: bool) {
-        if exits {
+    /// Who was there still, and has forked or did little, waits: it does not go on by itself. Who waits for
+    /// arrivals alone has had no more before the end: that tells of a time only if none before was longer.
+    fn end(&mut self, task: &RecordedTask, length_ns: Nanos) {
+        let did_little = self.script.len() < FEWEST_ACTS && self.last_sleep != Some(Act::Sleep);
+        if task.exits {
             self.act(Act::Exit, 0);
+        } else if task.runs_at_end {
+            self.act(Act::Compute, 0);
         } else if self.chain.forks() {
-            self.act(Act::Await, 0);
+            self.act(Act::Rest, 0);
+        } else if let Some(longest) = self.longest_between {
+            let left = length_ns.saturating_sub(self.last_arrival);
+            if left > longest {
+                self.act(Act::Arrival, left + 1);
+            }
+        } else if did_little {
+            self.act(Act::Rest, 0);
         }
     }
 }

@@ -64,9 +64,8 @@ fn closed_loops_stay_closed_however_long_they_are() {
 }
 
 /// Of three in a ring one posts once or twice: how often it does and how often that is waited for are drawn
-/// apart. Somebody else always has something to do.
-#[test]
-fn a_ring_goes_on_however_its_posts_and_waits_are_drawn() {
+/// apart. Somebody else always has something to do, and now and then wakes the first.
+fn ring(tick_wakes: bool) -> Recording {
     let mut random = 1u32;
     let mut once_or_twice = || {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -76,24 +75,37 @@ fn a_ring_goes_on_however_its_posts_and_waits_are_drawn() {
     for round in 0..1_000 {
         let times = once_or_twice();
         let answer = [Step::Run(5 * US), Step::Post(0, Wake::Plain)].repeat(times);
+        let is_woken = usize::from(tick_wakes && round % 100 == 99);
         let steps = [
             &[
                 &[Step::Run(10 * US), Step::Post(1, Wake::Plain)],
                 &[Step::Await(2)].repeat(times)[..],
+                &[Step::Await(3)].repeat(is_woken)[..],
             ]
             .concat()[..],
             &[Step::Await(0), Step::Run(5 * US), Step::Post(2, Wake::Plain)],
             &[&[Step::Await(1)], &answer[..]].concat(),
-            &[Step::Until(round * 30 * US), Step::Run(US)],
+            &[
+                &[Step::Until(round * 30 * US), Step::Run(US)],
+                &[Step::Post(0, Wake::Plain)].repeat(is_woken)[..],
+            ]
+            .concat(),
         ];
         tasks.iter_mut().zip(steps).for_each(|(task, steps)| task.steps.extend(steps));
     }
-    let tasks = tasks.to_vec();
-    let recording = Recording { length_ns: 30_000 * US, cgroups: Vec::new(), tasks };
-    let draw = Draw { length_ns: 10 * recording.length_ns, scale: Vec::new() };
-    let drawn = Model::of(&recording, 4).draw(&draw, 4);
-    let calls = count(&drawn, "client", is_post);
-    assert!((8_000..=12_000).contains(&calls), "{calls}");
+    Recording { length_ns: 30_000 * US, cgroups: Vec::new(), tasks: tasks.to_vec() }
+}
+
+/// Fails for `tick_wakes` if who waits for the server were taken to wait for the one with the timer, too.
+#[test]
+fn a_ring_goes_on_however_its_posts_and_waits_are_drawn() {
+    for tick_wakes in [false, true] {
+        let recording = ring(tick_wakes);
+        let draw = Draw { length_ns: 10 * recording.length_ns, scale: Vec::new() };
+        let drawn = Model::of(&recording, 4).draw(&draw, 4);
+        let calls = count(&drawn, "client", is_post);
+        assert!((8_000..=12_000).contains(&calls), "{calls}");
+    }
 }
 
 #[test]
@@ -130,6 +142,64 @@ fn children_are_forked_and_exit() {
     let whole = [Step::Run(400 * US), Step::Post(0, Wake::Plain)];
     let exited: Vec<_> = children.iter().filter(|task| task.exits).collect();
     assert!(exited.len() >= 95 && exited.iter().all(|task| task.steps == whole));
+}
+
+/// Each child sleeps until 300 us after it was forked, whenever that is.
+#[test]
+fn arrivals_of_who_is_forked_count_from_then() {
+    let forked_at = |at: u64| at * 500 * US;
+    let fork = |at: u32| [Step::Until(forked_at(at.into())), Step::Run(US), Step::Fork(at)];
+    let parent = task("parent", (1..=40).flat_map(fork).collect());
+    let child = |at: u32| RecordedTask {
+        is_forked: true,
+        forked_ns: forked_at(at.into()),
+        exits: true,
+        runs_at_once: false,
+        ..task("child", vec![Step::Until(forked_at(at.into()) + 300 * US), Step::Run(100 * US)])
+    };
+    let tasks = std::iter::once(parent).chain((1..=40).map(child)).collect();
+    let recording = Recording { length_ns: 20_500 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 2).draw(&draw, 2);
+    let exited = drawn.tasks.iter().filter(|task| task.name == "child" && task.exits).count();
+    assert!(exited >= 38, "{exited}");
+}
+
+/// One holds a lock at a time, whoever wants it next.
+#[test]
+fn locks_are_waited_for_as_often_as_recorded() {
+    let mut random = 7u32;
+    let mut tasks: Vec<RecordedTask> = (0..4).map(|_| task("db", Vec::new())).collect();
+    let mut holder = 0;
+    for _ in 0..2_000 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let next = (holder + 1 + (random >> 30) % 3) % 4;
+        tasks[holder as usize].steps.extend([Step::Run(10 * US), Step::Post(next, Wake::Plain)]);
+        tasks[next as usize].steps.push(Step::Await(holder));
+        holder = next;
+    }
+    let recording = Recording { length_ns: 20_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 10 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 4).draw(&draw, 4);
+    let waits = count(&drawn, "db", |step| matches!(step, Step::Await(_)));
+    assert!((15_000..=25_000).contains(&waits), "{waits} waits for the lock");
+}
+
+/// One that weighed little had a tenth of the CPU beside another that never sleeps for long.
+#[test]
+fn who_computed_to_the_end_has_its_part_of_the_computing() {
+    let busy = task("busy", [Step::Run(90 * US), Step::Sleep(10 * US)].repeat(100));
+    let light = RecordedTask { runs_at_end: true, ..task("light", vec![Step::Run(1_000 * US)]) };
+    let tasks = vec![busy, light];
+    let recording = Recording { length_ns: 10_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 2 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 1).draw(&draw, 1);
+    let ms = |name: &str| {
+        let tasks = drawn.tasks.iter().filter(|task| task.name == name);
+        tasks.map(RecordedTask::computing).sum::<u64>() / (1_000 * US)
+    };
+    assert!((16..=19).contains(&ms("busy")), "{}", ms("busy"));
+    assert!((1..=3).contains(&ms("light")), "{}", ms("light"));
 }
 
 #[test]
@@ -194,7 +264,7 @@ fn the_model_of_a_simulated_run_is_like_the_run() {
         let model = Model::of(&recording, cpus);
         let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
         let mut drawn = model.draw(&draw, cpus);
-        let recorded = recorded.stretched(model.share(&drawn));
+        let recorded = recorded.stretched(&model.shares(&drawn));
         let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
         is_like_the_recording(name, &validation.expect("the replay ends well"));
     }

@@ -122,7 +122,7 @@ impl Mode {
                 check_names(&model, scale)?;
                 let as_long = Draw { length_ns: model.length_ns(), scale: Vec::new() };
                 let mut drawn = model.draw(&as_long, cpus(machine));
-                let recorded = recorded.stretched(model.share(&drawn));
+                let recorded = recorded.stretched(&model.shares(&drawn));
                 let validation = validate(&mut drawn, &recorded, machine, kernel)?;
                 if length.is_some() || !scale.is_empty() {
                     let length_ns = length.map_or(drawn.length_ns, |it| it.as_nanos() as u64);

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use placewise_workload::program::Nanos;
+use placewise_workload::program::{Nanos, Wake};
 
+use crate::model::act::ClassIndex;
 use crate::model::chain::{Drawn, History};
 use crate::model::learn::Model;
 use crate::recording::{Step, TaskIndex};
@@ -28,6 +29,8 @@ pub enum State {
     Sleeps,
     /// For a post.
     Waits,
+    /// For a peer that holds what it wants, and goes on.
+    Contends,
     Gone,
 }
 
@@ -47,13 +50,17 @@ pub struct Actor {
     /// How many it has drawn.
     pub acts: usize,
     pub state: State,
-    /// Waits since then.
+    /// Waits since then, for a task of that class, or of one of `others`; for anybody, where there is none.
     pub since: Nanos,
+    pub awaited: Option<ClassIndex>,
+    pub others: BTreeSet<ClassIndex>,
     pub last_arrival: Nanos,
     /// Who has posted to it, but what it has taken.
     pub posts: VecDeque<TaskIndex>,
     /// Whose posts it has taken and not answered.
     pub owed: Vec<TaskIndex>,
+    /// Peers that want what it holds, and how they are woken.
+    pub contenders: Vec<(TaskIndex, Wake)>,
 }
 
 impl Actor {
@@ -70,10 +77,22 @@ impl Actor {
             acts: 0,
             state: State::Waits,
             since: 0,
+            awaited: None,
+            others: BTreeSet::new(),
             last_arrival: 0,
             posts: VecDeque::new(),
             owed: Vec::new(),
+            contenders: Vec::new(),
         }
+    }
+
+    /// Whether it waits for a post of a task of that class.
+    pub fn wants(&self, class: ClassIndex) -> bool {
+        self.state == State::Waits && self.would_take(class)
+    }
+
+    pub fn would_take(&self, class: ClassIndex) -> bool {
+        self.awaited.is_none_or(|awaited| awaited == class) || self.others.contains(&class)
     }
 
     pub fn forked(member: TaskIndex, place: usize, parent: TaskIndex, now: Nanos) -> Self {
