@@ -19,6 +19,7 @@ mod hierarchy;
 #[cfg(feature = "invariants")]
 pub mod invariants;
 mod queue;
+mod row;
 mod run_queue;
 mod scheduler;
 mod waiting;

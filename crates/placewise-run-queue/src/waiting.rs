@@ -5,9 +5,8 @@
 //! that a long queue costs little more than a short one. The weighted sum of virtual runtimes is kept
 //! along, so that the average does not take a walk over all of them.
 
-use std::collections::VecDeque;
-
 use crate::entity::{Entities, Entity, EntityId};
+use crate::row::Row;
 
 /// An entity that is to wait, or does, with what of it may not change meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl Order {
 }
 
 /// Where an entity waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Place<Id> {
     /// Its virtual runtime or its deadline, whatever is picked by.
     pub key: i64,
@@ -59,7 +58,7 @@ pub struct Place<Id> {
 #[derive(Clone, Debug)]
 pub struct WaitingTasks<Id> {
     order: Order,
-    places: VecDeque<Place<Id>>,
+    places: Row<Place<Id>>,
     /// Of virtual runtime times weight.
     weighted: i128,
     weight: u64,
@@ -68,7 +67,7 @@ pub struct WaitingTasks<Id> {
 
 impl<Id: EntityId> WaitingTasks<Id> {
     pub fn new(order: Order) -> Self {
-        WaitingTasks { order, places: VecDeque::new(), weighted: 0, weight: 0, queued: 0 }
+        WaitingTasks { order, places: Row::new(), weighted: 0, weight: 0, queued: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -84,7 +83,7 @@ impl<Id: EntityId> WaitingTasks<Id> {
     }
 
     pub fn first(&self) -> Option<&Place<Id>> {
-        self.places.front()
+        self.places.first()
     }
 
     /// The sums of virtual runtime times weight, and of weight.
@@ -96,30 +95,31 @@ impl<Id: EntityId> WaitingTasks<Id> {
     pub fn push(&mut self, waiting: Waiting<Id>) {
         let number = self.queued;
         self.queued += 1;
-        self.put(number, waiting);
+        let key = self.order.key(&waiting);
+        self.put(number, waiting, |other| other.key <= key);
     }
 
-    fn put(&mut self, number: u64, waiting: Waiting<Id>) {
+    /// Behind those that are to be picked before it.
+    #[inline]
+    fn put(&mut self, number: u64, waiting: Waiting<Id>, is_before: impl Fn(&Place<Id>) -> bool) {
         self.weighted += waiting.weighted();
         self.weight += waiting.weight;
-        let key = self.order.key(&waiting);
-        let place = Place { key, number, entity: waiting.entity };
+        let place = Place { key: self.order.key(&waiting), number, entity: waiting.entity };
         // Mostly it is the last.
-        if self.places.back().is_none_or(|last| (last.key, last.number) < (key, number)) {
-            self.places.push_back(place);
-            return;
+        if self.places.last().is_none_or(&is_before) {
+            self.places.push(place);
+        } else {
+            self.places.insert(self.places.partition_point(is_before), place);
         }
-        let at = self.places.partition_point(|other| (other.key, other.number) < (key, number));
-        self.places.insert(at, place);
     }
 
     fn position(&self, waiting: &Waiting<Id>) -> Option<usize> {
         let key = self.order.key(waiting);
-        let from = match self.places.front() {
+        let from = match self.places.first() {
             Some(first) if first.key < key => self.places.partition_point(|other| other.key < key),
             _ => 0,
         };
-        let mut equals = self.places.range(from..).take_while(|other| other.key == key);
+        let mut equals = self.places[from..].iter().take_while(|other| other.key == key);
         equals.position(|other| other.entity == waiting.entity).map(|at| from + at)
     }
 
@@ -129,7 +129,7 @@ impl<Id: EntityId> WaitingTasks<Id> {
     }
 
     fn take(&mut self, waiting: &Waiting<Id>) -> Option<Place<Id>> {
-        let gone = self.places.remove(self.position(waiting)?)?;
+        let gone = self.places.remove(self.position(waiting)?);
         self.weighted -= waiting.weighted();
         self.weight -= waiting.weight;
         Some(gone)
@@ -138,7 +138,8 @@ impl<Id: EntityId> WaitingTasks<Id> {
     /// What a task that may wait has become: it counts as queued when it was.
     pub fn replace(&mut self, waiting: &Waiting<Id>, by: Waiting<Id>) {
         if let Some(Place { number, .. }) = self.take(waiting) {
-            self.put(number, by);
+            let place = (self.order.key(&by), number);
+            self.put(number, by, |other| (other.key, other.number) < place);
         }
     }
 
