@@ -22,14 +22,14 @@ pub type NameId = u32;
 pub const PID_MAX: u32 = 4 << 20;
 const NAMES_MAX: usize = 1 << 16;
 const OTHER_NAMES: &str = "(other names)";
-/// A comm, cut to 15 bytes.
-const COMM_BYTES: usize = 16;
 /// The priority of nice 0.
 pub const DEFAULT_PRIO: i32 = 120;
 /// Priorities below are real-time.
 const MAX_RT_PRIO: i32 = 100;
 
-type Comm = [u8; COMM_BYTES];
+/// A comm, cut to 16 bytes: the first is the lowest, and those that it does not have are 0. It is
+/// compared with what each event says as one number.
+type Comm = u128;
 
 /// What a trace says of a task.
 #[derive(Clone, Copy, Debug)]
@@ -150,8 +150,8 @@ impl Tasks {
         if let Some(prio) = prio {
             entry.prio = prio;
         }
-        let comm = comm_bytes(comm);
-        if entry.comm != comm && comm[0] != 0 {
+        let comm = packed(comm);
+        if entry.comm != comm && comm as u8 != 0 {
             self.rename(task, comm);
         }
         Some(task)
@@ -233,7 +233,7 @@ impl Tasks {
     }
 
     fn describe(&mut self, pid: u32, comm: &str, prio: i32) -> Task {
-        let comm = comm_bytes(comm);
+        let comm = packed(comm);
         let name = self.name_id(comm);
         let counts = self.counts(pid, None, name);
         Task { pid, tgid: None, name, prio, counts, comm, last_mention: self.mentions }
@@ -266,8 +266,9 @@ impl Tasks {
             return 0;
         }
         let id = self.names.len() as NameId;
-        let end = comm.iter().position(|&byte| byte == 0).unwrap_or(COMM_BYTES);
-        self.names.push(String::from_utf8_lossy(&comm[..end]).into_owned());
+        let bytes = comm.to_le_bytes();
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        self.names.push(String::from_utf8_lossy(&bytes[..end]).into_owned());
         self.name_ids.insert(comm, id);
         id
     }
@@ -279,11 +280,19 @@ impl Default for Tasks {
     }
 }
 
-fn comm_bytes(comm: &str) -> Comm {
-    let mut bytes = [0; COMM_BYTES];
-    let length = comm.len().min(COMM_BYTES);
-    bytes[..length].copy_from_slice(&comm.as_bytes()[..length]);
-    bytes
+/// Two pieces of the same length, which may have bytes in common, make up most comms.
+fn packed(comm: &str) -> Comm {
+    let bytes = comm.as_bytes();
+    if let Some(all) = bytes.first_chunk() {
+        return Comm::from_le_bytes(*all);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let low = u64::from_le_bytes(*first);
+        let high = u64::from_le_bytes(*last).unbounded_shr(8 * (16 - bytes.len() as u32));
+        return Comm::from(high) << 64 | Comm::from(low);
+    }
+    let appended = |low: u64, &byte: &u8| low << 8 | u64::from(byte);
+    Comm::from(bytes.iter().rev().fold(0, appended))
 }
 
 #[cfg(test)]
@@ -408,6 +417,16 @@ mod tests {
     #[test]
     fn a_pid_that_no_kernel_gives_is_none() {
         assert_eq!(Tasks::new().mention(PID_MAX, "x", None, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn a_comm_of_any_length_is_the_name() {
+        let letters = "abcdefghijklmnopqrstuvwxyz";
+        for length in 1..letters.len() {
+            let mut tasks = Tasks::new();
+            let task = mention(&mut tasks, 5, &letters[..length]);
+            assert_eq!(tasks.name_of(task), &letters[..length.min(16)]);
+        }
     }
 
     #[test]
