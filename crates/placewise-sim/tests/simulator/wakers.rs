@@ -205,9 +205,11 @@ fn sleeping_servers_pile_up_where_forks_stay_near() {
     assert!(near < 0.9 * spread, "{spread} without, {near} with fork_affine");
 }
 
+/// At full speed, as the server ran of which the rates were published.
 fn netperf_pair(cpus: usize, polling: bool) -> f64 {
     let workload = benchmark("netperf", "warmup_ms=20,window_ms=50");
     let mut setup = Setup::new("spr-112", "v6.0", "baseline", workload);
+    setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = 1024);
     setup.machine.costs.idle_states.iter_mut().for_each(|state| state.polling = polling);
     for program in &mut setup.workload.programs {
         program.cpus = Some(CpuSet::first_n(cpus));
