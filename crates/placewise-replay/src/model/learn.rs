@@ -255,7 +255,7 @@ impl TaskReader<'_> {
         }
         // Who sleeps computes for so long once, and who never does goes on.
         let is_once = act == Act::Compute && self.last_sleep.is_some();
-        if !(is_early && self.is_long) && !is_once {
+        if !(is_once || is_early && self.is_long) {
             self.chain.see(&self.history, act, computing, takes);
         }
         self.history.push(act);
