@@ -87,10 +87,15 @@ impl Step {
     }
 }
 
+/// What is computed in these steps.
+pub fn computing(steps: &[Step]) -> Nanos {
+    let of_step = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
+    steps.iter().map(of_step).fold(0, Nanos::saturating_add)
+}
+
 impl RecordedTask {
     pub fn computing(&self) -> Nanos {
-        let of_step = |step: &Step| if let Step::Run(ns) = step { *ns } else { 0 };
-        self.steps.iter().map(of_step).fold(0, Nanos::saturating_add)
+        computing(&self.steps)
     }
 
     /// Stretches of computing that are over.

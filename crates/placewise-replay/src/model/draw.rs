@@ -25,7 +25,7 @@ use rand_pcg::Pcg64Mcg;
 use super::act::{Act, ClassIndex, Owed};
 use super::learn::{Class, Model};
 use crate::measure::Shares;
-use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{RecordedTask, Recording, Step, TaskIndex, computing};
 pub use actors::Draw;
 use actors::partners;
 use actors::{Actor, Rows, State};
@@ -182,11 +182,7 @@ impl<'a> Stage<'a> {
     pub(super) fn computed(&self) -> Vec<Nanos> {
         let mut computed = vec![0; self.model.classes.len()];
         for (actor, index) in self.actors.iter().zip(0..) {
-            let runs = actor.steps.iter().map(|step| match step {
-                Step::Run(ns) => *ns,
-                _ => 0,
-            });
-            computed[self.class_of(index) as usize] += runs.sum::<Nanos>();
+            computed[self.class_of(index) as usize] += computing(&actor.steps);
         }
         computed
     }

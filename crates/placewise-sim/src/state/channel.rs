@@ -156,8 +156,8 @@ impl Channel {
     #[inline]
     pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
         debug_assert!(self.has_room(bytes, slept));
+        let was_empty = self.is_empty();
         if let Content::Pipe(pages) = &mut self.content {
-            let was_empty = self.held == 0;
             pages.push(bytes, slept);
             (self.held, self.taken) = (pages.used as u64, pages.used as u64);
             return match rule {
@@ -174,11 +174,7 @@ impl Channel {
         if let Content::Messages(senders) = &mut self.content {
             senders.push_back(sender);
         }
-        let (held, taken) = match self.kind {
-            ChannelKind::LoopbackTcp => (bytes.into(), bytes.into()),
-            ChannelKind::KernelQueue | ChannelKind::PolledSockets => (1, 0),
-            _ => (1, true_size(bytes)),
-        };
+        let (held, taken) = self.amounts(bytes);
         if self.kind == ChannelKind::LoopbackUdp && self.taken + taken > RECEIVE_BUFFER {
             return Wake::Nobody;
         }
@@ -194,8 +190,8 @@ impl Channel {
     #[inline]
     pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
         debug_assert!(!self.lacks(bytes));
+        let was_full = self.is_full();
         if let Content::Pipe(pages) = &mut self.content {
-            let was_full = self.taken >= self.limit;
             let freed = pages.pop(bytes);
             (self.held, self.taken) = (pages.used as u64, pages.used as u64);
             return match rule {
@@ -213,17 +209,23 @@ impl Channel {
         if let Content::Messages(senders) = &mut self.content {
             senders.pop_front();
         }
-        let (held, taken, drained) = match self.kind {
-            ChannelKind::UnixSocket => (1, true_size(bytes), Some(SEND_BUFFER / 4)),
-            ChannelKind::LoopbackTcp => (bytes.into(), bytes.into(), Some(TCP_SEND_BUFFER * 2 / 3)),
-            ChannelKind::LoopbackUdp => (1, true_size(bytes), None),
-            _ => (1, 0, None),
-        };
+        let (held, taken) = self.amounts(bytes);
         self.held -= held;
         self.taken -= taken;
-        match drained {
-            Some(drained) if self.taken <= drained => Wake::AllWriters,
-            _ => Wake::Nobody,
+        let drained = match self.kind {
+            ChannelKind::UnixSocket => self.taken * 4 <= SEND_BUFFER,
+            ChannelKind::LoopbackTcp => self.taken * 3 <= TCP_SEND_BUFFER * 2,
+            _ => false,
+        };
+        if drained { Wake::AllWriters } else { Wake::Nobody }
+    }
+
+    /// How much is held more with a message of so many bytes in what is no pipe, and how much is taken.
+    fn amounts(&self, bytes: u32) -> (u64, u64) {
+        match self.kind {
+            ChannelKind::LoopbackTcp => (bytes.into(), bytes.into()),
+            ChannelKind::KernelQueue | ChannelKind::PolledSockets => (1, 0),
+            _ => (1, true_size(bytes)),
         }
     }
 

@@ -212,6 +212,12 @@ mod tests {
         assert_eq!(dearest, std::array::from_fn(|level| looking[level] + more[level]));
     }
 
+    /// Fails if a kind of channel had the costs of another.
+    #[test]
+    fn every_kind_of_channel_is_at_its_own_place() {
+        assert_eq!(KINDS.map(|kind| kind as usize), [0, 1, 2, 3, 4, 5]);
+    }
+
     #[test]
     fn jitter_stays_within_its_spread_and_is_centred() {
         let jitter = Jitter::new(10);
