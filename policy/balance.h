@@ -683,7 +683,7 @@ static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
 	if (!rule || cpu_rq(st, cpu)->ttwu_pending ||
 	    (rule == SHARED_RUNQ_IDLE_CHECK && !newidle_gate_open(st, cpu)))
 		return NO_TASK;
-	return shared_runq_pick(st, cpu);
+	return shared_runq_pop(st, cpu);
 }
 
 /*

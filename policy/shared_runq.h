@@ -12,9 +12,11 @@
  *
  * The list is circular; the first CPU of those that share it holds its head.
  *
- * Limits: what CPUs wait for at a list is not here; so a live scheduler, where
- * they would change one at once, cannot have it. A task whose group is out of
- * runtime is left where it is.
+ * What a task that was taken off costs, and that its own CPU may pick it first,
+ * is the engine's.
+ *
+ * Limits: a live scheduler, where CPUs would change a list at once, cannot have
+ * it. A task whose group is out of runtime is left where it is.
  */
 #ifndef PLACEWISE_SHARED_RUNQ_H
 #define PLACEWISE_SHARED_RUNQ_H
@@ -77,8 +79,11 @@ static inline u32 shared_runq_first(struct state __arena *st, u32 head, u32 cpu)
 	return head;
 }
 
-/* The task that @cpu takes over, which has nothing to run, or NO_TASK. */
-static inline u32 shared_runq_pick(struct state __arena *st, u32 cpu)
+/*
+ * The task that @cpu takes over, which has nothing to run, or NO_TASK. It leaves
+ * its list, whether or not @cpu is there before the CPU on which it waits.
+ */
+static inline u32 shared_runq_pop(struct state __arena *st, u32 cpu)
 {
 	u32 first = cpu_of(st, cpu)->shared_first;
 	u32 i;
@@ -87,8 +92,10 @@ static inline u32 shared_runq_pick(struct state __arena *st, u32 cpu)
 		u32 head = cpu_rq(st, first)->shared_head;
 		u32 task = shared_runq_first(st, head, cpu);
 
-		if (task != NO_TASK)
+		if (task != NO_TASK) {
+			shared_runq_dequeue(st, task, task_of(st, task));
 			return task;
+		}
 		first = cpu_of(st, first)->shared_next;
 		if (first == cpu_of(st, cpu)->shared_first)
 			break;

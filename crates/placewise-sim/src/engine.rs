@@ -221,6 +221,8 @@ impl<'a> Engine<'a> {
             Activity::Wakeup => self.wakeup_step_done(cpu),
             Activity::Switch => self.switch_done(cpu),
             Activity::NewIdle => self.newidle_level_done(cpu),
+            Activity::TakeOver => self.take_over(cpu),
+            Activity::Pick => self.pick_from_idle(cpu),
             Activity::WakeList => {
                 self.enqueue_arriving(cpu);
                 self.idle_loop(cpu);

@@ -25,17 +25,22 @@ const ALL: [u32; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 fn a_cpu_takes_over_what_waits_in_its_llc() {
     let mut m = machine("shared-runq", Shape::TWO_NODES);
     let task = wait(&mut m, 1, &ALL);
-    assert_eq!(m.p.newidle_shared_task(0), task);
     assert_eq!(m.p.newidle_shared_task(4), NO_TASK, "another LLC");
     m.p.set_ttwu_pending(0, true);
     assert_eq!(m.p.newidle_shared_task(0), NO_TASK, "work is on its way");
     m.p.set_ttwu_pending(0, false);
+    assert_eq!(m.p.newidle_shared_task(0), task);
+    assert_eq!(m.p.newidle_shared_task(2), NO_TASK, "another CPU has it");
+    m.p.set_next_task(1, task, NOW);
+    m.p.put_prev_task(1, NOW);
+    assert_eq!(m.p.newidle_shared_task(0), task, "it waits again");
+
+    let task = wait(&mut m, 1, &ALL);
     m.p.set_next_task(1, task, NOW);
     assert_eq!(m.p.newidle_shared_task(0), NO_TASK, "it runs");
     m.p.put_prev_task(1, NOW);
-    assert_eq!(m.p.newidle_shared_task(0), task, "and waits again");
     m.p.dequeue_task(task, DEQUEUE_MIGRATE, NOW);
-    assert_eq!(m.p.newidle_shared_task(0), NO_TASK);
+    assert_eq!(m.p.newidle_shared_task(0), NO_TASK, "it has left");
 
     let mut baseline = machine("baseline", Shape::TWO_NODES);
     wait(&mut baseline, 1, &ALL);
@@ -45,15 +50,14 @@ fn a_cpu_takes_over_what_waits_in_its_llc() {
 #[test]
 fn who_waits_longest_goes_first_and_whoever_leaves_is_passed_over() {
     let mut m = machine("shared-runq", Shape::TWO_NODES);
-    let tasks = [1, 2, 1, 3].map(|cpu| wait(&mut m, cpu, &ALL));
-    let mut leave = |nth: usize| {
-        m.p.dequeue_task(tasks[nth], DEQUEUE_MIGRATE, NOW);
-        m.p.newidle_shared_task(0)
-    };
-    assert_eq!(leave(1), tasks[0]);
-    assert_eq!(leave(0), tasks[2]);
-    assert_eq!(leave(2), tasks[3]);
-    assert_eq!(leave(3), NO_TASK);
+    let tasks = [1, 2, 1, 3, 2, 1].map(|cpu| wait(&mut m, cpu, &ALL));
+    for leaves in [0, 3, 5] {
+        m.p.dequeue_task(tasks[leaves], DEQUEUE_MIGRATE, NOW);
+    }
+    assert_eq!(
+        [(); 4].map(|()| m.p.newidle_shared_task(0)),
+        [tasks[1], tasks[2], tasks[4], NO_TASK]
+    );
 }
 
 #[test]
@@ -72,12 +76,13 @@ fn a_cpu_looks_at_its_own_list_first() {
     // An LLC of 16 CPUs has two lists: of 0, 1, 4, 5 and so on, and of 2, 3, 6, 7.
     let mut m = machine("shared-runq", Shape::ZEN3);
     let all: Vec<u32> = m.cpus().collect();
-    let (near_0, near_2) = (wait(&mut m, 1, &all), wait(&mut m, 2, &all));
-    let takes = |m: &mut Machine, cpu| m.p.newidle_shared_task(cpu);
-    assert_eq!([0, 5, 128].map(|cpu| takes(&mut m, cpu)), [near_0; 3]);
-    assert_eq!([3, 6, 130].map(|cpu| takes(&mut m, cpu)), [near_2; 3]);
-    m.p.dequeue_task(near_2, DEQUEUE_MIGRATE, NOW);
-    assert_eq!(takes(&mut m, 3), near_0, "then at the other");
+    for (near, cpus) in [(1, [0, 5, 128]), (2, [3, 6, 130])] {
+        for cpu in cpus {
+            let [far, own] = [3 - near, near].map(|waits_on| wait(&mut m, waits_on, &all));
+            assert_eq!(m.p.newidle_shared_task(cpu), own);
+            assert_eq!(m.p.newidle_shared_task(cpu), far, "then at the other");
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,10 @@ pub enum Activity {
     Spinning,
     /// Looking for work before it idles.
     NewIdle,
+    /// The same, and has a task off a list of its LLC.
+    TakeOver,
+    /// Its idle task is about to pick what was enqueued.
+    Pick,
     /// The idle task enqueues what was on the wake list.
     WakeList,
     /// Balancing on behalf of the tickless idle CPUs.
@@ -65,6 +69,10 @@ pub struct Cpu {
     /// Time that the kernel has spent here and that has not passed yet.
     pub debt: Time,
     pub lock: RunQueueLock,
+    /// Of the list of waiting tasks whose first CPU this is (`policy/shared_runq.h`).
+    pub list_lock: RunQueueLock,
+    /// What it takes over from such a list.
+    pub taken: Option<TaskId>,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<TaskId>,
     /// What is left of the effect of the current task's last operation.
@@ -99,6 +107,16 @@ pub struct Cpu {
 pub struct RunQueueLock {
     pub free_at: Time,
     pub last_owner: CpuId,
+}
+
+impl RunQueueLock {
+    /// `by`, which asks at a time, holds it for so long; says for how long that waits.
+    #[inline]
+    pub fn take(&mut self, by: CpuId, asked: Time, hold: Time) -> Time {
+        let start = self.free_at.max(asked);
+        *self = RunQueueLock { free_at: start + hold, last_owner: by };
+        start - asked
+    }
 }
 
 /// The counters of a CPU line of /proc/schedstat, and a few more.

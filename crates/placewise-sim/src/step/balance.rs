@@ -26,10 +26,8 @@ enum Cause {
 impl Engine<'_> {
     /// Nothing is queued on `cpu`: look for work before it idles.
     pub(super) fn newidle_balance(&mut self, cpu: CpuId) {
-        let shared = self.scheduler.policy.newidle_shared_task(cpu.into());
-        if shared != NO_TASK {
-            self.take_over(cpu, shared.into());
-            return self.pick_after_newidle(cpu);
+        if self.has_lists() && self.take_off_list(cpu) {
+            return;
         }
         let mut walk = self.cpus[cpu].newidle;
         let goes = self.scheduler.policy.newidle_balance_start(&mut walk, cpu.into(), self.now);
@@ -39,15 +37,6 @@ impl Engine<'_> {
         }
         self.scheduler.policy.update_blocked_averages(cpu.into(), self.now);
         self.newidle_next_level(cpu);
-    }
-
-    /// `cpu` pulls a task that waits elsewhere, outside of balancing.
-    fn take_over(&mut self, cpu: CpuId, task: TaskId) {
-        let from = self.scheduler.cpu_of(task);
-        self.account_current(from);
-        self.lock_run_queue(from, cpu);
-        self.move_queued_task(cpu, task, cpu);
-        self.measurement.migrations.newly_idle += 1;
     }
 
     fn newidle_next_level(&mut self, cpu: CpuId) {
@@ -216,6 +205,7 @@ impl Engine<'_> {
     }
 
     fn attach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
+        self.lock_list(to, by);
         self.enqueue(task, Enqueue::Balance);
         self.check_preempt(to, task, (by, EnqueuedBy::default()));
     }

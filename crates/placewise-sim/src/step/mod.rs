@@ -16,6 +16,7 @@ mod running;
 mod schedule;
 mod segment;
 mod select;
+mod shared_runq;
 mod stopper;
 mod sync;
 mod timers;

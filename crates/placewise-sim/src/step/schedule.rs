@@ -99,6 +99,7 @@ impl Engine<'_> {
         let prev = self.scheduler.current(cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, prev, next),
+            None if prev.is_idle() => self.idle_on(cpu),
             None => self.switch_to_idle(cpu, prev),
         }
     }
@@ -114,9 +115,13 @@ impl Engine<'_> {
             cpu.counters.idle_ns += self.now - cpu.idle_task_since;
         }
         self.leave_runnable(prev);
+        self.lock_list(cpu, cpu);
         let figures = self.costs.figures;
-        let figure =
-            if prev.is_idle() { figures.idle_switch_ns } else { figures.context_switch_ns };
+        let figure = match prev.is_idle() {
+            true if self.has_lists() => 0,
+            true => figures.idle_switch_ns,
+            false => figures.context_switch_ns,
+        };
         self.tasks[next].on_cpu = true;
         self.begin_switch(cpu, prev, next, figure);
     }
@@ -202,6 +207,9 @@ impl Engine<'_> {
             return self.enter_idle(cpu);
         }
         self.cpus[cpu].counters.schedules += 1;
+        if self.has_lists() {
+            return self.linger_before_pick(cpu);
+        }
         self.lock_run_queue(cpu, cpu);
         match self.pick(cpu) {
             Some(next) => self.switch_to(cpu, TaskId::idle(cpu), next),

@@ -224,6 +224,7 @@ impl Engine<'_> {
     /// ttwu_do_activate, by the CPU `by`.
     pub(super) fn activate(&mut self, by: CpuId, context: WakerContext, wakee: TaskId) {
         let target = self.scheduler.cpu_of(wakee);
+        self.lock_list(target, by);
         self.enqueue(wakee, Enqueue::Wakeup);
         self.check_preempt(target, wakee, (by, self.enqueued_by(context, wakee)));
         self.scheduler.policy.sample_avg_idle(target.into(), self.now);
@@ -295,15 +296,12 @@ impl Engine<'_> {
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
     pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
-        let lock = self.cpus[cpu].lock;
-        let transfer =
-            self.costs.cache_lines(self.costs.figures.rq_lock_lines, lock.last_owner, by);
+        let lines = self.costs.figures.rq_lock_lines;
+        let hold = hold + self.costs.cache_lines(lines, self.cpus[cpu].lock.last_owner, by);
         let asked = self.now + self.cpus[by].debt;
-        let start = lock.free_at.max(asked);
-        let released = start + hold + transfer;
-        self.cpus[cpu].lock = crate::state::cpu::RunQueueLock { free_at: released, last_owner: by };
-        self.cpus[by].counters.lock_ns += start - asked;
-        self.cpus[by].debt = released - self.now;
+        let waits = self.cpus[cpu].lock.take(by, asked, hold);
+        self.cpus[by].counters.lock_ns += waits;
+        self.cpus[by].debt += waits + hold;
     }
 
     /// The counters of a wakeup made on `cpu`.

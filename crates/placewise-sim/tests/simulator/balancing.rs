@@ -86,6 +86,23 @@ fn shared_runq_moves_what_newly_idle_balance_leaves() {
     assert!(shared > 2.0 * baseline, "{shared} tasks, and {baseline} without the lists");
 }
 
+/// Fails if a woken task left its list before its CPU has picked it: a CPU that runs out then finds none with pairs
+/// that have two CPUs each. One that does not look for such short rests leaves them alone, as without lists.
+#[test]
+fn shared_runq_takes_over_what_is_on_its_way_to_an_idle_cpu() {
+    let run = |policy| {
+        let workload = benchmark("netperf", "proto=TCP_RR,threads=64,warmup_ms=10,window_ms=10");
+        Setup::new("zen3-2s-nps1", "v6.5", policy, workload).run()
+    };
+    let [baseline, shared, checked] =
+        ["baseline", "shared-runq", "shared-runq-idle-check"].map(run);
+    let pulled = |outcome: &Outcome| counter(outcome, "migrations_newly_idle");
+    assert_eq!([pulled(&baseline), pulled(&checked)], [0.0; 2]);
+    assert!(pulled(&shared) > 100.0, "{} tasks", pulled(&shared));
+    let [without, with] = [&baseline, &shared].map(|outcome| figure(outcome, "throughput"));
+    assert!(with < 0.95 * without, "{with} transactions, and {without} without the lists");
+}
+
 /// Fails without nohz balance: nothing else looks for work on behalf of CPUs that rest tickless.
 #[test]
 fn idle_cpus_are_given_waiting_tasks() {

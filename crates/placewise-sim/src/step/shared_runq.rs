@@ -1,0 +1,124 @@
+//! Tasks that wait in lists of their LLC (`policy/shared_runq.h`): what the lists cost, and that a CPU may
+//! take over what is on its way to another.
+//!
+//! A task stands in a list from when it is enqueued until it is picked. An idle CPU picks what was
+//! enqueued once its idle task has got as far, which is most of its switch. Until then others may take the task off the list, and
+//! have it if they lock its run queue first. Whoever is too late has gone there for nothing, and looks again.
+//!
+//! Without the lists nobody looks in between, and the switch is one step.
+//!
+//! Limits: a list's lock is held for as long as its lines take to come.
+
+use placewise_policy::*;
+
+use crate::engine::Engine;
+use crate::state::cpu::Activity;
+
+/// Of a list: its lock with its head, and one of the tasks beside the one that comes or goes.
+const LIST_LINES: u32 = 2;
+
+impl Engine<'_> {
+    #[inline]
+    pub(super) fn has_lists(&self) -> bool {
+        self.scheduler.policy.profile.shared_runq != SHARED_RUNQ_NONE
+    }
+
+    /// `by` changes the list of `cpu`, in turn; the time is owed.
+    #[inline]
+    pub(super) fn lock_list(&mut self, cpu: CpuId, by: CpuId) {
+        if self.has_lists() {
+            self.change_list(self.list_of(cpu), by);
+        }
+    }
+
+    fn list_of(&self, cpu: CpuId) -> CpuId {
+        self.scheduler.policy.cpu[cpu].shared_first.into()
+    }
+
+    fn change_list(&mut self, list: CpuId, by: CpuId) {
+        let hold = self.costs.cache_lines(LIST_LINES, self.cpus[list].list_lock.last_owner, by);
+        let asked = self.now + self.cpus[by].debt;
+        let waits = self.cpus[list].list_lock.take(by, asked, hold);
+        self.cpus[by].debt += waits + hold;
+    }
+
+    /// Nothing is queued on `cpu`: is it to take over what waits in a list? It has looked at them, and has the
+    /// first that it may have off its list.
+    pub(super) fn take_off_list(&mut self, cpu: CpuId) -> bool {
+        let task = self.scheduler.policy.newidle_shared_task(cpu.into());
+        self.look_at_lists(cpu, task);
+        if task == NO_TASK {
+            return false;
+        }
+        let task = TaskId::from(task);
+        self.cpus[cpu].taken = Some(task);
+        self.lock_run_queue(self.scheduler.cpu_of(task), cpu);
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
+        self.begin(cpu, Activity::TakeOver, self.now + self.stretched(cpu, debt));
+        true
+    }
+
+    /// What looking for `task` at one list after the other takes, and having it off the last of them.
+    fn look_at_lists(&mut self, cpu: CpuId, task: u32) {
+        let first = self.list_of(cpu);
+        let holds = (task != NO_TASK).then(|| self.list_of(self.scheduler.cpu_of(task.into())));
+        let mut list = first;
+        loop {
+            let owner = self.cpus[list].list_lock.last_owner;
+            self.cpus[cpu].debt += self.costs.cache_lines(1, owner, cpu);
+            if holds == Some(list) {
+                return self.change_list(list, cpu);
+            }
+            list = self.scheduler.policy.cpu[list].shared_next.into();
+            if list == first {
+                return;
+            }
+        }
+    }
+
+    /// The run queue of the task that `cpu` has off a list is locked: has its CPU not picked it yet?
+    pub(crate) fn take_over(&mut self, cpu: CpuId) {
+        let task = self.cpus[cpu].taken.take().expect("a CPU takes over what it has off a list");
+        let from = self.scheduler.cpu_of(task);
+        if self.may_take_over(cpu, task, from) {
+            self.account_current(from);
+            self.move_queued_task(cpu, task, cpu);
+            self.measurement.migrations.newly_idle += 1;
+        }
+        if self.scheduler.policy.rq[cpu].nr_running > 0 {
+            self.pick_after_newidle(cpu);
+        } else {
+            self.newidle_balance(cpu);
+        }
+    }
+
+    fn may_take_over(&self, cpu: CpuId, task: TaskId, from: CpuId) -> bool {
+        let runs = self.tasks[task].on_cpu || self.scheduler.current(from) == task;
+        from != cpu
+            && !runs
+            && self.scheduler.is_queued(task)
+            && self.scheduler.policy.task[task].cpus_allowed.contains(cpu)
+    }
+
+    /// The idle task goes to schedule().
+    pub(super) fn linger_before_pick(&mut self, cpu: CpuId) {
+        let switch = self.costs.draw(self.costs.figures.idle_switch_ns);
+        let debt = std::mem::take(&mut self.cpus[cpu].debt);
+        self.begin(cpu, Activity::Pick, self.now + self.stretched(cpu, debt + switch));
+    }
+
+    /// And is there: others may have taken what there was.
+    pub(crate) fn pick_from_idle(&mut self, cpu: CpuId) {
+        self.pick_next(cpu, TaskId::idle(cpu));
+    }
+
+    /// The idle task has found nothing else to run.
+    pub(super) fn idle_on(&mut self, cpu: CpuId) {
+        self.cpus[cpu].need_resched = false;
+        if self.cpus[cpu].is_undisturbed() {
+            self.enter_idle(cpu);
+        } else {
+            self.idle_loop(cpu);
+        }
+    }
+}
