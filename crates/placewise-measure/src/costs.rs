@@ -14,10 +14,10 @@
 //! the waker's call
 //!   to an idle CPU
 //!               syscall + pipe_message + wakeup
-//!               + (channel_lines + 1 + wakeup_lines) cache_line + ipi_send
+//!               + (channel_lines + wakeup_lines) cache_line + ipi_send
 //!   to a busy one, which it does not interrupt
 //!               syscall + pipe_message + wakeup + rq_lock_hold
-//!               + (channel_lines + 1 + wakeup_lines + rq_lock_lines) cache_line
+//!               + (channel_lines + wakeup_lines + rq_lock_lines) cache_line
 //! a yield       syscall + rq_lock_hold + context_switch
 //! ```
 //!
@@ -264,7 +264,7 @@ impl Figures<'_> {
     /// What waking a partner so far away takes the waker, but for the interrupt.
     fn waking_call(&self, distance: Distance) -> u64 {
         let costs = &self.costs;
-        let lines = u64::from(costs.channel_lines + 1 + costs.wakeup_lines);
+        let lines = u64::from(costs.channel_lines + costs.wakeup_lines);
         costs.syscall_ns
             + costs.pipe_message_ns
             + costs.wakeup_ns
@@ -276,7 +276,7 @@ impl Figures<'_> {
         let costs = &self.costs;
         let line = costs.cache_line_ns.at(distance);
         let others = self.waking_call(distance)
-            + u64::from(costs.channel_lines) * line
+            + u64::from(costs.channel_lines + 1) * line
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
             + costs.idle_switch_ns;
@@ -496,10 +496,13 @@ mod tests {
         // One of the two wakes the other, which answers before it sleeps.
         let here =
             4 * (syscall_ns + pipe) + wakeup_ns + hold + 2 * (hold + costs.context_switch_ns);
-        let call_lines = u64::from(costs.channel_lines + 1 + costs.wakeup_lines);
+        let call_lines = u64::from(costs.channel_lines + costs.wakeup_lines);
         let call = calls + call_lines * line;
-        let idle =
-            call + u64::from(costs.channel_lines) * line + pipe + 2 * hold + costs.idle_switch_ns;
+        let idle = call
+            + u64::from(costs.channel_lines + 1) * line
+            + pipe
+            + 2 * hold
+            + costs.idle_switch_ns;
         let there = idle + costs.ipi_delivery_ns.llc + costs.idle_states[0].exit_ns;
         let deeper = there + costs.idle_states[1].exit_ns - costs.idle_states[0].exit_ns;
         let join = syscall_ns + costs.futex_ns + wakeup_ns + 3 * hold + 2 * costs.context_switch_ns;

@@ -14,18 +14,8 @@ pub struct MessageCost {
     pub ns_per_kib: Time,
     /// Percent of that, and all lines, if the message is moved with the channel's lock.
     pub locked_pct: Option<u32>,
-    pub lines: Lines,
-}
-
-/// Where the lines of the message come from.
-#[derive(Clone, Copy)]
-pub enum Lines {
-    /// From where the channel was touched last, as the channel's own do.
-    Last,
-    /// From where it was written, so many at once.
-    Written { at_once: u32 },
-    /// The call does not touch them, or not for the first time.
-    Nowhere,
+    /// The message's own lines come from where it was written, so many at once.
+    pub lines_at_once: Option<u32>,
 }
 
 impl MessageCost {
@@ -48,13 +38,13 @@ impl MessageCost {
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
         let is_loopback = matches!(kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp);
-        let lines = match kind {
-            ChannelKind::Pipe | ChannelKind::UnixSocket => Lines::Last,
-            // Long messages stream, and only to the reader: the writer fills new buffers.
-            _ if is_loopback && side == Side::Reader => {
-                Lines::Written { at_once: figures.copy_overlap }
-            }
-            _ => Lines::Nowhere,
+        let lines_at_once = match kind {
+            // Nobody waits for what a writer stores.
+            _ if side == Side::Writer => None,
+            ChannelKind::Pipe | ChannelKind::UnixSocket => Some(1),
+            // Long messages stream.
+            _ if is_loopback => Some(figures.copy_overlap),
+            _ => None,
         };
         MessageCost {
             ns,
@@ -62,7 +52,7 @@ impl MessageCost {
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
             // the message is put on a list, or taken off it.
             locked_pct: (kind == ChannelKind::Pipe).then_some(figures.pipe_locked_pct),
-            lines,
+            lines_at_once,
         }
     }
 }

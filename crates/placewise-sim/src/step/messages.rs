@@ -7,7 +7,6 @@ use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
-use crate::state::message_cost::Lines;
 use crate::state::programs::Transfer;
 use crate::state::speed::Speed;
 use crate::state::task::{Resume, Task};
@@ -75,19 +74,16 @@ pub(super) fn step_cost(
     }
 }
 
-/// The lines of the channel, and of the message, come from where they were last.
+/// The lines of the channel come from where it was touched last, and those of the message, to its reader, from
+/// where one was written last.
 #[inline(always)]
 fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
     let cost = *costs.message(channel.kind, transfer.side);
     let line = costs.cache_lines(1, channel.last_cpu, cpu);
     let shared = Time::from(costs.figures.channel_lines) * line;
-    let message = match cost.lines {
-        Lines::Last => Time::from(transfer.lines) * line,
-        Lines::Written { at_once } => {
-            costs.cache_lines(transfer.lines.div_ceil(at_once), channel.written_on, cpu)
-        }
-        Lines::Nowhere => 0,
-    };
+    let message = cost.lines_at_once.map_or(0, |at_once| {
+        costs.cache_lines(transfer.lines.div_ceil(at_once), channel.written_on, cpu)
+    });
     channel.last_cpu = cpu;
     if transfer.side == Side::Writer {
         channel.written_on = cpu;
