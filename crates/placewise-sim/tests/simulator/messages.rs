@@ -112,3 +112,38 @@ fn nobody_waits_for_a_sender_that_has_not_come_yet() {
     let read = 60.0 * counts_per_ms(ChannelKind::Pipe, 60, tasks);
     assert!(read > 30.0, "{read} messages in 10 ms");
 }
+
+/// For how long a task is on its CPU, from its first switch in to its last switch out, in us.
+fn stint(trace: &str, comm: &str) -> u64 {
+    let lines = parse(trace);
+    let switches = || lines.iter().filter(|line| line.event == "sched_switch");
+    let begins = switches().find(|line| line.text("next_comm") == comm);
+    let ends = switches().rfind(|line| line.text("prev_comm") == comm);
+    ends.expect("it leaves").micros - begins.expect("it runs").micros
+}
+
+/// Fails if the lines of a message came from where the pipe was touched last: they would be here from the
+/// second message on; and if the writer, whose page they are in, waited for them.
+#[test]
+fn the_lines_of_each_message_come_to_its_reader() {
+    const LINE_US: u64 = 10;
+    let [send, receive] =
+        [Op::Send { channel: CHANNEL, bytes: 100 }, Op::Receive { channel: CHANNEL, bytes: 100 }];
+    let late = Op::Run { ns: 2_000_000 };
+    let writer = Program::new("writer", [vec![send; 40], vec![Op::Exit]].concat());
+    let reader = Program::new("reader", [vec![late], vec![receive; 40], vec![Op::Exit]].concat());
+    let all = programs(vec![main_of(2), writer, reader], 50);
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let stints = |line_us: u64| {
+        let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload.clone());
+        setup.machine.costs.jitter_pct = 0;
+        setup.machine.costs.cache_line_ns.llc = 1_000 * line_us;
+        let trace = setup.traced().1;
+        ["writer", "reader"].map(|comm| stint(&trace, comm))
+    };
+    let [near, far] = [0, LINE_US].map(stints);
+    let [writer, reader] = [0, 1].map(|task| far[task] - near[task]);
+    assert!(writer < 20 * LINE_US, "{writer} us more");
+    let messages = reader - writer;
+    assert!((80 * LINE_US..95 * LINE_US).contains(&messages), "{messages} us more");
+}
