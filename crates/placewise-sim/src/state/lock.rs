@@ -13,6 +13,12 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Has somebody got it at that time?
+    #[inline]
+    pub fn is_taken(&self, at: Time) -> bool {
+        self.from <= at && at < self.until
+    }
+
     /// Takes it for `hold`; says how long that waits which arrives at `at`.
     #[inline]
     pub fn take(&mut self, at: Time, hold: Time) -> Time {

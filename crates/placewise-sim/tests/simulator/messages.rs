@@ -67,8 +67,8 @@ fn a_writer_that_slept_waits_until_a_page_is_free() {
 }
 
 /// What the tasks that count do in all, in each of `ms`, with a channel of that kind whose message costs
-/// `MESSAGE_US` on either side.
-fn counts_per_ms(kind: ChannelKind, ms: u64, tasks: Vec<Program>) -> f64 {
+/// `MESSAGE_US` on either side, and a cache line so much.
+fn counts_per_ms(kind: ChannelKind, line_us: u64, ms: u64, tasks: Vec<Program>) -> f64 {
     let main = main_of(tasks.len() as u32);
     let metrics = vec![Metric::Throughput { unit: "counts/ms", scale: 0.001 }];
     let all = programs([vec![main], tasks].concat(), ms);
@@ -76,13 +76,14 @@ fn counts_per_ms(kind: ChannelKind, ms: u64, tasks: Vec<Program>) -> f64 {
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
     let costs = &mut setup.machine.costs;
     (costs.pipe_message_ns, costs.socket_message_ns) = (MESSAGE_US * 1_000, MESSAGE_US * 1_000);
+    costs.cache_line_ns.llc = line_us * 1_000;
     figure(&setup.run(), "throughput")
 }
 
-fn four_senders(kind: ChannelKind) -> f64 {
+fn four_senders(kind: ChannelKind, line_us: u64) -> f64 {
     let send = Op::Send { channel: CHANNEL, bytes: 100 };
     let sender = || for_ever("sender", vec![send, Op::Count]);
-    counts_per_ms(kind, 10, (0..4).map(|_| sender()).collect())
+    counts_per_ms(kind, line_us, 10, (0..4).map(|_| sender()).collect())
 }
 
 /// Fails if senders did not take turns for the half of a message that a pipe's mutex is held, or took them for
@@ -90,10 +91,19 @@ fn four_senders(kind: ChannelKind) -> f64 {
 #[test]
 fn a_pipe_is_locked_for_half_of_a_message_and_a_socket_is_not() {
     let one = 1_000.0 / MESSAGE_US as f64;
-    let pipe = four_senders(ChannelKind::Pipe);
-    let socket = four_senders(ChannelKind::UnixSocket);
+    let pipe = four_senders(ChannelKind::Pipe, 0);
+    let socket = four_senders(ChannelKind::UnixSocket, 0);
     assert!((1.8..2.2).contains(&(pipe / one)), "{pipe} messages per ms");
     assert!(socket > 3.4 * one, "{socket} messages per ms");
+}
+
+/// Fails if a lock that others wait for went on to the next in as many lines as one that is free: two for all of
+/// the pipe, and two more for its lock.
+#[test]
+fn a_lock_that_is_waited_for_goes_to_and_fro() {
+    let between_us = |line_us| 1_000.0 / four_senders(ChannelKind::Pipe, line_us);
+    let lines = (between_us(20) - between_us(0)) / 20.0;
+    assert!((3.6..4.6).contains(&lines), "{lines} lines between two messages");
 }
 
 /// Fails if a sender takes its turn at the lock when it begins to compute: the reader, which comes when
@@ -109,7 +119,7 @@ fn nobody_waits_for_a_sender_that_has_not_come_yet() {
         Program::new("seldom", seldom.concat()),
         Program::new("reader", [&reader[..], &goes_on(1)].concat()),
     ];
-    let read = 60.0 * counts_per_ms(ChannelKind::Pipe, 60, tasks);
+    let read = 60.0 * counts_per_ms(ChannelKind::Pipe, 0, 60, tasks);
     assert!(read > 30.0, "{read} messages in 10 ms");
 }
 
