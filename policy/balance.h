@@ -672,17 +672,18 @@ static inline bool newidle_gate_open(struct state __arena *st, u32 cpu)
 	       avg_idle >= cpu_domain(st, cpu, level)->max_newidle_lb_cost;
 }
 
-/*
- * @cpu has nothing to run: before it balances, is there a task in the lists of
- * its LLC that it is to take over? NO_TASK if not.
- */
-static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
+/* @cpu has nothing to run: does it look at the lists of its LLC? */
+static inline bool newidle_looks_at_lists(struct state __arena *st, u32 cpu)
 {
 	u32 rule = st->profile.shared_runq;
 
-	if (!rule || cpu_rq(st, cpu)->ttwu_pending ||
-	    (rule == SHARED_RUNQ_IDLE_CHECK && !newidle_gate_open(st, cpu)))
-		return NO_TASK;
+	return rule && !cpu_rq(st, cpu)->ttwu_pending &&
+	       (rule != SHARED_RUNQ_IDLE_CHECK || newidle_gate_open(st, cpu));
+}
+
+/* It does. The task that it takes over, off its list from now on, or NO_TASK. */
+static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
+{
 	return shared_runq_pop(st, cpu);
 }
 

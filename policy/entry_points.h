@@ -84,7 +84,9 @@ u32 rebalance_domains_next(struct state *st, struct balance_walk *walk,
 void rebalance_domains_level_done(struct state *st, struct balance_walk *walk,
 				  bool moved, bool continue_balancing, u64 now);
 void rebalance_domains_end(struct state *st, struct balance_walk *walk);
-/* `cpu` has nothing to run: the task that it takes over before it balances, off its list from now on, or `NO_TASK`. */
+/* `cpu` has nothing to run: does it look at the lists of waiting tasks of its LLC before it balances? */
+bool newidle_looks_at_lists(struct state *st, u32 cpu);
+/* It does. The task that it takes over, off its list from now on, or `NO_TASK`. */
 u32 newidle_shared_task(struct state *st, u32 cpu);
 /* `cpu` has nothing to run: is it to look for tasks? If not, nothing more is to be done. */
 bool newidle_balance_start(struct state *st, struct balance_walk *walk, u32 cpu,

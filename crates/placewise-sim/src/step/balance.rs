@@ -26,7 +26,7 @@ enum Cause {
 impl Engine<'_> {
     /// Nothing is queued on `cpu`: look for work before it idles.
     pub(super) fn newidle_balance(&mut self, cpu: CpuId) {
-        if self.has_lists() && self.take_off_list(cpu) {
+        if self.take_off_list(cpu) {
             return;
         }
         let mut walk = self.cpus[cpu].newidle;

@@ -55,6 +55,7 @@ impl Engine<'_> {
 
     /// The current task, accounted up to now, waits again.
     pub(super) fn put_back(&mut self, cpu: CpuId, task: TaskId) {
+        self.lock_list(cpu, cpu);
         self.scheduler.put_back(cpu, self.now);
         self.tasks[task].queued_since = self.now;
         self.throttle_exhausted(cpu, task);

@@ -1,13 +1,13 @@
 //! Tasks that wait in lists of their LLC (`policy/shared_runq.h`): what the lists cost, and that a CPU may
 //! take over what is on its way to another.
 //!
-//! A task stands in a list from when it is enqueued until it is picked. An idle CPU picks what was
-//! enqueued once its idle task has got as far, which is most of its switch. Until then others may take the task off the list, and
+//! A task stands in a list from when it is enqueued until it is picked. An idle CPU picks what was enqueued once its
+//! idle task has got as far, which is most of its switch. Until then others may take the task off the list, and
 //! have it if they lock its run queue first. Whoever is too late has gone there for nothing, and looks again.
 //!
 //! Without the lists nobody looks in between, and the switch is one step.
 //!
-//! Limits: a list's lock is held for as long as its lines take to come.
+//! Limits: a list's lock is held for as long as its lines take to come; who is picked is taken to have stood in a list.
 
 use placewise_policy::*;
 
@@ -45,6 +45,9 @@ impl Engine<'_> {
     /// Nothing is queued on `cpu`: is it to take over what waits in a list? It has looked at them, and has the
     /// first that it may have off its list.
     pub(super) fn take_off_list(&mut self, cpu: CpuId) -> bool {
+        if !self.scheduler.policy.newidle_looks_at_lists(cpu.into()) {
+            return false;
+        }
         let task = self.scheduler.policy.newidle_shared_task(cpu.into());
         self.look_at_lists(cpu, task);
         if task == NO_TASK {

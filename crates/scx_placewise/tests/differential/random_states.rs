@@ -144,7 +144,9 @@ fn newly_idle_walks_go_alike() {
                 drawn.m.p.enqueue_task(task, ENQUEUE_WAKEUP, now);
             }
         }
-        shared += u32::from(drawn.m.p.newidle_shared_task(cpu) != NO_TASK);
+        if drawn.m.p.newidle_looks_at_lists(cpu) {
+            shared += u32::from(drawn.m.p.newidle_shared_task(cpu) != NO_TASK);
+        }
         let mut walk = NO_WALK;
         if !drawn.m.p.newidle_balance_start(&mut walk, cpu, now) {
             return;
