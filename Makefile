@@ -106,7 +106,7 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 # All rows and many runs with FULL=1; else two cases of each experiment, with more than two runs only where
 # these are cheap or promise a verdict.
 # One series: STUDIES='studies/sis-util_*'.
-EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --budget 16 --events 100)
+EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --budget 16 --events 150)
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
