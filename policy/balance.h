@@ -681,12 +681,6 @@ static inline bool newidle_looks_at_lists(struct state __arena *st, u32 cpu)
 	       (rule != SHARED_RUNQ_IDLE_CHECK || newidle_gate_open(st, cpu));
 }
 
-/* It does. The task that it takes over, off its list from now on, or NO_TASK. */
-static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
-{
-	return shared_runq_pop(st, cpu);
-}
-
 /*
  * @cpu has nothing to run. If true, the engine walks the levels and ends the
  * walk; else there is nothing more to do.

@@ -80,10 +80,10 @@ static inline u32 shared_runq_first(struct state __arena *st, u32 head, u32 cpu)
 }
 
 /*
- * The task that @cpu takes over, which has nothing to run, or NO_TASK. It leaves
+ * The task that @cpu takes over, which looks at the lists, or NO_TASK. It leaves
  * its list, whether or not @cpu is there before the CPU on which it waits.
  */
-static inline u32 shared_runq_pop(struct state __arena *st, u32 cpu)
+static inline u32 newidle_shared_task(struct state __arena *st, u32 cpu)
 {
 	u32 first = cpu_of(st, cpu)->shared_first;
 	u32 i;

@@ -68,11 +68,7 @@ pub struct Cpu {
     pub stream_mbps: u64,
     /// Time that the kernel has spent here and that has not passed yet.
     pub debt: Time,
-    pub lock: RunQueueLock,
-    /// Of the list of waiting tasks whose first CPU this is (`policy/shared_runq.h`).
-    pub list_lock: RunQueueLock,
-    /// What it takes over from such a list.
-    pub taken: Option<TaskId>,
+    pub lock: FifoLock,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<TaskId>,
     /// What is left of the effect of the current task's last operation.
@@ -100,21 +96,25 @@ pub struct Cpu {
     /// The newly-idle pass under way.
     pub newidle: BalanceWalk,
     pub newidle_began: Time,
+    /// Of the list of waiting tasks whose first CPU this is (`policy/shared_runq.h`).
+    pub list_lock: FifoLock,
+    /// What it takes over from such a list.
+    pub taken: Option<TaskId>,
 }
 
-/// A FIFO lock: a time from which it is free.
+/// A lock that is taken in turn: a time from which it is free.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RunQueueLock {
+pub struct FifoLock {
     pub free_at: Time,
     pub last_owner: CpuId,
 }
 
-impl RunQueueLock {
+impl FifoLock {
     /// `by`, which asks at a time, holds it for so long; says for how long that waits.
     #[inline]
     pub fn take(&mut self, by: CpuId, asked: Time, hold: Time) -> Time {
         let start = self.free_at.max(asked);
-        *self = RunQueueLock { free_at: start + hold, last_owner: by };
+        *self = FifoLock { free_at: start + hold, last_owner: by };
         start - asked
     }
 }
@@ -148,7 +148,7 @@ impl Cpu {
             speed: pace,
             stream_mbps: 1,
             expected_idle: Time::MAX / 2,
-            lock: RunQueueLock { free_at: 0, last_owner: cpu },
+            lock: FifoLock { free_at: 0, last_owner: cpu },
             ..Cpu::default()
         }
     }

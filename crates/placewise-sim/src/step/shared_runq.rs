@@ -7,7 +7,8 @@
 //!
 //! Without the lists nobody looks in between, and the switch is one step.
 //!
-//! Limits: a list's lock is held for as long as its lines take to come; who is picked is taken to have stood in a list.
+//! Limits: a list's lock is held for as long as its lines take to come; who is picked is taken to have stood in a
+//! list; each look at a list takes a line, also where nobody has changed it since the last one.
 
 use placewise_policy::*;
 
