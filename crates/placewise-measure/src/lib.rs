@@ -10,6 +10,7 @@
 
 pub mod batches;
 pub mod costs;
+pub mod heap;
 mod load;
 pub mod others;
 mod partner;

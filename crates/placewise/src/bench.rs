@@ -8,13 +8,13 @@
 
 mod counters;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use placewise_measure::heap;
 use placewise_policy::Policy;
 use placewise_workload::Case;
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ impl Bench {
         });
         let rss_mb = peak_rss_mb()?;
         let events_per_s = statistics.events as f64 / seconds;
-        let heap_per_s = heap_per_s();
+        let heap_per_s = heap::rounds_per_s();
         Ok(Measurement {
             name: self.name.to_owned(),
             events: statistics.events,
@@ -187,30 +187,6 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
     let kib: f64 = kib.context("/proc/self/status has no VmHWM")?.trim().parse()?;
     Ok(kib / 1024.0)
-}
-
-/// What the standard library's heap does with a queue of the simulator's size: take the first of
-/// 1,000 entries, put it back a little later.
-fn heap_per_s() -> f64 {
-    const ENTRIES: u64 = 1_000;
-    const LONG_ENOUGH: Duration = Duration::from_millis(500);
-    const ROUNDS_BETWEEN_LOOKS: u64 = 100_000;
-
-    let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
-        (0..ENTRIES).map(|id| Reverse((id, id))).collect();
-    let start = Instant::now();
-    let mut rounds = 0;
-    while rounds % ROUNDS_BETWEEN_LOOKS != 0 || start.elapsed() < LONG_ENOUGH {
-        if let Some(Reverse((time, id))) = heap.pop() {
-            // A multiplicative hash spreads the delays as the simulator's are spread.
-            let delay = 1 + (rounds.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52);
-            heap.push(Reverse((time + delay, id)));
-        }
-        rounds += 1;
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    std::hint::black_box(heap);
-    rounds as f64 / seconds
 }
 
 fn table(report: &Report) -> String {
