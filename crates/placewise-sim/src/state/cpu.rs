@@ -6,6 +6,8 @@ use placewise_policy::{BalanceWalk, CpuId, TaskId};
 
 use crate::state::effect::Effect;
 use crate::state::event_queue::Time;
+use crate::state::lock::FifoLock;
+use crate::state::shared_list::SharedList;
 use crate::state::speed::Speed;
 use crate::state::waker::Placed;
 
@@ -97,26 +99,9 @@ pub struct Cpu {
     pub newidle: BalanceWalk,
     pub newidle_began: Time,
     /// Of the list of waiting tasks whose first CPU this is (`policy/shared_runq.h`).
-    pub list_lock: FifoLock,
+    pub list: SharedList,
     /// What it takes over from such a list.
     pub taken: Option<TaskId>,
-}
-
-/// A lock that is taken in turn: a time from which it is free.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FifoLock {
-    pub free_at: Time,
-    pub last_owner: CpuId,
-}
-
-impl FifoLock {
-    /// `by`, which asks at a time, holds it for so long; says for how long that waits.
-    #[inline]
-    pub fn take(&mut self, by: CpuId, asked: Time, hold: Time) -> Time {
-        let start = self.free_at.max(asked);
-        *self = FifoLock { free_at: start + hold, last_owner: by };
-        start - asked
-    }
 }
 
 /// The counters of a CPU line of /proc/schedstat, and a few more.

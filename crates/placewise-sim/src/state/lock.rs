@@ -1,10 +1,22 @@
-//! A short lock whose waiters spin: until when it is taken, in turns that are known when they begin to
+//! Short locks whose waiters spin: until when one is taken, in turns that are known when they begin to
 //! be near. The kernel's spinlocks are such, and its mutexes while their owner runs.
 //!
 //! Limits: a turn that was given does not move, so whoever arrives before it and fits in goes first, and
 //! others after all turns; who waits is never preempted.
 
+use placewise_policy::CpuId;
+
 use crate::state::event_queue::Time;
+
+/// How often the line of a lock goes to and fro more for one who waits for it: whoever holds it takes it back to
+/// let it go, and who waits sees that first and then takes the lock. On a host of two CPUs, where a line takes 56 ns,
+/// two writers get a message into one pipe each 240 ns, and so do two readers out of it; two lines and half of
+/// a message are 145.
+const HANDED_ON_LINES: u32 = 2;
+
+fn lines_handed_on(is_taken: bool) -> u32 {
+    if is_taken { HANDED_ON_LINES } else { 0 }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lock {
@@ -13,10 +25,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Has somebody got it at that time?
+    /// How many lines who arrives at `at` has to see come beside what the lock is for.
     #[inline]
-    pub fn is_taken(&self, at: Time) -> bool {
-        self.from <= at && at < self.until
+    pub fn lines_handed_on(&self, at: Time) -> u32 {
+        lines_handed_on(self.from <= at && at < self.until)
     }
 
     /// Takes it for `hold`; says how long that waits which arrives at `at`.
@@ -32,6 +44,29 @@ impl Lock {
         let wait = self.until - at;
         self.until += hold;
         wait
+    }
+}
+
+/// One that is always taken in turn, whenever its owners ask, and knows the last of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FifoLock {
+    pub free_at: Time,
+    pub last_owner: CpuId,
+}
+
+impl FifoLock {
+    /// As [`Lock::lines_handed_on`] has it.
+    #[inline]
+    pub fn lines_handed_on(&self, at: Time) -> u32 {
+        lines_handed_on(at < self.free_at)
+    }
+
+    /// `by`, which asks at a time, holds it for so long; says for how long that waits.
+    #[inline]
+    pub fn take(&mut self, by: CpuId, asked: Time, hold: Time) -> Time {
+        let start = self.free_at.max(asked);
+        *self = FifoLock { free_at: start + hold, last_owner: by };
+        start - asked
     }
 }
 

@@ -22,6 +22,7 @@ pub mod message_cost;
 pub mod objects;
 pub mod occupancy;
 pub mod programs;
+pub mod shared_list;
 pub mod speed;
 pub mod sync;
 pub mod task;

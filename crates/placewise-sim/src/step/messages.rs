@@ -37,12 +37,6 @@ pub(super) struct Begin {
     pub before: Time,
 }
 
-/// How often the line of a lock goes to and fro more for one who waits for it: whoever holds it takes it back to
-/// let it go, and who waits sees that first and then takes the lock. On a host of two CPUs, where a line takes 56 ns,
-/// two writers get a message into one pipe each 240 ns, and so do two readers out of it; two lines and half of
-/// a message are 145.
-const HANDED_ON_LINES: Time = 2;
-
 /// What a call takes beside entering and leaving the kernel, and how much of that with the channel's lock; and what
 /// one of its lines does.
 struct Inside {
@@ -116,10 +110,7 @@ fn lock_wait(side: Side, channel: &mut Channel, begin: Begin, inside: Inside) ->
         Side::Reader => 0,
     };
     let arrives = begin.now + begin.pace.time_for(begin.before + unlocked);
-    let handed_on = match channel.lock.is_taken(arrives) {
-        true => HANDED_ON_LINES * inside.line,
-        false => 0,
-    };
+    let handed_on = Time::from(channel.lock.lines_handed_on(arrives)) * inside.line;
     let wait = channel.lock.take(arrives, begin.pace.time_for(inside.locked + handed_on));
     begin.pace.share(wait) + handed_on
 }

@@ -8,7 +8,7 @@
 //! Without the lists nobody looks in between, and the switch is one step.
 //!
 //! Limits: a list's lock is held for as long as its lines take to come; who is picked is taken to have stood in a
-//! list; each look at a list takes a line, also where nobody has changed it since the last one.
+//! list; CPUs that look at one list at a time do not wait for each other.
 
 use placewise_policy::*;
 
@@ -37,9 +37,11 @@ impl Engine<'_> {
     }
 
     fn change_list(&mut self, list: CpuId, by: CpuId) {
-        let hold = self.costs.cache_lines(LIST_LINES, self.cpus[list].list_lock.last_owner, by);
         let asked = self.now + self.cpus[by].debt;
-        let waits = self.cpus[list].list_lock.take(by, asked, hold);
+        let list = &mut self.cpus[list].list;
+        let lines = LIST_LINES + list.lock.lines_handed_on(asked);
+        let hold = self.costs.cache_lines(lines, list.lock.last_owner, by);
+        let waits = list.change(by, asked, hold);
         self.cpus[by].debt += waits + hold;
     }
 
@@ -68,8 +70,10 @@ impl Engine<'_> {
         let holds = (task != NO_TASK).then(|| self.list_of(self.scheduler.cpu_of(task.into())));
         let mut list = first;
         loop {
-            let owner = self.cpus[list].list_lock.last_owner;
-            self.cpus[cpu].debt += self.costs.cache_lines(1, owner, cpu);
+            if self.cpus[list].list.is_news_to(cpu) {
+                let owner = self.cpus[list].list.lock.last_owner;
+                self.cpus[cpu].debt += self.costs.cache_lines(1, owner, cpu);
+            }
             if holds == Some(list) {
                 return self.change_list(list, cpu);
             }

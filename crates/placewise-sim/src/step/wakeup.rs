@@ -296,10 +296,11 @@ impl Engine<'_> {
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
     pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
-        let lines = self.costs.figures.rq_lock_lines;
-        let hold = hold + self.costs.cache_lines(lines, self.cpus[cpu].lock.last_owner, by);
         let asked = self.now + self.cpus[by].debt;
-        let waits = self.cpus[cpu].lock.take(by, asked, hold);
+        let lock = &mut self.cpus[cpu].lock;
+        let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);
+        let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
+        let waits = lock.take(by, asked, hold);
         self.cpus[by].counters.lock_ns += waits;
         self.cpus[by].debt += waits + hold;
     }
