@@ -3,7 +3,7 @@
 
 use super::keys::{self, Keys};
 use super::losses::Malformed;
-use super::scan::{last_digits, split_last_word};
+use super::scan::{last_number, split_last_word};
 use super::skip::Skip;
 
 /// The kernel's `TASK_COMM_LEN` less the end of the string.
@@ -23,7 +23,7 @@ pub(super) struct Switch<'a> {
 
 /// Told from the other layout by their ends, since a comm comes first.
 pub(super) fn is_wakeup(fields: &str) -> bool {
-    last_digits(fields).0.ends_with(" CPU:")
+    last_number(fields).is_some_and(|(before, _)| before.ends_with(" CPU:"))
 }
 
 pub(super) fn is_switch(fields: &str) -> bool {

@@ -82,8 +82,8 @@ fn time(text: &str) -> Option<(u64, &str)> {
 fn task(text: &str) -> Option<RunningTask<'_>> {
     let text = text.trim_ascii_end();
     let (text, tgid) = match text.strip_suffix(')') {
-        Some(text) => text.rsplit_once('(')?,
-        None => (text, ""),
+        Some(text) => split_tgid(text)?,
+        None => (text, None),
     };
     let (before, pid) = last_number(text.trim_ascii_end())?;
     let pid = u32::try_from(pid).ok()?;
@@ -92,11 +92,21 @@ fn task(text: &str) -> Option<RunningTask<'_>> {
         b' ' => (before.trim_ascii_end(), tgid),
         b'/' => {
             let (comm, tgid) = last_digits(&before[..before.len() - 1]);
-            (comm.trim_ascii_end(), tgid)
+            (comm.trim_ascii_end(), tgid.parse().ok())
         }
         _ => return None,
     };
-    Some(RunningTask { comm: skip_spaces(comm), pid, tgid: skip_spaces(tgid).parse().ok() })
+    Some(RunningTask { comm: skip_spaces(comm), pid, tgid })
+}
+
+/// What stands before `(tgid`, and that, if it is known.
+fn split_tgid(text: &str) -> Option<(&str, Option<u32>)> {
+    if let Some((before, tgid)) = last_number(text)
+        && let Some(before) = before.trim_ascii_end().strip_suffix('(')
+    {
+        return Some((before, u32::try_from(tgid).ok()));
+    }
+    Some((text.rsplit_once('(')?.0, None))
 }
 
 /// `trace-cmd report` puts `instance: ` in front when events are of a tracing instance. What
