@@ -18,6 +18,7 @@ impl CpuSet {
     pub const EMPTY: CpuSet = CpuSet([0; WORDS]);
 
     /// The set {cpu}.
+    #[inline]
     pub fn single(cpu: usize) -> Self {
         let mut set = Self::EMPTY;
         set.insert(cpu);
@@ -47,16 +48,19 @@ impl CpuSet {
         self.0.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
     /// The number of CPUs in the set (its weight).
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The lowest CPU of the set.
+    #[inline]
     pub fn first(&self) -> Option<usize> {
         self.next_at_or_after(0)
     }
@@ -67,15 +71,18 @@ impl CpuSet {
         Some(word * 64 + 63 - self.0[word].leading_zeros() as usize)
     }
 
+    #[inline]
     pub fn is_subset(&self, other: &CpuSet) -> bool {
         (*self - *other).is_empty()
     }
 
+    #[inline]
     pub fn intersects(&self, other: &CpuSet) -> bool {
         !(*self & *other).is_empty()
     }
 
     /// The CPUs in increasing order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let mut next = self.first();
         std::iter::from_fn(move || {
@@ -92,6 +99,7 @@ impl CpuSet {
     }
 
     /// The bits, CPU 0 in bit 0 of word 0.
+    #[inline]
     pub fn words(&self) -> &[u64; WORDS] {
         &self.0
     }
@@ -163,6 +171,7 @@ impl CpuSet {
         }
     }
 
+    #[inline]
     fn next_at_or_after(&self, cpu: usize) -> Option<usize> {
         let mut word = cpu / 64;
         let mut bits = self.0.get(word)? & (u64::MAX << (cpu % 64));
@@ -200,12 +209,14 @@ impl FromIterator<usize> for CpuSet {
 
 impl BitOr for CpuSet {
     type Output = CpuSet;
+    #[inline]
     fn bitor(self, other: CpuSet) -> CpuSet {
         CpuSet(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 }
 
 impl BitOrAssign for CpuSet {
+    #[inline]
     fn bitor_assign(&mut self, other: CpuSet) {
         *self = *self | other;
     }
@@ -213,6 +224,7 @@ impl BitOrAssign for CpuSet {
 
 impl BitAnd for CpuSet {
     type Output = CpuSet;
+    #[inline]
     fn bitand(self, other: CpuSet) -> CpuSet {
         CpuSet(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
@@ -221,6 +233,7 @@ impl BitAnd for CpuSet {
 impl Sub for CpuSet {
     type Output = CpuSet;
     /// The CPUs of `self` that are not in `other`.
+    #[inline]
     fn sub(self, other: CpuSet) -> CpuSet {
         CpuSet(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
