@@ -30,7 +30,8 @@ impl Engine<'_> {
     }
 
     /// `target` is to notice soon that something has changed for it; `cpu` itself notices when what
-    /// it does now is over. A CPU that watches its flag while idle is sent no interrupt.
+    /// it does now is over, and owes what the interrupt takes to send. A CPU that watches its flag while
+    /// idle is sent none.
     pub(super) fn interrupt_remotely(&mut self, cpu: CpuId, target: CpuId) {
         if cpu == target {
             return;
@@ -38,6 +39,7 @@ impl Engine<'_> {
         let delivery = if self.polls(target) {
             self.costs.cache_lines(1, cpu, target)
         } else {
+            self.cpus[cpu].debt += self.costs.draw(self.costs.figures.ipi_send_ns);
             self.costs.interrupt_delivery(cpu, target)
         };
         let arrival = self.now + delivery;

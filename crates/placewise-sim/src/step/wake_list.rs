@@ -15,9 +15,6 @@ impl Engine<'_> {
         let list = &mut self.cpus[target].wake_list;
         list.push(wakee);
         if list.len() == 1 {
-            if !self.polls(target) {
-                self.cpus[cpu].debt += self.costs.draw(self.costs.figures.ipi_send_ns);
-            }
             self.interrupt_remotely(cpu, target);
         }
     }

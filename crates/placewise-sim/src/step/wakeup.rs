@@ -283,12 +283,15 @@ impl Engine<'_> {
         task: TaskId,
         (by, enqueued_by): (CpuId, EnqueuedBy),
     ) {
+        let here = &mut self.cpus[cpu];
         if self.scheduler.running(cpu).is_some() {
-            let here = &mut self.cpus[cpu];
             if here.need_resched || !self.scheduler.preempts(cpu, task, enqueued_by) {
                 return;
             }
             here.need_resched = true;
+        } else if matches!(here.activity, Activity::IdleExit | Activity::Pick) {
+            // Its idle task has been told.
+            return;
         }
         self.interrupt_remotely(by, cpu);
     }

@@ -134,6 +134,30 @@ fn wide_wakeups_spare_the_core_of_pgbench() {
     assert!(gain(16) > 0.15, "{} at 16 clients", gain(16));
 }
 
+/// Iterations of a pair that wake each other on idle CPUs of one LLC, which do not watch their flags, if an interrupt
+/// takes so long to send.
+fn pair(kernel: &str, ipi_send_ns: u64) -> f64 {
+    let workload = benchmark("context_switch1", "instances=1,warmup_ms=1,window_ms=20");
+    let mut setup = Setup::new("uma-8", kernel, "baseline", workload);
+    let costs = &mut setup.machine.costs;
+    costs.idle_states.retain_mut(|state| {
+        state.polling = false;
+        state.name == "C1"
+    });
+    costs.ipi_send_ns = ipi_send_ns;
+    figure(&setup.run(), "throughput")
+}
+
+/// With a wake list or without: until v5.19 idle CPUs of the waker's LLC had none. Fails if only the list's interrupt
+/// took time.
+#[test]
+fn who_wakes_an_idle_cpu_owes_what_the_interrupt_takes() {
+    for kernel in ["v5.17", "v6.0"] {
+        let [free, dear] = [0, 50_000].map(|ns| pair(kernel, ns));
+        assert!(dear < 0.5 * free, "{kernel}: {free} iterations, and {dear}");
+    }
+}
+
 /// Throughput and wakeup migrations on uma-8, v4.15: sums over seeds.
 fn under_prev_idle(workload: &str, case: &str) -> [(f64, f64); 2] {
     const SEEDS: u64 = 4;
