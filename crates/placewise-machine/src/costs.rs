@@ -54,7 +54,7 @@ pub struct Costs {
     pub rq_lock_hold_ns: u64,
     /// Sender's side of an inter-processor interrupt or of a write that ends a monitored wait.
     pub ipi_send_ns: u64,
-    /// From sending to the handler's first instruction on a CPU that is not in an idle state.
+    /// From the begin of sending to the handler's first instruction on a CPU that is not in an idle state.
     pub ipi_delivery_ns: ByDistance,
     /// Idle states from shallow to deep.
     pub idle_states: Vec<IdleState>,

@@ -19,6 +19,8 @@
 //!               syscall + pipe_message + wakeup + rq_lock_hold
 //!               + (channel_lines + wakeup_lines + rq_lock_lines) cache_line
 //! a yield       syscall + rq_lock_hold + context_switch
+//! an interrupt and its acknowledgement
+//!               syscall + ipi_delivery + 2 cache_line
 //! ```
 //!
 //! The lock's hold and the switch to idle cannot be told from the switch: they have the share of it that
@@ -314,7 +316,8 @@ impl Figures<'_> {
         let of = |this: &Self, quantity: Quantity| {
             let Quantity::Interrupt(distance) = quantity else { return None };
             let line = this.costs.cache_line_ns.at(distance);
-            let others = this.costs.syscall_ns + this.costs.ipi_send_ns + 2 * line;
+            // Its delivery begins as its sending does.
+            let others = this.costs.syscall_ns + 2 * line;
             let interrupt = this.get(quantity)? - others as f64;
             Some(interrupt.min(this.delivery_and_exit(distance)?))
         };
@@ -507,7 +510,7 @@ mod tests {
         let deeper = there + costs.idle_states[1].exit_ns - costs.idle_states[0].exit_ns;
         let join = syscall_ns + costs.futex_ns + wakeup_ns + 3 * hold + 2 * costs.context_switch_ns;
         let lock = hold + u64::from(costs.rq_lock_lines) * line;
-        let interrupt = syscall_ns + costs.ipi_send_ns + costs.ipi_delivery_ns.llc + 2 * line;
+        let interrupt = syscall_ns + costs.ipi_delivery_ns.llc + 2 * line;
         let near = Distance::Llc;
         [
             (Quantity::Syscall, syscall_ns),
