@@ -31,6 +31,13 @@ impl<'a> Charges<'a> {
             + u64::from(scanned) * figures.scan_cpu_ns
     }
 
+    /// Telling another CPU of a wakeup, one that idles or runs a task: by an interrupt, unless it idles in a state in
+    /// which it watches its flag.
+    pub fn telling(&self, idles: bool) -> Nanos {
+        let watches = self.figures.idle_states.first().is_some_and(|state| state.polling);
+        if idles && watches { 0 } else { self.figures.ipi_send_ns }
+    }
+
     /// The interrupt that makes a wakeup, on the time of whoever runs there.
     pub fn interrupt(&self) -> Nanos {
         self.figures.timer_ns

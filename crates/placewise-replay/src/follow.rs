@@ -7,12 +7,15 @@
 //! A wakeup may come while its task has not been switched out yet. Then either it did not sleep, and
 //! the wakeup is none, or that sleep was over as it began: what follows tells.
 //!
+//! A wakee that preempts another CPU's task soon after its wakeup does so because of it: its waker has interrupted
+//! that CPU.
+//!
 //! A wakee that preempts its waker, and sleeps before the waker goes on, may have answered it: nobody
 //! was asleep to be woken then. That answer is taken down as a wakeup that is only likely.
 
 use std::collections::HashMap;
 
-use placewise_audit::{Action, PrevState, Step, TaskNumber, Tasks};
+use placewise_audit::{Action, Outcome, PrevState, Step, TaskNumber, Tasks};
 use placewise_machine::Machine;
 use placewise_policy::FIRST_TASK;
 use placewise_workload::program::{Nanos, Wake};
@@ -28,6 +31,9 @@ const FULL_SPEED: u64 = 100 * 1024;
 /// More tasks, and more steps of all of them, are not kept in memory.
 const MOST_TASKS: usize = 16_384;
 const MOST_STEPS: usize = 24_000_000;
+
+/// Longer than an interrupt takes to another CPU, and much shorter than a tick, at which its task may make way, too.
+const SOON_NS: Nanos = 100_000;
 
 /// What ended a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,8 @@ pub struct Wakeup {
     pub cpu: u32,
     /// It ended a sleep.
     pub counts: bool,
+    /// Its waker has interrupted another CPU, for all that is known.
+    pub told: bool,
     pub seen: Evidence,
 }
 
@@ -189,7 +197,9 @@ impl<'a> Follower<'a> {
         let cpu = step.cpu;
         match step.action {
             Action::Running { task } => self.runs(cpu, task, tasks),
-            Action::Waking { task, prev_cpu, .. } => self.waking(step, task, prev_cpu, tasks),
+            Action::Waking { task, prev_cpu, outcome } => {
+                self.waking(step, task, (prev_cpu, outcome), tasks);
+            }
             Action::Wakeup { task, .. } => self.woken(task),
             Action::Fork { parent, child } => self.fork(cpu, parent, child, tasks),
             Action::WakeupNew { task, target_cpu } => self.begins(task, target_cpu, tasks),
@@ -391,7 +401,7 @@ impl<'a> Follower<'a> {
             }
             self.leave(cpu);
             match prev_state {
-                PrevState::Runnable => self.preempted(index, next),
+                PrevState::Runnable => self.preempted(cpu, index, next),
                 PrevState::Asleep | PrevState::Stopped => self.sleeps(index, cpu),
                 PrevState::Dead => self.dies(index, tasks),
             }
@@ -406,13 +416,30 @@ impl<'a> Follower<'a> {
     }
 
     /// A task makes way for `next`, perhaps for whom it has just woken.
-    fn preempted(&mut self, index: TaskIndex, next: TaskNumber) {
+    fn preempted(&mut self, cpu: u32, index: TaskIndex, next: TaskNumber) {
         self.task(index).state = State::Queued;
+        self.tell_of_preemption(cpu, next);
         let Some(at) = self.task(index).made_last else { return };
         let wakee = self.wakeups[at as usize].wakee;
         if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
             self.wakeups[at as usize].seen = Evidence::Preempted;
             self.task(wakee).answers = Some(index);
+        }
+    }
+
+    /// `next` preempts a task of `cpu`, perhaps as another CPU has just woken it.
+    fn tell_of_preemption(&mut self, cpu: u32, next: TaskNumber) {
+        let Some(&next) = self.by_number.get(&next) else { return };
+        let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) =
+            self.tasks[next as usize].seen.last()
+        else {
+            return;
+        };
+        let wakeup = &mut self.wakeups[at as usize];
+        if wakeup.cpu != cpu && !wakeup.told && self.now - until < SOON_NS {
+            wakeup.told = true;
+            let waker = wakeup.waker;
+            self.task(waker).charged += self.charges.telling(false);
         }
     }
 
@@ -429,6 +456,7 @@ impl<'a> Follower<'a> {
             wake: Wake::Sync,
             cpu,
             counts: true,
+            told: false,
             seen: Evidence::Likely,
         });
         let (from, until) = (self.now, self.now);
@@ -492,9 +520,16 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn waking(&mut self, step: &Step, number: TaskNumber, prev_cpu: u32, tasks: &Tasks) {
+    fn waking(
+        &mut self,
+        step: &Step,
+        number: TaskNumber,
+        (prev_cpu, outcome): (u32, Option<Outcome>),
+        tasks: &Tasks,
+    ) {
         let Some(index) = self.index(number, prev_cpu, tasks) else { return };
-        let cause = self.cause(step, index, number, prev_cpu, tasks);
+        let telling = outcome.map_or(0, |outcome| self.telling(step.cpu, outcome));
+        let cause = self.cause(step, (index, number), (prev_cpu, telling), tasks);
         let task = &self.tasks[index as usize];
         match task.state {
             State::Asleep => self.wake(index, cause),
@@ -520,13 +555,22 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Who makes the wakeup of a step; a task takes it as a step of its own.
+    /// What a waker has spent to tell the CPU of its wakee at once: one that takes it from its wake list, or idles.
+    fn telling(&self, cpu: u32, outcome: Outcome) -> Nanos {
+        let idles = self.cpus[outcome.cpu as usize].task.is_none();
+        let listed = outcome.woken_by == Some(outcome.cpu);
+        match outcome.cpu != cpu && (idles || listed) {
+            true => self.charges.telling(idles),
+            false => 0,
+        }
+    }
+
+    /// Who makes the wakeup of a step, which has told another CPU in so much time; a task takes it as a step of its own.
     fn cause(
         &mut self,
         step: &Step,
-        wakee: TaskIndex,
-        number: TaskNumber,
-        prev_cpu: u32,
+        (wakee, number): (TaskIndex, TaskNumber),
+        (prev_cpu, telling): (u32, Nanos),
         tasks: &Tasks,
     ) -> Cause {
         let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
@@ -536,7 +580,7 @@ impl<'a> Follower<'a> {
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
-        let takes = self.charges.wakeup(prev_cpu, step.cpu, hint.scanned);
+        let takes = self.charges.wakeup(prev_cpu, step.cpu, hint.scanned) + telling;
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();
             self.task(waker).charged += takes + interrupt;
@@ -546,7 +590,8 @@ impl<'a> Follower<'a> {
         self.close(waker);
         let at = self.wakeups.len() as u32;
         let (cpu, seen) = (step.cpu, Evidence::Recorded);
-        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, seen });
+        let told = telling > 0;
+        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, told, seen });
         self.see(waker, Seen::Wakeup(at));
         self.task(waker).charged += takes;
         self.task(waker).made_last = Some(at);

@@ -218,6 +218,7 @@ fn take_down(
             wake,
             cpu: sent_on,
             counts: true,
+            told: false,
             seen: Evidence::Silent,
         });
         posts.push(true);

@@ -194,6 +194,37 @@ fn a_busy_sibling_takes_its_share_of_the_computing() {
     assert_eq!(wakee.steps, [Step::Await(a), Step::Run(18_500)]);
 }
 
+/// What a computes between its wakeup and its sleep, 5 us later, where it takes 3 to interrupt another CPU.
+fn after_the_wakeup(name: &str, polling: bool, lines: &[&str]) -> Option<Step> {
+    let mut machine = free("uma-8");
+    machine.costs.ipi_send_ns = 3 * US;
+    machine.costs.idle_states.iter_mut().for_each(|state| state.polling = polling);
+    let text = lines.join("\n") + "\n";
+    let recording = try_read(name, &text, &machine).expect("it can be read").plain;
+    task(&recording, "a").1.steps.last().copied()
+}
+
+/// Fails if the waker's interrupt were left in what it computed: a replay is charged for it anew.
+#[test]
+fn the_interrupt_to_the_wakees_cpu_is_no_computing() {
+    let to_idle = [&A_WAKES_B[..], &[B_SLEEPS]].concat();
+    assert_eq!(after_the_wakeup("halted", false, &to_idle), Some(Step::Run(2 * US)));
+    assert_eq!(after_the_wakeup("polling", true, &to_idle), Some(Step::Run(5 * US)));
+
+    let c_runs = "<idle>-0 [001] d..2. 1.000100: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120";
+    let c_goes = |state: &str| {
+        format!(
+            "c-12 [001] d..2. 1.000112: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state={state} ==> next_comm=b next_pid=11 next_prio=120"
+        )
+    };
+    for (state, computes) in [("R", 2 * US), ("S", 5 * US)] {
+        let goes = c_goes(state);
+        let [begins, wakes, woken, _, sleeps] = A_WAKES_B;
+        let lines = [begins, c_runs, wakes, woken, &goes, sleeps, B_SLEEPS];
+        assert_eq!(after_the_wakeup(state, true, &lines), Some(Step::Run(computes)), "{state}");
+    }
+}
+
 /// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
 /// woken once more, it did not.
 #[test]
