@@ -91,4 +91,13 @@ mod tests {
         assert_eq!(lock.take(80, 20), 0);
         assert_eq!(lock.take(95, 10), 15, "it would not be done");
     }
+
+    #[test]
+    fn who_comes_while_it_is_taken_sees_two_lines_more() {
+        let (mut lock, mut fifo) = (Lock::default(), FifoLock::default());
+        lock.take(100, 10);
+        fifo.take(CpuId::new(1), 100, 10);
+        assert_eq!([99, 105, 110].map(|at| lock.lines_handed_on(at)), [0, 2, 0]);
+        assert_eq!([105, 110].map(|at| fifo.lines_handed_on(at)), [2, 0]);
+    }
 }
