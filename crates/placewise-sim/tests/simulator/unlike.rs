@@ -23,10 +23,10 @@ fn on(cpus: &str, program: Program) -> Program {
     Program { cpus: Some(CpuSet::parse_list(cpus).expect("a CPU list")), ..program }
 }
 
-/// Runs for `work` of each 4 ms, first at 4.5 ms: never when a tick comes, for ticks come each 4 ms.
-fn between_ticks(work: u64) -> Vec<Op> {
+/// Runs for `work` of each 4 ms, after it has slept for so long: never when a tick comes, for ticks come each 4 ms.
+fn between_ticks(first: u64, work: u64) -> Vec<Op> {
     vec![
-        Op::Sleep { ns: 4_500_000, random_pct: 0 },
+        Op::Sleep { ns: first, random_pct: 0 },
         Op::StartTimer { timer: Object::shared(0) },
         Op::Run { ns: work },
         Op::Timer { timer: Object::shared(0), period: 4 * MS, absolute: true },
@@ -101,7 +101,7 @@ fn a_task_behind_an_rt_hog_is_pulled_by_an_idle_cpu() {
 
 /// Migrations by a push, of a task that shares CPU 0 with an RT task that takes `work` of 4 ms.
 fn pushes_beside_rt(kernel: &str, work: u64, rule: bool) -> f64 {
-    let rt = Program::new("rt", between_ticks(work)).with_policy(SchedPolicy::Fifo(50));
+    let rt = Program::new("rt", between_ticks(4_500_000, work)).with_policy(SchedPolicy::Fifo(50));
     let workload = main_beside(vec![on("0", rt)], 1_000, 400);
     let mut setup = Setup::new(TWO_CPUS, kernel, "baseline", workload);
     setup.policy.profile.misfit_reduced_capacity &= rule;
@@ -206,7 +206,7 @@ fn a_wakee_that_outgrows_its_cpu_is_woken_on_a_bigger_one() {
     let last = |work| {
         let main = Workload {
             timers: 1,
-            ..programs(vec![Program::new("main", between_ticks(work))], 600)
+            ..programs(vec![Program::new("main", between_ticks(3_900_000, work))], 600)
         };
         let (outcome, trace) = Setup::new("sm8250", "v6.0", "baseline", main).traced();
         assert_eq!(counter(&outcome, "migrations_active"), 0.0);
