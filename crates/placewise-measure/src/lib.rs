@@ -5,6 +5,8 @@
 //! most follow from differences ([`costs`]). What cannot be told apart keeps the figure that the machine
 //! has borrowed, and says so.
 //!
+//! Apart from that, [`heap`] is what the speed of a simulation is held against.
+//!
 //! Limits: scanning, ticks and load balancing are not measured, and neither is what an idle LLC adds to
 //! the exit of an idle state; distances are taken from one CPU only.
 

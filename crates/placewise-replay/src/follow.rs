@@ -33,6 +33,8 @@ const MOST_TASKS: usize = 16_384;
 const MOST_STEPS: usize = 24_000_000;
 
 /// Longer than an interrupt takes to another CPU, and much shorter than a tick, at which its task may make way, too.
+/// In traces of a virtual machine, which were in view, preempting a task there takes 19 to 25 us in the median, and
+/// 49 in nine of ten.
 const SOON_NS: Nanos = 100_000;
 
 /// What ended a sleep.

@@ -27,7 +27,7 @@ fn readers_find_messages_that_wake_nobody() {
     print(&validation);
     assert!(validation.is_trusted);
     let wakeups = row(&validation.all, "wakeups").error.expect("there were some");
-    assert!(wakeups > -20.0, "{wakeups}");
+    assert!((-20.0..100.0).contains(&wakeups), "{wakeups}");
 }
 
 /// As if servers slept before they answer.

@@ -301,8 +301,7 @@ impl Engine<'_> {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
         let asked = self.now + self.cpus[by].debt;
         let lock = &mut self.cpus[cpu].lock;
-        let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);
-        let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
+        let hold = hold + lock.lines(by, asked, self.costs.figures.rq_lock_lines, &self.costs);
         let waits = lock.take(by, asked, hold);
         self.cpus[by].counters.lock_ns += waits;
         self.cpus[by].debt += waits + hold;
