@@ -223,6 +223,13 @@ fn the_interrupt_to_the_wakees_cpu_is_no_computing() {
         let lines = [begins, c_runs, wakes, woken, &goes, sleeps, B_SLEEPS];
         assert_eq!(after_the_wakeup(state, true, &lines), Some(Step::Run(computes)), "{state}");
     }
+
+    // The CPU of c takes b from its wake list, where b waits until c sleeps.
+    let listed = "c-12 [001] d.h2. 1.000111: sched_wakeup: comm=b pid=11 prio=120 target_cpu=001";
+    let goes = c_goes("S");
+    let [begins, wakes, _, _, sleeps] = A_WAKES_B;
+    let lines = [begins, c_runs, wakes, listed, &goes, sleeps, B_SLEEPS];
+    assert_eq!(after_the_wakeup("listed", true, &lines), Some(Step::Run(2 * US)));
 }
 
 /// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
