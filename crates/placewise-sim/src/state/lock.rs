@@ -6,7 +6,6 @@
 
 use placewise_policy::CpuId;
 
-use crate::state::costs::CostModel;
 use crate::state::event_queue::Time;
 
 /// How often the line of a lock goes to and fro more for one who waits for it: whoever holds it takes it back to
@@ -56,12 +55,10 @@ pub struct FifoLock {
 }
 
 impl FifoLock {
-    /// What `by`, which asks at a time, has to see come to it: so many lines from the last owner, and those of a lock
-    /// that is handed on.
+    /// As [`Lock::lines_handed_on`] has it.
     #[inline]
-    pub fn lines(&self, by: CpuId, asked: Time, lines: u32, costs: &CostModel) -> Time {
-        let lines = lines + lines_handed_on(asked < self.free_at);
-        costs.cache_lines(lines, self.last_owner, by)
+    pub fn lines_handed_on(&self, at: Time) -> u32 {
+        lines_handed_on(at < self.free_at)
     }
 
     /// `by`, which asks at a time, holds it for so long; says for how long that waits.
@@ -97,17 +94,10 @@ mod tests {
 
     #[test]
     fn who_comes_while_it_is_taken_sees_two_lines_more() {
-        let mut machine = placewise_machine::load("l3:1 core:2 pu:1").unwrap();
-        machine.costs.cache_line_ns.llc = 1;
-        let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
-        let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
-        let costs = CostModel::new(&machine, &domains, 1);
-        let [here, there] = [0, 1].map(CpuId::new);
         let (mut lock, mut fifo) = (Lock::default(), FifoLock::default());
         lock.take(100, 10);
-        fifo.take(there, 100, 10);
+        fifo.take(CpuId::new(1), 100, 10);
         assert_eq!([99, 105, 110].map(|at| lock.lines_handed_on(at)), [0, 2, 0]);
-        assert_eq!([105, 110].map(|at| fifo.lines(here, at, 3, &costs)), [3 + 2, 3]);
-        assert_eq!(fifo.lines(there, 105, 3, &costs), 0, "it has them");
+        assert_eq!([105, 110].map(|at| fifo.lines_handed_on(at)), [2, 0]);
     }
 }

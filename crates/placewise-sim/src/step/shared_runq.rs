@@ -39,7 +39,8 @@ impl Engine<'_> {
     fn change_list(&mut self, list: CpuId, by: CpuId) {
         let asked = self.now + self.cpus[by].debt;
         let list = &mut self.cpus[list].list;
-        let hold = list.lock.lines(by, asked, LIST_LINES, &self.costs);
+        let lines = LIST_LINES + list.lock.lines_handed_on(asked);
+        let hold = self.costs.cache_lines(lines, list.lock.last_owner, by);
         let waits = list.change(by, asked, hold);
         self.cpus[by].debt += waits + hold;
     }

@@ -301,7 +301,8 @@ impl Engine<'_> {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
         let asked = self.now + self.cpus[by].debt;
         let lock = &mut self.cpus[cpu].lock;
-        let hold = hold + lock.lines(by, asked, self.costs.figures.rq_lock_lines, &self.costs);
+        let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);
+        let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
         let waits = lock.take(by, asked, hold);
         self.cpus[by].counters.lock_ns += waits;
         self.cpus[by].debt += waits + hold;
