@@ -13,6 +13,8 @@ pub struct Costs {
     pub context_switch_ns: u64,
     /// Switching from the idle task to a task, without the idle state's exit.
     pub idle_switch_ns: u64,
+    /// What a task that sleeps takes beside the switch: to queue itself to be woken, and to leave the run queue.
+    pub sleep_ns: u64,
     /// Entering and leaving the kernel for one system call.
     pub syscall_ns: u64,
     /// Copying one small message into or out of a pipe, without the system call and any wakeup.
@@ -50,7 +52,8 @@ pub struct Costs {
     pub wakeup_ns: u64,
     /// Looking at one CPU in the search for an idle one.
     pub scan_cpu_ns: u64,
-    /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended.
+    /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended; a switch that follows holds it
+    /// to its end.
     pub rq_lock_hold_ns: u64,
     /// Sender's side of an inter-processor interrupt or of a write that ends a monitored wait.
     pub ipi_send_ns: u64,

@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::load::clock::Switches;
+use crate::load::clock::preemptions;
 use crate::quantity::{Measurements, Quantity, Sample};
 
 /// So many undisturbed batches are enough.
@@ -86,9 +86,9 @@ impl Recorded {
 /// The figure of a batch and how disturbed it was.
 fn watched(batch: &mut dyn FnMut() -> io::Result<Batch>) -> io::Result<(f64, u64)> {
     let others = others_runnable();
-    let before = Switches::so_far()?;
+    let before = preemptions()?;
     let Batch { figure, yields } = batch()?;
-    let switched_out = Switches::so_far()?.against_their_will - before.against_their_will;
+    let switched_out = preemptions()? - before;
     Ok((figure, others + switched_out.saturating_sub(yields)))
 }
 

@@ -4,14 +4,12 @@
 //! same path:
 //!
 //! ```text
-//! a byte to and fro through two pipes
-//!   on one CPU  4 (syscall + pipe_message) + sleeps (wakeup + rq_lock_hold)
-//!               + switches (rq_lock_hold + context_switch)
-//! half of that
-//!   between two CPUs that are idle but for it
+//! half of a byte to and fro through two pipes, between two CPUs that are idle but for it
 //!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
 //!               + (2 channel_lines + 1 + wakeup_lines) cache_line + ipi_delivery + exit
 //! the waker's call
+//!   to its own CPU
+//!               syscall + pipe_message + wakeup + rq_lock_hold
 //!   to an idle CPU
 //!               syscall + pipe_message + wakeup
 //!               + (channel_lines + wakeup_lines) cache_line + ipi_send
@@ -19,6 +17,8 @@
 //!               syscall + pipe_message + wakeup + rq_lock_hold
 //!               + (channel_lines + wakeup_lines + rq_lock_lines) cache_line
 //! a yield       syscall + rq_lock_hold + context_switch
+//! a wakee, from another one until it sleeps again
+//!               syscall + pipe_message + rq_lock_hold + context_switch + sleep
 //! an interrupt and its acknowledgement
 //!               syscall + ipi_delivery + 2 cache_line
 //! ```
@@ -184,19 +184,21 @@ impl Figures<'_> {
         self.wakeup();
     }
 
+    /// A wakee's first read ends with the call that has slept: one call for each message.
     fn wakeup(&mut self) {
-        let Some(round_trip) = self.get(Quantity::RoundTripSame) else { return };
-        let sleeps = self.get(Quantity::RoundTripSleeps).unwrap_or(2.0).max(1.0);
-        let switches = self.get(Quantity::RoundTripSwitches).unwrap_or(2.0);
-        let Costs { syscall_ns, pipe_message_ns, rq_lock_hold_ns, .. } = self.costs;
-        let others = 4.0 * (syscall_ns + pipe_message_ns) as f64
-            + sleeps * rq_lock_hold_ns as f64
-            + switches * (rq_lock_hold_ns + self.costs.context_switch_ns) as f64;
-        self.costs.wakeup_ns = whole((round_trip - others) / sleeps);
-        let how = format!(
-            ", less calls, messages, locks and {switches:.2} switches, by its {sleeps:.2} wakeups"
-        );
-        self.measured("wakeup_ns", Quantity::RoundTripSame, &how);
+        let Costs { syscall_ns, pipe_message_ns, rq_lock_hold_ns, context_switch_ns, .. } =
+            self.costs;
+        let message = syscall_ns + pipe_message_ns + rq_lock_hold_ns;
+        if let Some(call) = self.get(Quantity::WakeCallHere) {
+            self.costs.wakeup_ns = whole(call - message as f64);
+            let how = ", less call, message and the lock";
+            self.measured("wakeup_ns", Quantity::WakeCallHere, how);
+        }
+        if let Some(sleeper) = self.get(Quantity::Sleeper) {
+            self.costs.sleep_ns = whole(sleeper - (message + context_switch_ns) as f64);
+            let how = ", less call, message, the lock and context_switch_ns";
+            self.measured("sleep_ns", Quantity::Sleeper, how);
+        }
     }
 
     fn tasks(&mut self) {
@@ -496,9 +498,7 @@ mod tests {
             *costs;
         let line = costs.cache_line_ns.llc;
         let calls = syscall_ns + pipe + wakeup_ns;
-        // One of the two wakes the other, which answers before it sleeps.
-        let here =
-            4 * (syscall_ns + pipe) + wakeup_ns + hold + 2 * (hold + costs.context_switch_ns);
+        let sleeper = syscall_ns + pipe + hold + costs.context_switch_ns + costs.sleep_ns;
         let call_lines = u64::from(costs.channel_lines + costs.wakeup_lines);
         let call = calls + call_lines * line;
         let idle = call
@@ -521,9 +521,8 @@ mod tests {
             (Quantity::Fork, costs.fork_ns + hold),
             (Quantity::ThreadCreate, costs.thread_create_ns + hold),
             (Quantity::ThreadLife, costs.thread_create_ns + hold + costs.exit_ns + join),
-            (Quantity::RoundTripSame, here),
-            (Quantity::RoundTripSleeps, 1),
-            (Quantity::RoundTripSwitches, 2),
+            (Quantity::WakeCallHere, calls + hold),
+            (Quantity::Sleeper, sleeper),
             (Quantity::CacheLine(near), line),
             (Quantity::WakeCall(near), call + costs.ipi_send_ns),
             (Quantity::BusyWakeCall(near), call + lock),
@@ -559,6 +558,7 @@ mod tests {
         truth.idle_switch_ns *= 2;
         truth.rq_lock_hold_ns *= 2;
         truth.wakeup_ns = 1_234;
+        truth.sleep_ns = 987;
         truth.fork_ns = 50_000;
         truth.thread_create_ns = 9_000;
         truth.exit_ns = 21_000;

@@ -75,12 +75,10 @@ pub enum Quantity {
     ThreadCreate,
     /// Creating a thread that ends at once, and joining it, on one CPU.
     ThreadLife,
-    /// A byte to a partner on the same CPU and back.
-    RoundTripSame,
-    /// How often the two sleep meanwhile, and how often they are switched: a wakee that preempts its
-    /// waker may answer before that sleeps.
-    RoundTripSleeps,
-    RoundTripSwitches,
+    /// The call that wakes one of many who sleep on the same CPU and do not preempt.
+    WakeCallHere,
+    /// What one of those takes: switched to from another, it reads a message, finds no second one, and sleeps.
+    Sleeper,
     /// A byte to a partner on a CPU so far away and back, both CPUs idle but for the two.
     RoundTrip(Distance),
     /// The call that wakes a partner on an idle CPU, until the waker goes on.
@@ -111,7 +109,6 @@ impl Quantity {
         match self {
             Self::Bandwidth(..) | Self::LlcBandwidth => "MB/s",
             Self::SmtShare | Self::RemoteBandwidth(_) => "%",
-            Self::RoundTripSleeps | Self::RoundTripSwitches => "",
             _ => "ns",
         }
     }
@@ -132,9 +129,8 @@ impl fmt::Display for Quantity {
             Self::Fork => "process, forked",
             Self::ThreadCreate => "thread, created",
             Self::ThreadLife => "thread, created and joined",
-            Self::RoundTripSame => "round trip, one CPU",
-            Self::RoundTripSleeps => "sleeps in it",
-            Self::RoundTripSwitches => "switches in it",
+            Self::WakeCallHere => "waking call, same CPU",
+            Self::Sleeper => "wakee, until it sleeps again",
             Self::RoundTrip(distance) => return write!(f, "round trip, {}", distance.name()),
             Self::WakeCall(distance) => return write!(f, "waking call, {}", distance.name()),
             Self::BusyWakeCall(distance) => {

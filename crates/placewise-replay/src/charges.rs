@@ -14,14 +14,16 @@ impl<'a> Charges<'a> {
         Charges { figures: &machine.costs, places: machine.places().collect() }
     }
 
-    /// Switching to a task, from the idle task or from another.
-    pub fn switch(&self, from_idle: bool) -> Nanos {
+    /// Switching to a task, from the idle task or from another, which may sleep now.
+    pub fn switch(&self, from_idle: bool, from_sleeper: bool) -> Nanos {
         let figures = self.figures;
         let switch = if from_idle { figures.idle_switch_ns } else { figures.context_switch_ns };
-        switch + figures.rq_lock_hold_ns
+        let sleep = if from_sleeper { figures.sleep_ns } else { 0 };
+        switch + sleep + figures.rq_lock_hold_ns
     }
 
-    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs.
+    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs. One that was still
+    /// queued takes less, which is not told apart.
     pub fn wakeup(&self, prev_cpu: u32, cpu: u32, scanned: u32) -> Nanos {
         let figures = self.figures;
         let lines = u64::from(figures.wakeup_lines);

@@ -18,7 +18,7 @@ use crate::quantity::Quantity;
 
 const ROUNDS: u32 = 200;
 /// Of a message, as hackbench sends.
-const SHORT: usize = 100;
+pub const SHORT: usize = 100;
 const LONG: usize = 4096;
 
 pub fn loads() -> io::Result<Vec<Load>> {

@@ -1,4 +1,4 @@
-//! What time is taken by, and switches.
+//! What time is taken by, and switches against one's will.
 
 use std::io;
 use std::time::Instant;
@@ -36,23 +36,13 @@ pub fn median_time(rounds: u32, mut each: impl FnMut() -> io::Result<Instant>) -
     Ok(times[times.len() / 2].as_nanos() as f64)
 }
 
-/// How often threads of this process were switched out.
-pub struct Switches {
-    pub to_sleep: u64,
-    pub against_their_will: u64,
-}
-
-impl Switches {
-    pub fn so_far() -> io::Result<Self> {
-        // SAFETY: zeroes are a valid rusage.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel fills in the struct that it is given.
-        match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
-            0 => Ok(Self {
-                to_sleep: usage.ru_nvcsw as u64,
-                against_their_will: usage.ru_nivcsw as u64,
-            }),
-            _ => Err(io::Error::last_os_error()),
-        }
+/// How often threads of this process were switched out against their will so far.
+pub fn preemptions() -> io::Result<u64> {
+    // SAFETY: zeroes are a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills in the struct that it is given.
+    match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
+        0 => Ok(usage.ru_nivcsw as u64),
+        _ => Err(io::Error::last_os_error()),
     }
 }

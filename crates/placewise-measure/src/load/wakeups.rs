@@ -13,8 +13,9 @@ use rustix::pipe::pipe;
 use rustix::thread::gettid;
 use rustix::time::ClockId;
 
-use super::clock::{Switches, median_time, time_each};
-use crate::batches::{Batch, Load};
+use super::calls::SHORT;
+use super::clock::{cpu_time, median_time, time_each};
+use crate::batches::Load;
 use crate::partner::Partner;
 use crate::place::{Places, stay_on};
 use crate::quantity::Quantity;
@@ -23,6 +24,9 @@ const ROUND_TRIPS: u32 = 200;
 const CALLS: u32 = 10;
 /// In which a partner has gone to sleep.
 const PAUSE: Duration = Duration::from_micros(20);
+const SLEEPERS: usize = 16;
+/// In which each of them has.
+const UNTIL_ALL_SLEEP: Duration = Duration::from_micros(500);
 /// How long CPUs idle before they are woken, in us.
 pub const RESTS_US: [u32; 6] = [5, 20, 100, 500, 2_000, 10_000];
 /// MEMBARRIER_CMD_PRIVATE_EXPEDITED and its registration, of linux/membarrier.h.
@@ -31,11 +35,8 @@ const MEMBARRIER_REGISTER: libc::c_int = 1 << 4;
 
 pub fn loads(places: &Places) -> io::Result<Vec<Load>> {
     let mut loads = vec![
-        preempting(Quantity::RoundTripSame, round_trips_here(places.home)?),
-        switches(Quantity::RoundTripSleeps, places.home, |switches| switches.to_sleep)?,
-        switches(Quantity::RoundTripSwitches, places.home, |switches| {
-            switches.to_sleep + switches.against_their_will
-        })?,
+        Load::new(Quantity::WakeCallHere, sleepers(places.home, |told| told.call)?),
+        Load::new(Quantity::Sleeper, sleepers(places.home, |told| told.sleeper)?),
     ];
     let interrupts = membarrier(MEMBARRIER_REGISTER).is_ok();
     for &(distance, cpu) in &places.partners {
@@ -114,24 +115,41 @@ pub fn round_trips_here(home: usize) -> io::Result<impl FnMut() -> io::Result<f6
     })
 }
 
-/// Its tasks preempt each other: that they are switched out tells nothing of others.
-fn preempting(quantity: Quantity, mut batch: impl FnMut() -> io::Result<f64> + 'static) -> Load {
-    let batch = move || Ok(Batch { figure: batch()?, yields: u64::MAX });
-    Load { quantity, batch: Box::new(batch) }
+/// CPU time of each wakeup of [`SLEEPERS`], in ns.
+struct Told {
+    call: f64,
+    sleeper: f64,
 }
 
-/// Of a round trip on one CPU.
-fn switches(
-    quantity: Quantity,
+/// Many sleep on `home`, where the calling thread stays, each on a pipe of its own. It wakes them all, none of
+/// which preempts it, and sleeps while each of them reads its message and sleeps again.
+fn sleepers(
     home: usize,
-    count: impl Fn(Switches) -> u64 + 'static,
-) -> io::Result<Load> {
-    let mut round_trips = round_trips_here(home)?;
-    Ok(preempting(quantity, move || {
-        let before = count(Switches::so_far()?);
-        round_trips()?;
-        Ok((count(Switches::so_far()?) - before) as f64 / f64::from(ROUND_TRIPS))
-    }))
+    figure: impl Fn(Told) -> f64 + 'static,
+) -> io::Result<impl FnMut() -> io::Result<f64>> {
+    let mut writers = Vec::new();
+    for _ in 0..SLEEPERS {
+        let (reader, writer) = pipe()?;
+        writers.push(writer);
+        thread::Builder::new().spawn(move || -> io::Result<()> {
+            stay_on(home)?;
+            take_policy(libc::SCHED_BATCH)?;
+            while rustix::io::read(&reader, &mut [0; SHORT])? > 0 {}
+            Ok(())
+        })?;
+    }
+    let of_others = || cpu_time(ClockId::ProcessCPUTime) - cpu_time(ClockId::ThreadCPUTime);
+    Ok(move || {
+        // They may have to go to sleep for the first time.
+        thread::sleep(UNTIL_ALL_SLEEP);
+        let (before, begin) = (of_others(), cpu_time(ClockId::ThreadCPUTime));
+        writers.iter().try_for_each(|writer| rustix::io::write(writer, &[0; SHORT]).map(drop))?;
+        let calls = cpu_time(ClockId::ThreadCPUTime) - begin;
+        thread::sleep(UNTIL_ALL_SLEEP);
+        let sleepers = of_others() - before;
+        let each = |time: f64| time / SLEEPERS as f64;
+        Ok(figure(Told { call: each(calls), sleeper: each(sleepers) }))
+    })
 }
 
 /// With a partner on `cpu`, or anywhere, and the thread id of the partner.

@@ -17,6 +17,7 @@ fn free(machine: &str) -> Machine {
     for figure in [
         &mut costs.context_switch_ns,
         &mut costs.idle_switch_ns,
+        &mut costs.sleep_ns,
         &mut costs.rq_lock_hold_ns,
         &mut costs.wakeup_ns,
         &mut costs.scan_cpu_ns,

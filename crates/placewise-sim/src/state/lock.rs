@@ -68,6 +68,12 @@ impl FifoLock {
         *self = FifoLock { free_at: start + hold, last_owner: by };
         start - asked
     }
+
+    /// Its last owner lets it go no sooner than then.
+    #[inline]
+    pub fn keep_until(&mut self, end: Time) {
+        self.free_at = self.free_at.max(end);
+    }
 }
 
 #[cfg(test)]

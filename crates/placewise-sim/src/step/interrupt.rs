@@ -118,8 +118,10 @@ impl Engine<'_> {
 
     /// A wakeup in interrupt context has come to its next step.
     pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
-        if let Some(placed) = self.cpus[cpu].interrupt_placed.take() {
-            self.finish_wakeup(cpu, WakerContext::Interrupt, placed);
+        if let Some(placed) = self.cpus[cpu].interrupt_placed.take()
+            && !self.finish_wakeup(cpu, WakerContext::Interrupt, placed)
+        {
+            return;
         }
         self.begin_interrupt(cpu);
     }

@@ -71,9 +71,17 @@ impl Engine<'_> {
             }
         };
         if !stays {
-            self.return_runtime(cpu, task);
+            self.left_to_sleep(cpu, task);
         }
         self.throttle_exhausted(cpu, task);
+    }
+
+    /// A task, which may have exited, is off the run queue.
+    fn left_to_sleep(&mut self, cpu: CpuId, task: TaskId) {
+        if self.tasks[task].state != TaskState::Exited {
+            self.cpus[cpu].debt += self.costs.draw(self.costs.figures.sleep_ns);
+        }
+        self.return_runtime(cpu, task);
     }
 
     /// The next task; delayed tasks met on the way leave the queue.
@@ -81,7 +89,7 @@ impl Engine<'_> {
         loop {
             match self.scheduler.pick(cpu, self.now)? {
                 Picked::Next(task) => return Some(task),
-                Picked::Left(task) => self.return_runtime(cpu, task),
+                Picked::Left(task) => self.left_to_sleep(cpu, task),
             }
         }
     }
@@ -154,6 +162,7 @@ impl Engine<'_> {
         let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let work = debt + self.costs.draw(figure);
         let end = self.now + self.stretched(cpu, work);
+        self.cpus[cpu].lock.keep_until(end);
         self.begin(cpu, Activity::Switch, end);
     }
 

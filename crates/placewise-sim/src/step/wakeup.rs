@@ -4,7 +4,11 @@
 //! Choosing a CPU and enqueueing on it are two events: in between, others may
 //! choose the same CPU. A wakeup runs in the context of the current task, of a
 //! softirq that its system call ends in, or of a hard interrupt; a CPU has at
-//! most one of the first two and one of the last under way.
+//! most one of the first two and one of the last under way. Between choosing and enqueueing a waker
+//! may have to wait for the lock of the run queue, which a switch holds to its end.
+//!
+//! Limits: a task whose dequeue is delayed is woken at once, also where its CPU switches; the wait for the
+//! lock comes after that. So does that of forks and of balancing.
 
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, EnqueuedBy};
@@ -75,8 +79,10 @@ impl Engine<'_> {
 
     /// A wakeup on the current task's time has come to its next step.
     pub(crate) fn wakeup_step_done(&mut self, cpu: CpuId) {
-        if let Some(placed) = self.cpus[cpu].placed.take() {
-            self.finish_wakeup(cpu, self.cpus[cpu].effect.context, placed);
+        if let Some(placed) = self.cpus[cpu].placed.take()
+            && !self.finish_wakeup(cpu, self.cpus[cpu].effect.context, placed)
+        {
+            return;
         }
         self.next_wakee(cpu);
     }
@@ -106,7 +112,8 @@ impl Engine<'_> {
 
         if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
-            self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen.
+            self.step_ends(cpu, context, 0);
         } else if !self.tasks[wakee].on_cpu {
             self.select(cpu, context, wakee);
         } else if self.scheduler.policy.ttwu_queue_wakelist(
@@ -143,7 +150,10 @@ impl Engine<'_> {
     fn step_ends(&mut self, cpu: CpuId, context: WakerContext, figure: Time) {
         let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let work = debt + self.costs.draw(figure);
-        let end = self.now + self.stretched(cpu, work);
+        self.step_ends_at(cpu, context, self.now + self.stretched(cpu, work));
+    }
+
+    fn step_ends_at(&mut self, cpu: CpuId, context: WakerContext, end: Time) {
         match context {
             WakerContext::Task | WakerContext::Softirq => self.begin(cpu, Activity::Wakeup, end),
             WakerContext::Interrupt => self.events.arm(Slot::InterruptWakeup(cpu), end),
@@ -164,11 +174,7 @@ impl Engine<'_> {
             u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
         let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
-        let placed = Some(Placed { wakee, cpu: target });
-        match context {
-            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].placed = placed,
-            WakerContext::Interrupt => self.cpus[cpu].interrupt_placed = placed,
-        }
+        self.set_placed(cpu, context, Placed { wakee, cpu: target, waits_for_lock: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
     }
@@ -180,21 +186,40 @@ impl Engine<'_> {
         }
     }
 
-    /// The wakee goes to the CPU that was chosen for it.
-    pub(super) fn finish_wakeup(&mut self, cpu: CpuId, context: WakerContext, placed: Placed) {
-        let Placed { wakee, cpu: mut target } = placed;
+    fn set_placed(&mut self, cpu: CpuId, context: WakerContext, placed: Placed) {
+        match context {
+            WakerContext::Task | WakerContext::Softirq => self.cpus[cpu].placed = Some(placed),
+            WakerContext::Interrupt => self.cpus[cpu].interrupt_placed = Some(placed),
+        }
+    }
+
+    /// The wakee goes to the CPU that was chosen for it; false if the waker has to wait for that.
+    pub(super) fn finish_wakeup(
+        &mut self,
+        cpu: CpuId,
+        context: WakerContext,
+        placed: Placed,
+    ) -> bool {
+        let Placed { wakee, cpu: mut target, waits_for_lock } = placed;
         if self.confinement.affinity.in_use {
             target = self.still_allowed_cpu(wakee, target);
         }
         self.move_wakee(cpu, context, wakee, target);
-        if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), cpu.into(), target.into(), false)
+        let (on, by) = (target.into(), cpu.into());
+        if !waits_for_lock
+            && self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false)
         {
             self.queue_on_wake_list(cpu, wakee);
+        } else if let Some(free) = self.spins_for_run_queue(target, cpu) {
+            self.set_placed(cpu, context, Placed { wakee, cpu: target, waits_for_lock: true });
+            self.step_ends_at(cpu, context, free);
+            return false;
         } else {
             self.lock_run_queue(target, cpu);
             self.activate(cpu, context, wakee);
         }
         self.account_wakeup(cpu, wakee);
+        true
     }
 
     /// A wakee on no run queue leaves the CPU where it slept.
@@ -294,6 +319,18 @@ impl Engine<'_> {
             return;
         }
         self.interrupt_remotely(by, cpu);
+    }
+
+    /// Until when `by` spins if another CPU has the lock of a run queue.
+    fn spins_for_run_queue(&mut self, cpu: CpuId, by: CpuId) -> Option<Time> {
+        let lock = &self.cpus[cpu].lock;
+        let lines = lock.lines_handed_on(self.now);
+        if lines == 0 {
+            return None;
+        }
+        let free = lock.free_at + self.costs.cache_lines(lines, lock.last_owner, by);
+        self.cpus[by].counters.lock_ns += free - self.now;
+        Some(free)
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.

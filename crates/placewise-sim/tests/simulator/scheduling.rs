@@ -105,6 +105,65 @@ fn enqueues_on_one_cpu_queue_for_its_lock() {
     assert!(one_pair < many_pairs / 20.0, "{one_pair} ns with one pair, {many_pairs} with seven");
 }
 
+/// Fails if wakees were enqueued, and preempted, in the middle of a switch.
+#[test]
+fn a_waker_waits_for_a_switch_to_end() {
+    const SWITCH_US: u64 = 50;
+    let channel = Object::shared(0);
+    let pause = Op::Sleep { ns: 170_000, random_pct: 50 };
+    let all = vec![
+        main_of(4),
+        on(1, for_ever("one", vec![Op::Run { ns: 1_000 }, Op::Yield])),
+        on(1, for_ever("other", vec![Op::Run { ns: 1_000 }, Op::Yield])),
+        on(0, for_ever("waker", vec![pause, Op::Send { channel, bytes: 1 }])),
+        on(1, for_ever("wakee", vec![Op::Receive { channel, bytes: 1 }])),
+    ];
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
+    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload);
+    (setup.machine.costs.context_switch_ns, setup.machine.costs.jitter_pct) = (1_000 * SWITCH_US, 0);
+    let (outcome, text) = setup.traced();
+    let (mut switched, mut wakeups) = (0, 0);
+    for line in parse(&text) {
+        if line.event == "sched_switch" && line.cpu == 1 {
+            switched = line.micros;
+        } else if line.event == "sched_wakeup" && line.text("comm") == "wakee" {
+            let since = line.micros - switched;
+            assert!(since + 1 >= SWITCH_US, "{since} us after a switch began");
+            wakeups += 1;
+        }
+    }
+    assert!(wakeups > 20, "{wakeups} wakeups");
+    let waited_ns = counter(&outcome, "rq_lock_wait") / f64::from(wakeups);
+    assert!(waited_ns > 100.0 * SWITCH_US as f64, "{waited_ns} ns each");
+}
+
+/// Two pass a message to and fro, and each sleeps until it is back.
+#[test]
+fn who_sleeps_takes_time_for_that() {
+    const TIMES: u32 = 100;
+    let passes = |sleep_ns| {
+        let (to, back) = (Object::shared(0), Object::shared(1));
+        let pass = |name, first, second| {
+            let again = Op::Repeat { counter: 0, times: TIMES, to: 0 };
+            on(0, Program::new(name, vec![first, second, again, Op::Exit]))
+        };
+        let send = |channel| Op::Send { channel, bytes: 1 };
+        let receive = |channel| Op::Receive { channel, bytes: 1 };
+        let all = vec![
+            main_of(2),
+            pass("one", send(to), receive(back)),
+            pass("other", receive(to), send(back)),
+        ];
+        let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 1_000) };
+        let mut setup = Setup::new("pack:1 l3:1 core:1 pu:1", "v6.0", "baseline", workload);
+        setup.policy.profile.wakeup_preemption = false;
+        (setup.machine.costs.sleep_ns, setup.machine.costs.jitter_pct) = (sleep_ns, 0);
+        setup.run().statistics.simulated_ns
+    };
+    let longer = (passes(10_000) - passes(0)) as f64 / f64::from(2 * TIMES);
+    assert!((longer - 10_000.0).abs() < 500.0, "{longer} ns each");
+}
+
 /// One task runs ahead of its share, wakes its partner on the same CPU, and sleeps; the other CPU
 /// is idle by then.
 fn runs_ahead(delayed_dequeue: bool) -> Setup {
@@ -123,6 +182,26 @@ fn runs_ahead(delayed_dequeue: bool) -> Setup {
     let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.12", "baseline", workload);
     setup.policy.profile.delayed_dequeue = delayed_dequeue;
     setup
+}
+
+/// Fails if no CPU were chosen for a task that slept, or one for a task that is still queued.
+#[test]
+fn a_task_that_is_still_queued_is_woken_at_once() {
+    const WAKEUP_US: u64 = 200;
+    for delayed in [true, false] {
+        let mut setup = runs_ahead(delayed);
+        (setup.machine.costs.wakeup_ns, setup.machine.costs.jitter_pct) = (1_000 * WAKEUP_US, 0);
+        let lines = parse(&setup.traced().1);
+        let first = lines
+            .iter()
+            .position(|line| line.event == "sched_waking" && line.text("comm") == "ahead")
+            .expect("it is woken");
+        let switch = lines[first..]
+            .iter()
+            .find(|line| line.event == "sched_switch" && line.text("prev_comm") == "behind");
+        let took = switch.expect("its waker sleeps").micros - lines[first].micros;
+        assert_eq!(took < WAKEUP_US, delayed, "{took} us, delayed dequeue: {delayed}");
+    }
 }
 
 /// What follows the first waking of the task that runs ahead, up to its wakeup.

@@ -36,6 +36,8 @@ const BULKS: usize = 21;
 const SIDE_BY_SIDE: usize = 4;
 const ROOM: usize = 1 << 20;
 const LONG_ENOUGH_TO_SLEEP: Duration = Duration::from_micros(300);
+/// How many sleep on the waker's CPU, each on a pipe of its own.
+const SLEEPERS: u32 = 16;
 
 pub fn run(args: &CostsArgs) -> anyhow::Result<()> {
     stay(HOME)?;
@@ -74,6 +76,7 @@ fn alone(rounds: u32) -> anyhow::Result<()> {
     processes(rounds / 10)?;
     threads(rounds / 10)?;
     yields(rounds)?;
+    sleepers(rounds / 10)?;
     futex_round_trip(rounds)
 }
 
@@ -219,7 +222,11 @@ fn print_median(name: &str, mut times: Vec<u64>) {
 
 /// Of this thread, in ns.
 fn cpu_time() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time_of(ClockId::ThreadCPUTime)
+}
+
+fn time_of(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -270,6 +277,39 @@ fn yields(rounds: u32) -> anyhow::Result<()> {
         Ok(())
     })?;
     other.join().map_err(|_| anyhow::anyhow!("it panicked"))
+}
+
+/// CPU time of a call that wakes one who sleeps here and does not preempt, and of whom it wakes: switched to
+/// from another, it reads a message, finds no second one, and sleeps.
+fn sleepers(rounds: u32) -> anyhow::Result<()> {
+    let sleep = |reader: OwnedFd| -> anyhow::Result<()> {
+        never_preempt()?;
+        while rustix::io::read(&reader, &mut [0; 100])? > 0 {}
+        Ok(())
+    };
+    let (mut writers, mut threads) = (Vec::new(), Vec::new());
+    for _ in 0..SLEEPERS {
+        let (reader, writer) = pipe().context("pipe")?;
+        writers.push(writer);
+        threads.push(thread::spawn(move || sleep(reader)));
+    }
+    let (mut calls, mut sleepers) = (Vec::new(), Vec::new());
+    let others = || time_of(ClockId::ProcessCPUTime) - cpu_time();
+    for _ in 0..rounds {
+        thread::sleep(10 * LONG_ENOUGH_TO_SLEEP);
+        let (before, begin) = (others(), cpu_time());
+        writers.iter().try_for_each(put)?;
+        calls.push((cpu_time() - begin) / u64::from(SLEEPERS));
+        thread::sleep(10 * LONG_ENOUGH_TO_SLEEP);
+        sleepers.push((others() - before) / u64::from(SLEEPERS));
+    }
+    print_median("sleeper_wake_call_ns", calls);
+    print_median("sleeper_ns", sleepers);
+    drop(writers);
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("it panicked"))??;
+    }
+    Ok(())
 }
 
 /// To a partner on `cpu` and back: two wakeups.
