@@ -206,8 +206,7 @@ impl Engine<'_> {
         }
         self.move_wakee(cpu, context, wakee, target);
         let (on, by) = (target.into(), cpu.into());
-        if !waits_for_lock
-            && self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false)
+        if !waits_for_lock && self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false)
         {
             self.queue_on_wake_list(cpu, wakee);
         } else if let Some(free) = self.spins_for_run_queue(target, cpu) {

@@ -120,7 +120,8 @@ fn a_waker_waits_for_a_switch_to_end() {
     ];
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
     let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload);
-    (setup.machine.costs.context_switch_ns, setup.machine.costs.jitter_pct) = (1_000 * SWITCH_US, 0);
+    (setup.machine.costs.context_switch_ns, setup.machine.costs.jitter_pct) =
+        (1_000 * SWITCH_US, 0);
     let (outcome, text) = setup.traced();
     let (mut switched, mut wakeups) = (0, 0);
     for line in parse(&text) {

@@ -272,7 +272,11 @@ fn compare_writes_a_file_for_each_policy() {
         assert_eq!(found.events, counted(&trace), "{policy}");
         assert!(found.decisions.len() > 100, "{policy}");
         let arrive = found.decisions.iter().filter(|flow| found.waits.contains(flow)).count();
-        assert!(arrive * 100 >= found.decisions.len() * 95, "{policy}: {arrive} of {}", found.decisions.len());
+        assert!(
+            arrive * 100 >= found.decisions.len() * 95,
+            "{policy}: {arrive} of {}",
+            found.decisions.len()
+        );
     }
 }
 
