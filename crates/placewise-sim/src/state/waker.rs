@@ -27,6 +27,6 @@ impl WakerContext {
 pub struct Placed {
     pub wakee: TaskId,
     pub cpu: CpuId,
-    /// It waits for the lock of the run queue there, and for nothing else.
-    pub waits_for_lock: bool,
+    /// The lock of the run queue there has been waited for, and is the waker's.
+    pub has_turn: bool,
 }

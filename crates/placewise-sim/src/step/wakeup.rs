@@ -174,7 +174,7 @@ impl Engine<'_> {
             u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
         let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
-        self.set_placed(cpu, context, Placed { wakee, cpu: target, waits_for_lock: false });
+        self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
     }
@@ -200,21 +200,24 @@ impl Engine<'_> {
         context: WakerContext,
         placed: Placed,
     ) -> bool {
-        let Placed { wakee, cpu: mut target, waits_for_lock } = placed;
+        let Placed { wakee, cpu: mut target, has_turn } = placed;
         if self.confinement.affinity.in_use {
             target = self.still_allowed_cpu(wakee, target);
         }
         self.move_wakee(cpu, context, wakee, target);
         let (on, by) = (target.into(), cpu.into());
-        if !waits_for_lock && self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false)
-        {
+        if has_turn {
+            self.activate(cpu, context, wakee);
+        } else if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false) {
             self.queue_on_wake_list(cpu, wakee);
-        } else if let Some(free) = self.spins_for_run_queue(target, cpu) {
-            self.set_placed(cpu, context, Placed { wakee, cpu: target, waits_for_lock: true });
-            self.step_ends_at(cpu, context, free);
-            return false;
         } else {
-            self.lock_run_queue(target, cpu);
+            let (waits, hold) = self.turn_of_run_queue(target, cpu);
+            if waits > 0 {
+                self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: true });
+                self.step_ends_at(cpu, context, self.now + waits + hold);
+                return false;
+            }
+            self.cpus[cpu].debt += hold;
             self.activate(cpu, context, wakee);
         }
         self.account_wakeup(cpu, wakee);
@@ -320,20 +323,14 @@ impl Engine<'_> {
         self.interrupt_remotely(by, cpu);
     }
 
-    /// Until when `by` spins if another CPU has the lock of a run queue.
-    fn spins_for_run_queue(&mut self, cpu: CpuId, by: CpuId) -> Option<Time> {
-        let lock = &self.cpus[cpu].lock;
-        let lines = lock.lines_handed_on(self.now);
-        if lines == 0 {
-            return None;
-        }
-        let free = lock.free_at + self.costs.cache_lines(lines, lock.last_owner, by);
-        self.cpus[by].counters.lock_ns += free - self.now;
-        Some(free)
-    }
-
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
     pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
+        let (waits, hold) = self.turn_of_run_queue(cpu, by);
+        self.cpus[by].debt += waits + hold;
+    }
+
+    /// How long `by` spins for the lock of a run queue, and then holds it.
+    fn turn_of_run_queue(&mut self, cpu: CpuId, by: CpuId) -> (Time, Time) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
         let asked = self.now + self.cpus[by].debt;
         let lock = &mut self.cpus[cpu].lock;
@@ -341,7 +338,7 @@ impl Engine<'_> {
         let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
         let waits = lock.take(by, asked, hold);
         self.cpus[by].counters.lock_ns += waits;
-        self.cpus[by].debt += waits + hold;
+        (waits, hold)
     }
 
     /// The counters of a wakeup made on `cpu`.
