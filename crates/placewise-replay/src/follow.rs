@@ -411,9 +411,8 @@ impl<'a> Follower<'a> {
         let known = self.by_number.contains_key(&next);
         if let Some(index) = self.index(next, cpu, tasks) {
             self.task(index).runs_at_once |= !known;
-            let from_idle = prev < FIRST_TASK;
-            let from_sleeper = !from_idle && prev_state == PrevState::Asleep;
-            self.task(index).charged = self.charges.switch(from_idle, from_sleeper);
+            let from_sleeper = prev_state == PrevState::Asleep;
+            self.task(index).charged = self.charges.switch(prev < FIRST_TASK, from_sleeper);
             self.enter(cpu, index);
         }
     }

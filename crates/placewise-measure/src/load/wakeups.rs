@@ -3,6 +3,7 @@
 use std::hint::spin_loop;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -34,9 +35,11 @@ const MEMBARRIER: libc::c_int = 1 << 3;
 const MEMBARRIER_REGISTER: libc::c_int = 1 << 4;
 
 pub fn loads(places: &Places) -> io::Result<Vec<Load>> {
+    let woken = Rc::new(Sleepers::start(places.home)?);
+    let sleepers = woken.clone();
     let mut loads = vec![
-        Load::new(Quantity::WakeCallHere, sleepers(places.home, |told| told.call)?),
-        Load::new(Quantity::Sleeper, sleepers(places.home, |told| told.sleeper)?),
+        Load::new(Quantity::WakeCallHere, move || Ok(woken.wake()?.call)),
+        Load::new(Quantity::Sleeper, move || Ok(sleepers.wake()?.sleeper)),
     ];
     let interrupts = membarrier(MEMBARRIER_REGISTER).is_ok();
     for &(distance, cpu) in &places.partners {
@@ -115,41 +118,45 @@ pub fn round_trips_here(home: usize) -> io::Result<impl FnMut() -> io::Result<f6
     })
 }
 
-/// CPU time of each wakeup of [`SLEEPERS`], in ns.
+/// Many sleep on the CPU of the calling thread, which stays there, each on a pipe of its own, which it ends with.
+struct Sleepers {
+    writers: Vec<OwnedFd>,
+}
+
+/// CPU time of each of their wakeups, in ns.
 struct Told {
     call: f64,
     sleeper: f64,
 }
 
-/// Many sleep on `home`, where the calling thread stays, each on a pipe of its own. It wakes them all, none of
-/// which preempts it, and sleeps while each of them reads its message and sleeps again.
-fn sleepers(
-    home: usize,
-    figure: impl Fn(Told) -> f64 + 'static,
-) -> io::Result<impl FnMut() -> io::Result<f64>> {
-    let mut writers = Vec::new();
-    for _ in 0..SLEEPERS {
-        let (reader, writer) = pipe()?;
-        writers.push(writer);
-        thread::Builder::new().spawn(move || -> io::Result<()> {
-            stay_on(home)?;
-            take_policy(libc::SCHED_BATCH)?;
-            while rustix::io::read(&reader, &mut [0; SHORT])? > 0 {}
-            Ok(())
-        })?;
+impl Sleepers {
+    fn start(home: usize) -> io::Result<Self> {
+        let mut writers = Vec::new();
+        for _ in 0..SLEEPERS {
+            let (reader, writer) = pipe()?;
+            writers.push(writer);
+            thread::Builder::new().spawn(move || -> io::Result<()> {
+                stay_on(home)?;
+                take_policy(libc::SCHED_BATCH)?;
+                while rustix::io::read(&reader, &mut [0; SHORT])? > 0 {}
+                Ok(())
+            })?;
+        }
+        Ok(Self { writers })
     }
-    let of_others = || cpu_time(ClockId::ProcessCPUTime) - cpu_time(ClockId::ThreadCPUTime);
-    Ok(move || {
+
+    /// Wakes them all, none of which preempts, and sleeps while each reads its message and sleeps again.
+    fn wake(&self) -> io::Result<Told> {
+        let of_others = || cpu_time(ClockId::ProcessCPUTime) - cpu_time(ClockId::ThreadCPUTime);
         // They may have to go to sleep for the first time.
         thread::sleep(UNTIL_ALL_SLEEP);
         let (before, begin) = (of_others(), cpu_time(ClockId::ThreadCPUTime));
-        writers.iter().try_for_each(|writer| rustix::io::write(writer, &[0; SHORT]).map(drop))?;
+        self.writers.iter().try_for_each(|to| rustix::io::write(to, &[0; SHORT]).map(drop))?;
         let calls = cpu_time(ClockId::ThreadCPUTime) - begin;
         thread::sleep(UNTIL_ALL_SLEEP);
-        let sleepers = of_others() - before;
         let each = |time: f64| time / SLEEPERS as f64;
-        Ok(figure(Told { call: each(calls), sleeper: each(sleepers) }))
-    })
+        Ok(Told { call: each(calls), sleeper: each(of_others() - before) })
+    }
 }
 
 /// With a partner on `cpu`, or anywhere, and the thread id of the partner.

@@ -206,21 +206,28 @@ impl Engine<'_> {
         }
         self.move_wakee(cpu, context, wakee, target);
         let (on, by) = (target.into(), cpu.into());
-        if has_turn {
-            self.activate(cpu, context, wakee);
-        } else if self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false) {
+        if !has_turn && self.scheduler.policy.ttwu_queue_wakelist(wakee.into(), by, on, false) {
             self.queue_on_wake_list(cpu, wakee);
+        } else if !has_turn && self.waits_for_turn(cpu, context, wakee) {
+            return false;
         } else {
-            let (waits, hold) = self.turn_of_run_queue(target, cpu);
-            if waits > 0 {
-                self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: true });
-                self.step_ends_at(cpu, context, self.now + waits + hold);
-                return false;
-            }
-            self.cpus[cpu].debt += hold;
             self.activate(cpu, context, wakee);
         }
         self.account_wakeup(cpu, wakee);
+        true
+    }
+
+    /// The waker asks for the lock of its wakee's run queue. If it has to wait it comes back once it has held
+    /// that; else the hold is owed.
+    fn waits_for_turn(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> bool {
+        let target = self.scheduler.cpu_of(wakee);
+        let (waits, hold) = self.turn_of_run_queue(target, cpu);
+        if waits == 0 {
+            self.cpus[cpu].debt += hold;
+            return false;
+        }
+        self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: true });
+        self.step_ends_at(cpu, context, self.now + waits + hold);
         true
     }
 
