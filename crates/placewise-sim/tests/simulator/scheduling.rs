@@ -105,10 +105,11 @@ fn enqueues_on_one_cpu_queue_for_its_lock() {
     assert!(one_pair < many_pairs / 20.0, "{one_pair} ns with one pair, {many_pairs} with seven");
 }
 
-/// Fails if wakees were enqueued, and preempted, in the middle of a switch.
-#[test]
-fn a_waker_waits_for_a_switch_to_end() {
-    const SWITCH_US: u64 = 50;
+const SWITCH_US: u64 = 50;
+
+/// Of a task that wakes one on a CPU that hardly does anything but switch, a cache line taking so long: how long
+/// after its switch began the wakee is enqueued, how long after it was being woken, and the waiting counted.
+fn wakes_into_switches(line_ns: u64) -> (Vec<u64>, Vec<u64>, f64) {
     let channel = Object::shared(0);
     let pause = Op::Sleep { ns: 170_000, random_pct: 50 };
     let all = vec![
@@ -120,22 +121,43 @@ fn a_waker_waits_for_a_switch_to_end() {
     ];
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
     let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload);
-    (setup.machine.costs.context_switch_ns, setup.machine.costs.jitter_pct) =
-        (1_000 * SWITCH_US, 0);
+    let costs = &mut setup.machine.costs;
+    (costs.context_switch_ns, costs.jitter_pct) = (1_000 * SWITCH_US, 0);
+    costs.cache_line_ns.llc = line_ns;
     let (outcome, text) = setup.traced();
-    let (mut switched, mut wakeups) = (0, 0);
+    let (mut switched, mut waking) = (0, 0);
+    let (mut since_switches, mut since_wakings) = (Vec::new(), Vec::new());
     for line in parse(&text) {
-        if line.event == "sched_switch" && line.cpu == 1 {
-            switched = line.micros;
-        } else if line.event == "sched_wakeup" && line.text("comm") == "wakee" {
-            let since = line.micros - switched;
-            assert!(since + 1 >= SWITCH_US, "{since} us after a switch began");
-            wakeups += 1;
+        let is_wakee = || line.text("comm") == "wakee";
+        match line.event.as_str() {
+            "sched_switch" if line.cpu == 1 => switched = line.micros,
+            "sched_waking" if is_wakee() => waking = line.micros,
+            "sched_wakeup" if is_wakee() => {
+                since_switches.push(line.micros - switched);
+                since_wakings.push(line.micros - waking);
+            }
+            _ => {}
         }
     }
-    assert!(wakeups > 20, "{wakeups} wakeups");
-    let waited_ns = counter(&outcome, "rq_lock_wait") / f64::from(wakeups);
-    assert!(waited_ns > 100.0 * SWITCH_US as f64, "{waited_ns} ns each");
+    (since_switches, since_wakings, counter(&outcome, "rq_lock_wait"))
+}
+
+/// Fails if wakees were enqueued, and preempted, in the middle of a switch.
+#[test]
+fn a_waker_waits_for_a_switch_to_end() {
+    let (since, _, waited_ns) = wakes_into_switches(0);
+    assert!(since.len() > 20, "{since:?}");
+    assert!(since.iter().all(|us| us + 1 >= SWITCH_US), "{since:?}");
+    let each_ns = waited_ns / since.len() as f64;
+    assert!(each_ns > 100.0 * SWITCH_US as f64, "{each_ns} ns each");
+}
+
+/// Fails if the next switch could have the lock before whoever waits: its lines take longer than that is off.
+#[test]
+fn a_waker_has_its_turn_before_the_next_switch() {
+    let (_, since, _) = wakes_into_switches(2_000);
+    assert!(since.len() > 20, "{since:?}");
+    assert!(since.iter().all(|&us| us < 2 * SWITCH_US), "{since:?}");
 }
 
 /// Two pass a message to and fro, and each sleeps until it is back.
