@@ -233,6 +233,24 @@ fn the_interrupt_to_the_wakees_cpu_is_no_computing() {
     assert_eq!(after_the_wakeup("listed", true, &lines), Some(Step::Run(2 * US)));
 }
 
+/// Fails if what a task takes to go to sleep were left in what the next one computes.
+#[test]
+fn the_sleep_of_the_task_before_is_no_computing() {
+    let mut machine = free("uma-8");
+    machine.costs.sleep_ns = 3 * US;
+    let c_runs = "<idle>-0 [001] d..2. 1.000100: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120";
+    for (state, computes) in [("R", 20 * US), ("S", 17 * US)] {
+        let goes = format!(
+            "c-12 [001] d..2. 1.000112: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state={state} ==> next_comm=b next_pid=11 next_prio=120"
+        );
+        let [begins, wakes, woken, _, sleeps] = A_WAKES_B;
+        let text = [begins, c_runs, wakes, woken, &goes, sleeps, B_SLEEPS].join("\n") + "\n";
+        let both = try_read(&format!("sleeper-{state}"), &text, &machine).expect("it can be read");
+        let computed = task(&both.plain, "b").1.steps.last().copied();
+        assert_eq!(computed, Some(Step::Run(computes)), "{state}");
+    }
+}
+
 /// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
 /// woken once more, it did not.
 #[test]
