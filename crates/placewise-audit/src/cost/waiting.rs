@@ -74,6 +74,8 @@ pub struct Waiting {
     idle_beside: IdleBesideMeter,
     behind: BehindMeter,
     throttled: ThrottledMeter,
+    /// The CPU that switches in this step: what ran on others may have left in a switch that the trace lacks.
+    switches: Option<u32>,
     now: u64,
 }
 
@@ -94,6 +96,7 @@ impl Waiting {
             idle_beside: IdleBesideMeter::new(places, &state.root.idle.bits),
             behind: BehindMeter::new(places),
             throttled: ThrottledMeter::default(),
+            switches: None,
             now: 0,
         }
     }
@@ -113,6 +116,7 @@ impl Waiting {
     /// Follows a step to the state that it led to.
     pub fn step(&mut self, now: u64, step: &Step, state: &State, places: &Places, tasks: &Tasks) {
         self.now = now;
+        self.switches = matches!(step.action, Action::Switch { .. }).then_some(step.cpu);
         self.idle_beside.advance(now);
         self.idle_beside.set_idle(&state.root.idle.bits, places);
         let view = View { state, places, tasks };
@@ -201,15 +205,17 @@ impl Waiting {
         }
         if before >= FIRST_TASK {
             self.requeue(before, view);
+            let (now, switches) = (self.now, self.switches == Some(cpu));
             let waiter = self.tasks.of(before);
-            if !is_busy && waiter.waits && u32::from(waiter.cpu) == cpu {
-                waiter.throttled = Some(self.now);
+            if !is_busy && switches && waiter.waits && u32::from(waiter.cpu) == cpu {
+                waiter.throttled = Some(now);
             }
         }
     }
 
     fn current_came_or_went(&mut self, cpu: u32, view: View) {
         let busy = self.queues[cpu as usize].current >= FIRST_TASK;
+        let throttled = (self.switches == Some(cpu)).then_some(self.now);
         let mut task = self.queues[cpu as usize].first_waiter;
         while task != NO_TASK {
             if busy {
@@ -217,7 +223,7 @@ impl Waiting {
                 self.begin_behind(task, cpu, view);
             } else {
                 self.end_behind(task, view.places);
-                self.tasks.of(task).throttled = Some(self.now);
+                self.tasks.of(task).throttled = throttled;
             }
             task = self.tasks.of(task).after;
         }

@@ -127,7 +127,7 @@ impl Report {
         let Report { trace, machine, costs_of, kernel, policy, .. } = self;
         let head = format!("{trace}: on {machine}, costs {costs_of}, {kernel} {policy}");
         let mut text = wrapped(&head);
-        if let Some(doubt) = self.doubt() {
+        if let Some(doubt) = doubt(self.is_trusted, &self.left_out) {
             text += &("\n".to_owned() + &wrapped(&doubt));
         }
         let names = self.names();
@@ -153,20 +153,6 @@ impl Report {
         match self.tasks.len() - shown {
             0 => names,
             more => format!("{names} and {more} more"),
-        }
-    }
-
-    fn doubt(&self) -> Option<String> {
-        let left_out = self.left_out.join(", ");
-        match (self.is_trusted, self.left_out.is_empty()) {
-            (true, true) => None,
-            (true, false) => {
-                Some(format!("Left out, for their replay is not like the trace: {left_out}."))
-            }
-            (false, _) => Some(format!(
-                "The replay is not like the trace: do not trust what follows; `placewise replay` says \
-                 more. Left out: {left_out}.",
-            )),
         }
     }
 
@@ -214,4 +200,35 @@ impl Line {
 
 fn wrapped(text: &str) -> String {
     textwrap::fill(&visible(text), terminal::lines()) + "\n"
+}
+
+/// Whether the replay is to be believed, and of whom nothing is said.
+fn doubt(is_trusted: bool, left_out: &[String]) -> Option<String> {
+    let distrust = (!is_trusted).then(|| {
+        "The replay is not like the trace: do not trust what follows; `placewise replay` says more."
+            .to_owned()
+    });
+    let nothing_of = (!left_out.is_empty()).then(|| {
+        format!("Left out, for their replay is not like the trace: {}.", left_out.join(", "))
+    });
+    let doubts: Vec<String> = distrust.into_iter().chain(nothing_of).collect();
+    (!doubts.is_empty()).then(|| doubts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_names_those_left_out_only_where_there_are_some() {
+        assert_eq!(doubt(true, &[]), None);
+        assert!(doubt(false, &[]).unwrap().ends_with("says more."));
+        let web = ["web".to_owned()];
+        assert!(doubt(true, &web).unwrap().starts_with("Left out, "));
+        assert!(
+            doubt(false, &web)
+                .unwrap()
+                .ends_with("says more. Left out, for their replay is not like the trace: web.")
+        );
+    }
 }

@@ -77,6 +77,20 @@ fn a_task_that_the_idle_task_takes_over_from_is_throttled() {
     assert_eq!(causes, names);
 }
 
+/// Who ran there turns up elsewhere, so that a switch is missing: the CPU may have run anybody since.
+#[test]
+fn nobody_is_throttled_by_a_switch_that_was_not_seen() {
+    let mut world = World::new();
+    let agent = world.running(1, "agent", 0);
+    world.running(2, "other", 1);
+    let queued = world.task(3, "queued");
+    world.at(1_000).wake(0, queued, 0, 0);
+    world.at(2_000).switch(1, PrevState::Asleep, agent);
+    world.at(10_000).step(0, Action::Running { task: queued });
+    let throttled = |cause: &&(CauseKind, String, u64)| cause.0 == CauseKind::Throttled;
+    assert_eq!(causes(&mut world).iter().filter(throttled).count(), 0);
+}
+
 #[test]
 fn a_task_that_was_woken_onto_an_idle_cpu_is_not_throttled() {
     let mut world = World::new();
