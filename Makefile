@@ -106,11 +106,11 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 # All rows and many runs with FULL=1; else two cases of each experiment, with more than two runs only where
 # these are cheap or promise a verdict.
 # One series: STUDIES='studies/sis-util_*'.
-EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --budget 16 --events 4)
+EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --runs 2 --budget 8 --events 4)
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: an hour on 2 slow CPUs, hours with FULL=1
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: 80 minutes on 2 slow CPUs, hours with FULL=1
 	$(RUN) reproduce $(STUDIES) $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.
