@@ -6,7 +6,7 @@
 //! runs something again. Tasks that are woken onto a CPU with throttled ones are taken for throttled,
 //! too.
 //!
-//! Limit: nothing shows that a task is throttled while its CPU runs another.
+//! Limit: nothing shows that a task is throttled while its CPU runs another, nor where the switch is missing.
 
 use placewise_machine::CpuSet;
 
