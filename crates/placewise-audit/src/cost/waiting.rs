@@ -205,17 +205,22 @@ impl Waiting {
         }
         if before >= FIRST_TASK {
             self.requeue(before, view);
-            let (now, switches) = (self.now, self.switches == Some(cpu));
+            let throttled = self.throttled_since(cpu);
             let waiter = self.tasks.of(before);
-            if !is_busy && switches && waiter.waits && u32::from(waiter.cpu) == cpu {
-                waiter.throttled = Some(now);
+            if !is_busy && waiter.waits && u32::from(waiter.cpu) == cpu {
+                waiter.throttled = throttled;
             }
         }
     }
 
+    /// Who waits on a CPU that is idle from this step on is throttled since now, if it was seen to go idle.
+    fn throttled_since(&self, cpu: u32) -> Option<u64> {
+        (self.switches == Some(cpu)).then_some(self.now)
+    }
+
     fn current_came_or_went(&mut self, cpu: u32, view: View) {
         let busy = self.queues[cpu as usize].current >= FIRST_TASK;
-        let throttled = (self.switches == Some(cpu)).then_some(self.now);
+        let throttled = self.throttled_since(cpu);
         let mut task = self.queues[cpu as usize].first_waiter;
         while task != NO_TASK {
             if busy {
