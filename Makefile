@@ -136,9 +136,10 @@ dist: compiler
 	$(TARGET)/dist/placewise share $(TARGET)/dist/share
 
 .PHONY: bench
-bench: compiler ## events per second of the simulator, and of the audit beside perf; a long report; ns per wakeup in BPF
+bench: compiler ## events per second of the simulator, what two threads gain, and the audit beside perf; a long report; ns per wakeup in BPF
 	$(CARGO) build --profile dist --package placewise
 	$(TARGET)/dist/placewise bench
+	scripts/bench-jobs.sh $(TARGET)/dist/placewise
 	scripts/bench-audit.sh $(TARGET)/dist/placewise
 	scripts/bench-report.sh $(TARGET)/dist/placewise $(TARGET)/browser
 	@$(if $(HAS_LIBELF),$(CARGO) bench --quiet --profile dist --package scx_placewise --bench wakeups, \
