@@ -57,8 +57,8 @@ predictions: compiler ## predict the recorded interventions and write docs/inter
 test-vm: compiler ## boot real kernels in QEMU and see what happens there; VM='[quick]' or VM=NAME for a part
 	@if scripts/need.sh clang-19 pkg-config libelf.h zlib.h; \
 	then $(MAKE) --no-print-directory scheduler; \
-	else echo "left out: scx_placewise, for want of that"; $(CARGO) build --package placewise; fi
-	@$(CARGO) test --package placewise-vm --test scenarios -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
+	else echo "left out: scx_placewise, for want of that"; $(CARGO) build --bins $(SCENARIOS); fi
+	@$(CARGO) test $(SCOPE) $(SCENARIOS) -- --ignored '$(VM)' 2>&1 | $(SUM_UP)
 
 .PHONY: test-python
 test-python: compiler ## build the wheel of the Python package and test it in a new virtual environment; WHEEL=FILE for one that is there
@@ -79,15 +79,18 @@ interventions: compiler ## turn knobs of real kernels in QEMU, record what loads
 	nice -n 19 $(TARGET)/release/interventions record crates/placewise-vm/interventions/$(or $(BATCH),knobs).toml \
 	    --output studies/interventions/$(or $(BATCH),knobs).csv $(ONLY)
 
-# Also those with a fault, for the tests of what becomes of it: none is in the quick part. All of the workspace, with which
-# dependencies have the features that `make test` has built them with.
+# Where a test is built, here beside the programs, dependencies have the features that tests want of them: those
+# that `make test` has built them with.
+SCENARIOS = --test scenarios
+
+# Also those with a fault, for the tests of what becomes of it: none is in the quick part.
 .PHONY: scheduler
 scheduler:
 	for fault in $(if $(findstring [quick],$(VM)),,test-stall test-few-tasks test-held-lock); do \
-	    $(CARGO) build --workspace --bins --features scx_placewise/$$fault && \
+	    $(CARGO) build --workspace --bins $(SCENARIOS) --features scx_placewise/$$fault && \
 	    cp $(BUILT)/scx_placewise $(BUILT)/scx_placewise-$$fault || exit; \
 	done
-	$(CARGO) build --workspace --bins
+	$(CARGO) build --workspace --bins $(SCENARIOS)
 
 .PHONY: lint
 lint: compiler ## formatting and warnings, Rust and C; dependencies; what the service may do
