@@ -95,9 +95,10 @@ pub enum Op {
     GateOpen { gate: Object },
     /// Put the task on a list, for [`Op::WakeListed`].
     Enlist { list: Object },
-    /// Take all tasks off the list, last come first, and futex-wake each; the
-    /// time before the first is the stamp their wakeup latency counts from. A
-    /// wake of this task itself that has come before is forgotten.
+    /// Take all tasks off the list, last come first, and futex-wake each by a
+    /// system call, after which this task may be preempted; the time before the
+    /// first is the stamp their wakeup latency counts from. A wake of this task
+    /// itself that has come before is forgotten.
     WakeListed { list: Object },
     /// Futex-wake the task that forked this one.
     WakeParent,

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use placewise_policy::TaskId;
 
-use crate::state::event_queue::Time;
 use crate::state::task::Resume;
 use crate::state::waker::WakerContext;
 
@@ -17,8 +16,6 @@ pub struct Effect {
     woken: u32,
     pub sync: bool,
     pub context: WakerContext,
-    /// What each wakeup takes beside itself, when each is a system call of its own.
-    pub call_ns: Time,
     pub then: Then,
 }
 
@@ -44,7 +41,6 @@ impl Effect {
     pub fn wake_as(&mut self, sync: bool, context: WakerContext) {
         self.sync = sync;
         self.context = context;
-        self.call_ns = 0;
     }
 
     /// All wakeups are done: the next operation finds none.

@@ -1,11 +1,11 @@
 //! What tasks share, and wait for each other at.
 
-use placewise_policy::{CpuId, Table, TaskId};
+use placewise_policy::{CpuId, Table};
 use placewise_workload::program::Workload;
 
 use crate::state::channel::Channel;
 use crate::state::event_queue::Time;
-use crate::state::sync::{Barrier, Condition, CpuLock, Flag, Gate, Mutex, Semaphore};
+use crate::state::sync::{Barrier, Condition, CpuLock, Flag, Gate, List, Mutex, Semaphore};
 
 pub struct Objects {
     pub channels: Vec<Channel>,
@@ -16,8 +16,7 @@ pub struct Objects {
     pub semaphores: Vec<Semaphore>,
     pub flags: Vec<Flag>,
     pub cpu_locks: Table<CpuId, CpuLock>,
-    /// Tasks that want to be woken.
-    pub lists: Vec<Vec<TaskId>>,
+    pub lists: Vec<List>,
     /// When each timer expired last, or was started.
     pub timers: Vec<Option<Time>>,
 }
@@ -33,7 +32,7 @@ impl Objects {
             semaphores: (0..workload.semaphores).map(|_| Semaphore::default()).collect(),
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             cpu_locks: (0..nr_cpus).map(|_| CpuLock::default()).collect(),
-            lists: vec![Vec::new(); workload.lists as usize],
+            lists: (0..workload.lists).map(|_| List::default()).collect(),
             timers: vec![None; workload.timers as usize],
         }
     }

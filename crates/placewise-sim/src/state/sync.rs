@@ -1,11 +1,12 @@
-//! What tasks of one process wait on: mutexes, conditions, barriers, gates, semaphores, flags, locks
-//! of CPUs.
+//! What tasks of one process wait on: mutexes, conditions, lists, barriers, gates, semaphores, flags,
+//! locks of CPUs.
 
 use std::collections::VecDeque;
 
 use placewise_policy::{CpuId, TaskId};
 
 use crate::state::effect::{Effect, Then};
+use crate::state::event_queue::Time;
 use crate::state::task::Resume;
 
 /// A pthread mutex: whoever finds it free takes it; a waiter that is woken tries again.
@@ -46,6 +47,35 @@ impl Condition {
     pub fn broadcast(&mut self, effect: &mut Effect) -> Then {
         effect.wake_all(&mut self.waiters);
         Then::Next
+    }
+}
+
+/// Tasks that want to be woken.
+#[derive(Default)]
+pub struct List {
+    waiting: Vec<TaskId>,
+    /// Those that a walk has taken off and not woken yet.
+    taken: Vec<TaskId>,
+    pub walk_began: Time,
+}
+
+impl List {
+    pub fn put(&mut self, task: TaskId) {
+        self.waiting.push(task);
+    }
+
+    pub fn is_walked(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
+    pub fn begin_walk(&mut self, now: Time) {
+        std::mem::swap(&mut self.taken, &mut self.waiting);
+        self.walk_began = now;
+    }
+
+    /// Last come, first woken.
+    pub fn next_of_walk(&mut self) -> Option<TaskId> {
+        self.taken.pop()
     }
 }
 

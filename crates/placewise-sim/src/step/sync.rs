@@ -256,32 +256,35 @@ impl Engine<'_> {
 
     pub(super) fn enlist(&mut self, task: TaskId, list: Object) -> Then {
         let list = self.object(task, list);
-        self.objects.lists[list].push(task);
+        self.objects.lists[list].put(task);
         Then::Next
     }
 
+    /// One of those on the list: each wake is a system call, and whoever walks may be preempted after it.
     pub(super) fn wake_listed(&mut self, task: TaskId, list: Object, effect: &mut Effect) -> Then {
-        let figures = self.costs.figures;
-        self.tasks[task].token = false;
         let list = self.object(task, list);
-        let listed = std::mem::take(&mut self.objects.lists[list]);
-        effect.call_ns = figures.syscall_ns + figures.futex_ns;
-        for wakee in listed.into_iter().rev() {
-            self.futex_wake(wakee, effect);
+        let list = &mut self.objects.lists[list];
+        if !list.is_walked() {
+            list.begin_walk(self.now);
+            self.tasks[task].token = false;
         }
-        Then::Next
+        let (wakee, stamp, goes_on) = (list.next_of_walk(), list.walk_began, list.is_walked());
+        if let Some(wakee) = wakee {
+            self.futex_wake(wakee, stamp, effect);
+        }
+        if goes_on { Then::Again } else { Then::Next }
     }
 
     pub(super) fn wake_parent(&mut self, task: TaskId, effect: &mut Effect) -> Then {
-        self.futex_wake(self.tasks[task].parent, effect);
+        self.futex_wake(self.tasks[task].parent, self.now, effect);
         Then::Next
     }
 
     /// Leaves a token for the wakee, and wakes it if it waits for one.
-    fn futex_wake(&mut self, wakee: TaskId, effect: &mut Effect) {
+    fn futex_wake(&mut self, wakee: TaskId, stamp: Time, effect: &mut Effect) {
         let state = &mut self.tasks[wakee];
         state.token = true;
-        state.stamp = self.now;
+        state.stamp = stamp;
         let waits = state.state == TaskState::Blocked
             && matches!(self.step_of(wakee), Step::Op(Op::Wait { .. }));
         if waits {

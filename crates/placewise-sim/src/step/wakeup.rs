@@ -35,10 +35,9 @@ impl Engine<'_> {
 
     #[inline(never)]
     fn next_wakee(&mut self, cpu: CpuId) {
-        let Effect { sync, context, call_ns, .. } = self.cpus[cpu].effect;
+        let Effect { sync, context, .. } = self.cpus[cpu].effect;
         while let Some(wakee) = self.cpus[cpu].effect.next_wakee() {
             self.tasks[wakee].woken_sync = sync;
-            self.cpus[cpu].debt += call_ns;
             if self.begin_wakeup(cpu, context, wakee) {
                 return;
             }

@@ -1,7 +1,7 @@
 //! What runs when on one CPU, and what it costs.
 
 use placewise_machine::{Costs, CpuSet};
-use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Workload};
+use placewise_workload::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
 use crate::trace::parse;
@@ -346,4 +346,25 @@ fn a_request_takes_its_sleep_and_its_work() {
     let rate = figure(&run, "throughput");
     assert!((52.0..62.0).contains(&rate), "{rate} requests/s");
     assert!(figure(&run, "p99_wakeup_latency") < 1_000.0);
+}
+
+/// Both sleep while the waker computes. The one on its CPU is on the list last, so it is woken first, and
+/// takes that CPU away before the waker has come to the other one. Fails if all were woken by one call: the
+/// other's CPU idles.
+#[test]
+fn who_walks_over_a_list_is_preempted_in_the_middle_of_it() {
+    let list = Object::shared(0);
+    let round = |ops: Vec<Op>| for_ever("task", ops);
+    let waker = round(vec![Op::Run { ns: 15 * MS }, Op::WakeListed { list }]);
+    let early = vec![Op::Enlist { list }, Op::Wait { sample: true }];
+    let late = vec![Op::Run { ns: 5 * MS }, Op::Enlist { list }, Op::Wait { sample: false }];
+    let all = vec![main_of(3), on(0, waker), on(1, round(early)), on(0, round(late))];
+    let workload = Workload {
+        lists: 1,
+        metrics: vec![Metric::WakeupLatency { quantile: 0.5 }],
+        ..programs(all, 400)
+    };
+    let run = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload).run();
+    let latency = figure(&run, "p50_wakeup_latency");
+    assert!((4_000.0..16_000.0).contains(&latency), "{latency} us");
 }

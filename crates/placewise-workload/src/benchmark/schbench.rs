@@ -6,8 +6,9 @@
 //!
 //! **Method.** Each messenger creates its workers. A worker spins for `cputime_us` of wall time,
 //! puts itself on its messenger's list, futex-wakes the messenger and futex-waits. The messenger
-//! marks itself blocked, takes one time stamp, futex-wakes every worker on its list, futex-waits,
-//! spins for `message_cputime_us` and sleeps `sleeptime_us` plus up to a quarter at random. Wakes
+//! marks itself blocked, takes one time stamp, futex-wakes every worker on its list, last come first,
+//! futex-waits, spins for `message_cputime_us` and sleeps `sleeptime_us` plus up to a quarter at random.
+//! Each wake is a call, after which the messenger may be preempted while the others wait. Wakes
 //! that came while it was not blocked are forgotten, so it waits for a worker of this round. The
 //! sample is the time from the stamp to the return of the worker's wait, taken before it spins again, so it
 //! holds the messenger's walk over its list as well. This is the order of the tool's revisions of

@@ -94,7 +94,8 @@ impl Messenger {
             thread::park_timeout(Duration::ZERO);
             let stamp = run.now();
             let waiting = std::mem::take(&mut *self.list.lock().expect("no task panicked"));
-            for number in waiting {
+            // Who came last is first on the tool's list.
+            for number in waiting.into_iter().rev() {
                 let worker = &self.workers[number];
                 worker.woken.store(stamp, Ordering::Release);
                 worker.thread.get().expect("it is on the list").unpark();
