@@ -1,6 +1,7 @@
 //! schbench: messengers that wake workers, by the method of the model of that name.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::iter;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -12,15 +13,21 @@ use super::team::{self, Body, Kind, Outcome};
 struct Messenger {
     thread: OnceLock<Thread>,
     workers: Vec<Worker>,
-    /// Workers that wait for it.
-    list: Mutex<Vec<usize>>,
+    /// Who was the last to come on the list of workers that wait for it. Without a lock, as the tool has it:
+    /// who waits for one is woken once more.
+    last: AtomicUsize,
     spin: Duration,
     sleep: Duration,
 }
 
+/// No worker.
+const NOBODY: usize = usize::MAX;
+
 #[derive(Default)]
 struct Worker {
     thread: OnceLock<Thread>,
+    /// Who came on the list before.
+    before: AtomicUsize,
     /// When it was woken, in ns since the start; 0 while nobody has.
     woken: AtomicU64,
 }
@@ -51,7 +58,7 @@ pub fn run(case: &mut Case) -> anyhow::Result<Outcome> {
             Arc::new(Messenger {
                 thread: OnceLock::new(),
                 workers,
-                list: Mutex::default(),
+                last: NOBODY.into(),
                 spin,
                 sleep,
             })
@@ -93,10 +100,7 @@ impl Messenger {
             // A wake that came before is forgotten.
             thread::park_timeout(Duration::ZERO);
             let stamp = run.now();
-            let waiting = std::mem::take(&mut *self.list.lock().expect("no task panicked"));
-            // Who came last is first on the tool's list.
-            for number in waiting.into_iter().rev() {
-                let worker = &self.workers[number];
+            for worker in self.take_list() {
                 worker.woken.store(stamp, Ordering::Release);
                 worker.thread.get().expect("it is on the list").unpark();
             }
@@ -119,7 +123,7 @@ impl Messenger {
         while run.goes_on() {
             spin(for_a_while);
             own.woken.store(0, Ordering::Relaxed);
-            self.list.lock().expect("no task panicked").push(number);
+            self.enlist(number);
             if let Some(messenger) = self.thread.get() {
                 messenger.unpark();
             }
@@ -135,6 +139,26 @@ impl Messenger {
         }
         run.latencies.lock().expect("no task panicked").append(&mut latencies);
         rounds
+    }
+
+    fn enlist(&self, number: usize) {
+        let before = &self.workers[number].before;
+        let behind = |last| {
+            before.store(last, Ordering::Relaxed);
+            Some(number)
+        };
+        let always = self.last.fetch_update(Ordering::AcqRel, Ordering::Acquire, behind);
+        always.expect("somebody is always last");
+    }
+
+    /// Who came last is first.
+    fn take_list(&self) -> impl Iterator<Item = &Worker> {
+        let mut next = self.last.swap(NOBODY, Ordering::AcqRel);
+        iter::from_fn(move || {
+            let worker = self.workers.get(next)?;
+            next = worker.before.load(Ordering::Relaxed);
+            Some(worker)
+        })
     }
 
     /// Lets all go that wait, once they are to stop.
