@@ -110,6 +110,10 @@ impl Observer {
     }
 
     fn change(&mut self, engine: &Engine, busy_cpu: CpuId, missed: Cpumask) {
+        // Most events change nothing here.
+        if self.missed[busy_cpu].bits == missed.bits {
+            return;
+        }
         let before = std::mem::replace(&mut self.missed[busy_cpu], missed);
         let change = |word: usize| before.bits[word] ^ missed.bits[word];
         for idle_cpu in (Cpumask { bits: std::array::from_fn(change) }).iter() {
