@@ -49,7 +49,7 @@ static inline bool sched_idle_counts(const struct wakeup *wakeup)
 		!wakeup->wakee->idle_policy);
 }
 
-verified_once bool cpu_usable(const struct wakeup *wakeup on_stack, u32 cpu)
+static inline bool cpu_usable(const struct wakeup *wakeup, u32 cpu)
 {
 	scratch_of(wakeup->st)->decision.scanned++;
 	return available_idle_cpu(wakeup->st, cpu) ||

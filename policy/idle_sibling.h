@@ -45,17 +45,20 @@ static inline bool wakee_fits(const struct wakeup *wakeup, u32 cpu)
 			     capacity_of(wakeup->st, cpu));
 }
 
-/* On machines with unequal CPUs: may the wakee have @cpu without a search? */
-verified_once bool asym_fits_cpu(const struct wakeup *wakeup on_stack, u32 cpu)
+/* On a machine with unequal CPUs: may the wakee have @cpu without a search? */
+verified_once bool wakee_fits_cpu(const struct wakeup *wakeup on_stack, u32 cpu)
 {
 	struct state __arena *st = wakeup->st;
 
-	if (!st->root.asym_capacity)
-		return true;
 	if (st->profile.asym_wants_idle_core && st->root.smt_active &&
 	    !is_core_idle(st, cpu))
 		return false;
 	return wakee_fits(wakeup, cpu);
+}
+
+static inline bool asym_fits_cpu(const struct wakeup *wakeup, u32 cpu)
+{
+	return !wakeup->st->root.asym_capacity || wakee_fits_cpu(wakeup, cpu);
 }
 
 /* Without clusters all CPUs of an LLC share everything they can share. */
