@@ -50,7 +50,7 @@ impl Condition {
     }
 }
 
-/// Tasks that want to be woken.
+/// Tasks that want to be woken, by one that walks over them.
 #[derive(Default)]
 pub struct List {
     waiting: Vec<TaskId>,
