@@ -45,8 +45,9 @@ static inline bool wakee_fits(const struct wakeup *wakeup, u32 cpu)
 			     capacity_of(wakeup->st, cpu));
 }
 
-/* On a machine with unequal CPUs: may the wakee have @cpu without a search? */
-verified_once bool wakee_fits_cpu(const struct wakeup *wakeup on_stack, u32 cpu)
+/* asym_fits_cpu() on a machine with unequal CPUs: others need not call it. */
+verified_once bool asym_wakee_fits(const struct wakeup *wakeup on_stack,
+				   u32 cpu)
 {
 	struct state __arena *st = wakeup->st;
 
@@ -56,9 +57,10 @@ verified_once bool wakee_fits_cpu(const struct wakeup *wakeup on_stack, u32 cpu)
 	return wakee_fits(wakeup, cpu);
 }
 
+/* On machines with unequal CPUs: may the wakee have @cpu without a search? */
 static inline bool asym_fits_cpu(const struct wakeup *wakeup, u32 cpu)
 {
-	return !wakeup->st->root.asym_capacity || wakee_fits_cpu(wakeup, cpu);
+	return !wakeup->st->root.asym_capacity || asym_wakee_fits(wakeup, cpu);
 }
 
 /* Without clusters all CPUs of an LLC share everything they can share. */
