@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use rustix::mm::{Advice, madvise};
 use rustix::time::ClockId;
 
 use super::clock::cpu_time;
@@ -20,13 +21,18 @@ use crate::quantity::{Access, Quantity};
 const MOST_STREAMS: usize = 32;
 /// Where the kernel does not say how large an LLC is.
 const USUAL_LLC: usize = 32 << 20;
+/// Elements of each array that a batch passes over, at most. Batches go on where others ended, so that an LLC
+/// holds nothing of what they come to, however large it is.
+const MOST_OF_A_BATCH: usize = (32 << 20) / size_of::<f64>();
 
 pub fn loads(places: &Places, nr_llcs: usize) -> io::Result<Vec<Load>> {
     let most = places.cores.len().min(MOST_STREAMS);
     let length = array_length(places.home, most);
     let start = |cpus: &[usize]| -> io::Result<Streams> {
         let streams = cpus.iter().take(MOST_STREAMS).map(|&cpu| Stream::start(cpu, cpu, length));
-        Ok(Rc::new(RefCell::new(streams.collect::<io::Result<_>>()?)))
+        let streams: Vec<Stream> = streams.collect::<io::Result<_>>()?;
+        streams.iter().try_for_each(Stream::wait_until_ready)?;
+        Ok(Rc::new(RefCell::new(streams)))
     };
     let of_node = start(&places.cores)?;
     let mut loads = Vec::new();
@@ -47,6 +53,7 @@ pub fn loads(places: &Places, nr_llcs: usize) -> io::Result<Vec<Load>> {
     }
     for &(distance, cpu) in &places.other_nodes {
         let remote = Stream::start(cpu, places.home, length)?;
+        remote.wait_until_ready()?;
         let local = of_node.clone();
         loads.push(Load::new(Quantity::RemoteBandwidth(distance), move || {
             let local = together(&local.borrow()[..1], Access::Copy)?;
@@ -81,7 +88,7 @@ fn array_length(cpu: usize, nr_streams: usize) -> usize {
 /// A thread on a CPU, with arrays of its own.
 struct Stream {
     order: SyncSender<(Access, Arc<Barrier>)>,
-    /// Bytes that a pass over the arrays counts, and the ns of CPU time that it took.
+    /// First that its arrays are there, then of each batch the bytes that count and the ns of CPU time.
     done: Receiver<(f64, f64)>,
 }
 
@@ -92,33 +99,45 @@ impl Stream {
         let (tell, done) = sync_channel(1);
         thread::Builder::new().spawn(move || -> io::Result<()> {
             stay_on(memory)?;
-            let mut arrays = Arrays::new(length);
+            let mut arrays = Arrays::new(length)?;
             stay_on(cpu)?;
-            while let Ok((access, barrier)) = orders.recv() {
+            let mut answer = tell.send((0.0, 0.0));
+            while answer.is_ok()
+                && let Ok((access, barrier)) = orders.recv()
+            {
                 barrier.wait();
                 let start = cpu_time(ClockId::ThreadCPUTime);
                 let bytes = arrays.pass(access);
-                let time = cpu_time(ClockId::ThreadCPUTime) - start;
-                if tell.send((bytes, time)).is_err() {
-                    break;
-                }
+                answer = tell.send((bytes, cpu_time(ClockId::ThreadCPUTime) - start));
             }
             Ok(())
         })?;
         Ok(Self { order, done })
     }
+
+    /// Until then it takes time of its CPU.
+    fn wait_until_ready(&self) -> io::Result<()> {
+        self.done().map(drop)
+    }
+
+    fn done(&self) -> io::Result<(f64, f64)> {
+        self.done.recv().map_err(|_| gone())
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("a stream has ended")
 }
 
 /// What streams that begin together get, in MB/s.
 fn together(streams: &[Stream], access: Access) -> io::Result<f64> {
-    let gone = || io::Error::other("a stream has ended");
     let barrier = Arc::new(Barrier::new(streams.len()));
     for stream in streams {
         stream.order.send((access, barrier.clone())).map_err(|_| gone())?;
     }
     let mut rate = 0.0;
     for stream in streams {
-        let (bytes, ns) = stream.done.recv().map_err(|_| gone())?;
+        let (bytes, ns) = stream.done()?;
         rate += 1_000.0 * bytes / ns;
     }
     Ok(rate)
@@ -128,17 +147,25 @@ struct Arrays {
     a: Vec<f64>,
     b: Vec<f64>,
     c: Vec<f64>,
+    /// Where the next batch begins.
+    at: usize,
 }
 
 impl Arrays {
     /// Touched by who calls, so that they are in that CPU's node.
-    fn new(length: usize) -> Self {
-        Self { a: vec![1.0; length], b: vec![2.0; length], c: vec![0.5; length] }
+    fn new(length: usize) -> io::Result<Self> {
+        let [a, b, c] = [1.0, 2.0, 0.5].map(|value| vec![value; length]);
+        [&a, &b, &c].into_iter().try_for_each(|array| leave_out_of_forks(array))?;
+        Ok(Self { a, b, c, at: 0 })
     }
 
-    /// Bytes as STREAM counts them.
+    /// One batch; bytes as STREAM counts them.
     fn pass(&mut self, access: Access) -> f64 {
-        let Self { a, b, c } = self;
+        let batches = self.a.len().div_ceil(MOST_OF_A_BATCH);
+        let end = (self.at + self.a.len().div_ceil(batches)).min(self.a.len());
+        let part = self.at..end;
+        self.at = end % self.a.len();
+        let [a, b, c] = [&mut self.a, &mut self.b, &mut self.c].map(|it| &mut it[part.clone()]);
         let arrays = match access {
             Access::Copy => {
                 c.iter_mut().zip(&*a).for_each(|(c, a)| *c = *a);
@@ -158,8 +185,19 @@ impl Arrays {
             }
         };
         black_box((&*a, &*b, &*c));
-        (arrays * a.len() * size_of::<f64>()) as f64
+        (arrays * part.len() * size_of::<f64>()) as f64
     }
+}
+
+/// Forks are measured in this process, and take time for each page that a child shares.
+fn leave_out_of_forks(array: &[f64]) -> io::Result<()> {
+    let page = rustix::param::page_size();
+    let bytes = array.as_ptr_range();
+    let (from, to) = (bytes.start.addr().next_multiple_of(page), bytes.end.addr() / page * page);
+    let Some(length) = to.checked_sub(from) else { return Ok(()) };
+    let pages = array.as_ptr().with_addr(from).cast_mut().cast();
+    // SAFETY: the pages are the array's alone, and this process keeps them.
+    Ok(unsafe { madvise(pages, length, Advice::LinuxDontFork) }?)
 }
 
 #[cfg(test)]
@@ -175,8 +213,38 @@ mod tests {
 
     #[test]
     fn a_pass_counts_the_bytes_that_stream_counts() {
-        let mut arrays = Arrays::new(10);
+        let mut arrays = Arrays::new(10).unwrap();
         assert_eq!(Access::ALL.map(|access| arrays.pass(access)), [160.0, 160.0, 240.0, 240.0]);
         assert_eq!((arrays.c[0], arrays.b[0], arrays.a[0]), (4.0, 3.0, 15.0));
+    }
+
+    /// Fails if a batch begins anew: all that it comes to would be in the LLC.
+    #[test]
+    fn a_batch_goes_on_where_the_last_one_ended() {
+        let mut arrays = Arrays::new(MOST_OF_A_BATCH + 2).unwrap();
+        let half = MOST_OF_A_BATCH / 2 + 1;
+        assert_eq!(arrays.pass(Access::Copy), (2 * half * size_of::<f64>()) as f64);
+        assert_eq!([arrays.c[half - 1], arrays.c[half]], [1.0, 0.5]);
+        arrays.pass(Access::Copy);
+        assert_eq!((arrays.c.last(), arrays.at), (Some(&1.0), 0));
+    }
+
+    #[test]
+    fn a_child_has_nothing_of_the_arrays() {
+        let arrays = Arrays::new(1 << 20).unwrap();
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let middle = (&raw const arrays.b[1 << 19]).addr();
+        let mut lines = maps.lines().skip_while(|line| !contains(line, middle));
+        let flags = lines.find(|line| line.starts_with("VmFlags")).unwrap();
+        assert!(flags.contains(" dc"), "{flags}");
+    }
+
+    /// Whether a line is the head of the mapping that an address is in.
+    fn contains(line: &str, address: usize) -> bool {
+        let ends = line.split(' ').next().and_then(|ends| ends.split_once('-'));
+        let hex = |text| usize::from_str_radix(text, 16).ok();
+        ends.is_some_and(|(from, to)| {
+            hex(from).zip(hex(to)).is_some_and(|(from, to)| (from..to).contains(&address))
+        })
     }
 }
