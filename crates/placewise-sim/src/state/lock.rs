@@ -1,8 +1,8 @@
 //! Short locks whose waiters spin: until when one is taken, in turns that are known when they begin to
 //! be near. The kernel's spinlocks are such, and its mutexes while their owner runs.
 //!
-//! Limits: a turn that was given does not move, so whoever arrives before it and fits in goes first, and
-//! others after all turns; who waits is never preempted.
+//! Limits: a turn that was given does not move, so whoever arrives before one goes first, and waits itself for
+//! as long as it would have kept the others; who waits is never preempted.
 
 use placewise_policy::CpuId;
 
@@ -40,6 +40,11 @@ impl Lock {
         if at >= self.until {
             *self = Lock { from: at, until: at + hold };
             return 0;
+        }
+        if at < self.from {
+            let kept = at + hold - self.from;
+            *self = Lock { from: at, until: self.until + kept };
+            return kept;
         }
         let wait = self.until - at;
         self.until += hold;
@@ -95,7 +100,15 @@ mod tests {
         let mut lock = Lock::default();
         assert_eq!(lock.take(100, 10), 0);
         assert_eq!(lock.take(80, 20), 0);
-        assert_eq!(lock.take(95, 10), 15, "it would not be done");
+    }
+
+    /// Fails if it waits behind the turn that was given, or if the lock is then free sooner than all have had it.
+    #[test]
+    fn whoever_is_not_done_before_the_next_turn_waits_in_its_place() {
+        let mut lock = Lock::default();
+        lock.take(100, 10);
+        assert_eq!(lock.take(95, 10), 5, "so long the other would have waited");
+        assert_eq!(lock.take(96, 10), 19, "until both have had it");
     }
 
     #[test]
