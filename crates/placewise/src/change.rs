@@ -11,7 +11,9 @@
 
 use placewise_sim::Better;
 
-use crate::noise::{Interval, error_of_difference, interval_of_median, mean, median};
+use crate::noise::{
+    Interval, error_of_difference, interval_of_median, mean, median, width_after_as_many_runs_again,
+};
 use crate::states::States;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,11 +75,12 @@ impl Change {
         self.is_significant() == Some(true) || self.interval.is_some_and(is_small)
     }
 
-    /// As it would be if as many runs again said the same: their interval is about half as wide.
-    pub fn after_as_many_runs_again(&self) -> Self {
-        let towards = |end: f64| (end + self.pct) / 2.0;
-        let halved = |it: Interval| Interval::between(towards(it.low), towards(it.high));
-        Self { interval: self.interval.and_then(halved), ..*self }
+    /// As it would be if as many runs again, beside the `runs` that there are, said the same.
+    pub fn after_as_many_runs_again(&self, runs: usize) -> Self {
+        let width = width_after_as_many_runs_again(runs);
+        let towards = |end: f64| self.pct + (end - self.pct) * width;
+        let narrowed = |it: Interval| Interval::between(towards(it.low), towards(it.high));
+        Self { interval: self.interval.and_then(narrowed), ..*self }
     }
 }
 
@@ -199,12 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn as_many_runs_again_halve_the_interval() {
-        let change = Change { pct: 4.0, interval: Interval::between(-2.0, 12.0) };
-        let after = change.after_as_many_runs_again();
-        assert_eq!((after.pct, after.interval), (4.0, Interval::between(1.0, 8.0)));
+    fn as_many_runs_again_narrow_the_interval() {
+        let change = Change { pct: 4.0, interval: Interval::between(-6.0, 24.0) };
+        let width = width_after_as_many_runs_again(2);
+        let after = change.after_as_many_runs_again(2);
+        let expected = Interval::between(4.0 - 10.0 * width, 4.0 + 20.0 * width);
+        assert_eq!((after.pct, after.interval), (4.0, expected));
         let one_run = Change { pct: 4.0, interval: None };
-        assert_eq!(one_run.after_as_many_runs_again(), one_run);
+        assert_eq!(one_run.after_as_many_runs_again(1), one_run);
     }
 
     /// One of seven runs of the baseline is in a state of its own: the means would say that the policy

@@ -126,8 +126,9 @@ impl Predictions {
             let change = self.change(row, &self.samples(row, figures).ok()?, figures)?;
             let both = [self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?];
             let is_settled = |change: &Change| question.is_settled(change, precision);
+            let runs = both.iter().map(|at| figures[*at].len()).min()?;
             let is_promising =
-                || change.interval.is_none() || is_settled(&change.after_as_many_runs_again());
+                || change.interval.is_none() || is_settled(&change.after_as_many_runs_again(runs));
             let goes_on = !is_settled(&change) && (!both.iter().any(is_dear) || is_promising());
             goes_on.then_some(both)
         };
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn what_is_dear_gets_more_runs_only_if_they_promise_to_settle_it() {
         let baseline = [10.0, 11.0, 10.0, 11.0];
-        let (promising, hopeless) = ([10.4, 10.3, 9.5, 9.4], [10.4, 10.3, 11.0, 11.4]);
+        let (promising, hopeless) = ([10.2, 10.1, 9.3, 9.2], [10.4, 10.3, 11.0, 11.4]);
         assert!(goes_on(&baseline, &promising, Some(20)));
         assert!(!goes_on(&baseline, &hopeless, Some(20)));
         assert!(goes_on(&baseline, &hopeless, Some(21)) && goes_on(&baseline, &hopeless, None));
