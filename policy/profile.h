@@ -137,6 +137,13 @@ enum newidle_failure {
 	NEWIDLE_FAILURE_GROWS,	 /* the old cost, and half as much again */
 };
 
+/* When a fair task gives way to a fair one that is enqueued on its CPU: resched_curr_lazy(). */
+enum preempt_mode {
+	PREEMPT_NO_LAZY, /* at once; before v6.13 there is no other mode */
+	PREEMPT_FULL,	 /* at once: another CPU sends an interrupt */
+	PREEMPT_LAZY,	 /* on its return to user space, or at the next tick */
+};
+
 /* Whether tasks that wait stand in lists of their LLC too: shared_runq.h. */
 enum shared_runq_rule {
 	SHARED_RUNQ_NONE,
@@ -291,6 +298,7 @@ struct profile {
 	enum run_queue_class run_queue;
 	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
 	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
+	enum preempt_mode preempt;
 	bool wakeup_preemption; /* WAKEUP_PREEMPTION: what is queued may preempt what runs */
 	bool wakeup_gran_scales; /* CFS: the wakeup granularity grows with the tasks that are queued */
 	bool next_buddy; /* EEVDF: NEXT_BUDDY as reworked: an eligible wakee goes before others */

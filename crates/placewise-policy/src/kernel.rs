@@ -196,6 +196,7 @@ pub const V3_10: Profile = Profile {
     run_queue: RUN_QUEUE_CFS,
     group_load_rate_limited: false,
     empty_group_keeps_weight: false,
+    preempt: PREEMPT_NO_LAZY,
     wakeup_preemption: true,
     wakeup_gran_scales: false,
     next_buddy: false,
@@ -413,6 +414,7 @@ pub const V6_14: Profile = Profile {
     affine_counts_delayed: false,
     detach_delayed_load_only: true,
     h_nr_without_delayed: true,
+    preempt: PREEMPT_FULL,
     runnable_without_delayed: true,
     schedstat_version: 17,
     ..V6_12
@@ -436,8 +438,10 @@ pub const V6_17: Profile = Profile {
 /// As the one before.
 pub const V6_18: Profile = V6_17;
 
-/// The stable kernel: newly-idle passes cost what they take, and levels are looked at by their success.
+/// The stable kernel: newly-idle passes cost what they take, and levels are looked at by their success. It preempts
+/// lazily, as Debian builds it: so its traces have it.
 pub const V6_18_15: Profile = Profile {
+    preempt: PREEMPT_LAZY,
     newidle_failure: NEWIDLE_FAILURE_ELAPSED,
     newidle_random: NEWIDLE_BY_SUCCESS,
     ..V6_18
@@ -445,9 +449,10 @@ pub const V6_18_15: Profile = Profile {
 
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
-/// of a process gather on an LLC (v7.2).
+/// of a process gather on an LLC (v7.2). Debian's preempts lazily.
 pub const V7_3: Profile = Profile {
     cache_aware: CACHE_AWARE_MERGED,
+    preempt: PREEMPT_LAZY,
     sched_idle_wakee_usable: false,
     asym_scan_limited: true,
     asym_wants_idle_core: true,

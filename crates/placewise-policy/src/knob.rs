@@ -1,6 +1,6 @@
 //! Knobs as data: what an administrator can set on a running kernel, under the kernel's own names.
 //!
-//! Those in capitals are features of the scheduler, 1 or 0; the others are numbers, in debugfs or
+//! Those in capitals are features of the scheduler, 1 or 0; the others are numbers, or words, in debugfs or
 //! /proc/sys/kernel. `set:NAME=VALUE` in a policy is a knob that was set once the machine had booted,
 //! so that what kernels derive from one at boot stays what it was.
 //!
@@ -37,9 +37,11 @@ enum Setting {
     Feature(fn(&mut Profile) -> &mut bool),
     /// Up to the largest.
     Number { largest: u64, set: fn(&mut Profile, u64) },
+    /// One of these.
+    Word { words: &'static [(&'static str, u32)], field: fn(&mut Profile) -> &mut u32 },
 }
 
-use Setting::{Feature, Number};
+use Setting::{Feature, Number, Word};
 
 /// The kernel bounds its granularities so.
 const SECOND: u64 = 1_000_000_000;
@@ -86,6 +88,15 @@ const KNOBS: &[Knob] = &[
         about: "a task that is enqueued may preempt the one that runs",
         is_in: always,
         setting: Feature(|profile| &mut profile.wakeup_preemption),
+    },
+    Knob {
+        name: "preempt",
+        about: "full: it is told by an interrupt; lazy: as it returns to user space, or at a tick",
+        is_in: |kernel| kernel.preempt != PREEMPT_NO_LAZY,
+        setting: Word {
+            words: &[("full", PREEMPT_FULL), ("lazy", PREEMPT_LAZY)],
+            field: |profile| &mut profile.preempt,
+        },
     },
     Knob {
         name: "PLACE_LAG",
@@ -236,6 +247,11 @@ pub(crate) fn set(
             let number = number.ok_or_else(|| bad_value(format!("0 to {largest}")))?;
             set(changed, number);
         }
+        Word { words, field } => {
+            let word = words.iter().find(|(word, _)| *word == value);
+            let expected = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ");
+            *field(changed) = word.ok_or_else(|| bad_value(expected()))?.1;
+        }
     }
     Ok(())
 }
@@ -284,6 +300,7 @@ mod tests {
             ("v6.0", "DELAY_DEQUEUE=0"),
             ("v6.0", "base_slice_ns=1000000"),
             ("v6.12", "latency_ns=1000000"),
+            ("v6.12", "preempt=lazy"),
         ] {
             let error = refusal(kernel, knob);
             assert!(error.contains("has no"), "{error}");
@@ -304,10 +321,19 @@ mod tests {
             ("nr_migrate=33", "0 to 32"),
             ("migration_cost_ns=-1", "0 to 4294967295"),
             ("base_slice_ns=3ms", "0 to 1000000000"),
+            ("preempt=voluntary", "full or lazy"),
         ] {
             let error = refusal("v6.18", knob);
             assert!(error.ends_with(&format!("expected {expected}")), "{error}");
         }
+    }
+
+    #[test]
+    fn kernels_preempt_as_they_are_told_or_as_they_were_built() {
+        let mode = |kernel, knobs: &[&str]| changed(kernel, knobs).unwrap().preempt;
+        assert_eq!(["v6.18", "v7.3"].map(|kernel| mode(kernel, &[])), [PREEMPT_FULL, PREEMPT_LAZY]);
+        assert_eq!(mode("v6.18", &["preempt=lazy"]), PREEMPT_LAZY);
+        assert_eq!(mode("v7.3", &["preempt=full"]), PREEMPT_FULL);
     }
 
     #[test]

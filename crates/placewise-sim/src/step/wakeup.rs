@@ -309,19 +309,26 @@ impl Engine<'_> {
         }
     }
 
-    /// Does a task that the CPU `by` has enqueued on `cpu` preempt the one that runs there?
+    /// Does a task that the CPU `by` has enqueued on `cpu` preempt the one that runs there? Lazily: who runs there
+    /// is not interrupted, and may give way to others yet until it comes to it.
     pub(super) fn check_preempt(
         &mut self,
         cpu: CpuId,
         task: TaskId,
         (by, enqueued_by): (CpuId, EnqueuedBy),
     ) {
+        let lazily =
+            self.scheduler.policy.profile.preempt == PREEMPT_LAZY && !self.scheduler.is_rt(task);
         let here = &mut self.cpus[cpu];
         if self.scheduler.running(cpu).is_some() {
-            if here.need_resched || !self.scheduler.preempts(cpu, task, enqueued_by) {
+            let is_told = here.need_resched && !lazily;
+            if is_told || !self.scheduler.preempts(cpu, task, enqueued_by) {
                 return;
             }
             here.need_resched = true;
+            if lazily {
+                return;
+            }
         } else if matches!(here.activity, Activity::IdleExit | Activity::Pick) {
             // Its idle task has been told.
             return;

@@ -1,6 +1,7 @@
 //! What runs when on one CPU, and what it costs.
 
 use placewise_machine::{Costs, CpuSet};
+use placewise_policy::{PREEMPT_FULL, PREEMPT_LAZY};
 use placewise_workload::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
@@ -185,6 +186,31 @@ fn who_sleeps_takes_time_for_that() {
     };
     let longer = (passes(10_000) - passes(0)) as f64 / f64::from(2 * TIMES);
     assert!((longer - 10_000.0).abs() < 500.0, "{longer} ns each");
+}
+
+/// How often who asks from another CPU has an answer, beside a hog that stays in user space.
+fn answers(preempt: u32) -> f64 {
+    let (to, back) = (Object::shared(0), Object::shared(1));
+    let send = |channel| Op::Send { channel, bytes: 1 };
+    let receive = |channel| Op::Receive { channel, bytes: 1 };
+    let all = vec![
+        main_of(3),
+        on(0, for_ever("hog", vec![Op::Run { ns: 100_000_000 }])),
+        on(0, for_ever("answers", vec![receive(to), send(back)])),
+        on(1, for_ever("asks", vec![send(to), receive(back)])),
+    ];
+    let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 400) };
+    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v7.3", "baseline", workload);
+    setup.policy.profile.preempt = preempt;
+    proc_sched(&setup.run(), "asks", "nr_voluntary_switches")
+}
+
+/// Fails if a hog is interrupted, or not even told by its tick.
+#[test]
+fn a_hog_that_is_preempted_lazily_goes_on_until_its_tick() {
+    let (lazily, at_once) = (answers(PREEMPT_LAZY), answers(PREEMPT_FULL));
+    assert!((50.0..=110.0).contains(&lazily), "{lazily} in some 100 ticks");
+    assert!(at_once > 4.0 * lazily, "{at_once} and {lazily}");
 }
 
 /// One task runs ahead of its share, wakes its partner on the same CPU, and sleeps; the other CPU
