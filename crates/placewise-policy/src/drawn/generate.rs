@@ -548,11 +548,13 @@ fn profiles() -> Vec<(String, Profile)> {
         }
     }
     for (knob, _, kernels) in knob_names() {
-        let settings = kernels.iter().flat_map(|kernel| [(kernel, 0), (kernel, 1)]);
-        profiles.extend(settings.map(|(kernel, value)| {
+        let values = ["0", "1", "full", "lazy"];
+        let settings = kernels.iter().flat_map(|kernel| values.map(|value| (kernel, value)));
+        profiles.extend(settings.filter_map(|(kernel, value)| {
             let spec = format!("set:{knob}={value}");
-            let policy = Policy::parse(kernel, &spec).expect("a kernel that has it");
-            (format!("{kernel} {spec}"), policy.profile)
+            // Some are numbers, others words.
+            let policy = Policy::parse(kernel, &spec).ok()?;
+            Some((format!("{kernel} {spec}"), policy.profile))
         }));
     }
     profiles
