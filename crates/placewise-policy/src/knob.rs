@@ -38,7 +38,7 @@ enum Setting {
     /// Up to the largest.
     Number { largest: u64, set: fn(&mut Profile, u64) },
     /// One of these.
-    Word { words: &'static [(&'static str, u32)], field: fn(&mut Profile) -> &mut u32 },
+    Word { words: &'static [(&'static str, u32); 2], field: fn(&mut Profile) -> &mut u32 },
 }
 
 use Setting::{Feature, Number, Word};
@@ -214,6 +214,15 @@ fn fixed(ns: u64) -> Tunable {
 /// Every knob with a line about it, and the kernels that have it.
 pub fn knob_names() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     KNOBS.iter().map(|knob| (knob.name, knob.about, kernels(knob))).collect()
+}
+
+/// Two values that a knob may have; `None` if there is no such knob.
+pub fn two_values_of(name: &str) -> Option<[&'static str; 2]> {
+    let knob = KNOBS.iter().find(|knob| knob.name == name)?;
+    Some(match knob.setting {
+        Feature(_) | Number { .. } => ["0", "1"],
+        Word { words: [(one, _), (other, _)], .. } => [one, other],
+    })
 }
 
 fn kernels(knob: &Knob) -> Vec<&'static str> {

@@ -29,7 +29,7 @@ pub mod weight;
 pub use distance::Distance;
 pub use ids::{CpuId, TaskId};
 pub use kernel::{kernel_for_release, kernel_names, running_release};
-pub use knob::knob_names;
+pub use knob::{knob_names, two_values_of};
 pub use patch::{Policy, PolicyError, patch_names, with_knobs};
 pub use shared_runq::share_lists;
 pub use state::*;

@@ -548,13 +548,12 @@ fn profiles() -> Vec<(String, Profile)> {
         }
     }
     for (knob, _, kernels) in knob_names() {
-        let values = ["0", "1", "full", "lazy"];
+        let values = two_values_of(knob).expect("it has a name");
         let settings = kernels.iter().flat_map(|kernel| values.map(|value| (kernel, value)));
-        profiles.extend(settings.filter_map(|(kernel, value)| {
+        profiles.extend(settings.map(|(kernel, value)| {
             let spec = format!("set:{knob}={value}");
-            // Some are numbers, others words.
-            let policy = Policy::parse(kernel, &spec).ok()?;
-            Some((format!("{kernel} {spec}"), policy.profile))
+            let policy = Policy::parse(kernel, &spec).expect("a kernel that has it");
+            (format!("{kernel} {spec}"), policy.profile)
         }));
     }
     profiles
