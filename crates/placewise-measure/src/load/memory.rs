@@ -31,7 +31,7 @@ pub fn loads(places: &Places, nr_llcs: usize) -> io::Result<Vec<Load>> {
     let start = |cpus: &[usize]| -> io::Result<Streams> {
         let streams = cpus.iter().take(MOST_STREAMS).map(|&cpu| Stream::start(cpu, cpu, length));
         let streams: Vec<Stream> = streams.collect::<io::Result<_>>()?;
-        streams.iter().try_for_each(Stream::wait_until_ready)?;
+        wait_until_ready(&streams)?;
         Ok(Rc::new(RefCell::new(streams)))
     };
     let of_node = start(&places.cores)?;
@@ -53,7 +53,7 @@ pub fn loads(places: &Places, nr_llcs: usize) -> io::Result<Vec<Load>> {
     }
     for &(distance, cpu) in &places.other_nodes {
         let remote = Stream::start(cpu, places.home, length)?;
-        remote.wait_until_ready()?;
+        wait_until_ready(std::slice::from_ref(&remote))?;
         let local = of_node.clone();
         loads.push(Load::new(Quantity::RemoteBandwidth(distance), move || {
             let local = together(&local.borrow()[..1], Access::Copy)?;
@@ -88,7 +88,7 @@ fn array_length(cpu: usize, nr_streams: usize) -> usize {
 /// A thread on a CPU, with arrays of its own.
 struct Stream {
     order: SyncSender<(Access, Arc<Barrier>)>,
-    /// First that its arrays are there, then of each batch the bytes that count and the ns of CPU time.
+    /// Of each batch the bytes that count, and the ns of CPU time that it took.
     done: Receiver<(f64, f64)>,
 }
 
@@ -101,43 +101,36 @@ impl Stream {
             stay_on(memory)?;
             let mut arrays = Arrays::new(length)?;
             stay_on(cpu)?;
-            let mut answer = tell.send((0.0, 0.0));
-            while answer.is_ok()
-                && let Ok((access, barrier)) = orders.recv()
-            {
+            while let Ok((access, barrier)) = orders.recv() {
                 barrier.wait();
                 let start = cpu_time(ClockId::ThreadCPUTime);
                 let bytes = arrays.pass(access);
-                answer = tell.send((bytes, cpu_time(ClockId::ThreadCPUTime) - start));
+                let time = cpu_time(ClockId::ThreadCPUTime) - start;
+                if tell.send((bytes, time)).is_err() {
+                    break;
+                }
             }
             Ok(())
         })?;
         Ok(Self { order, done })
     }
-
-    /// Until then it takes time of its CPU.
-    fn wait_until_ready(&self) -> io::Result<()> {
-        self.done().map(drop)
-    }
-
-    fn done(&self) -> io::Result<(f64, f64)> {
-        self.done.recv().map_err(|_| gone())
-    }
 }
 
-fn gone() -> io::Error {
-    io::Error::other("a stream has ended")
+/// Until their first batch they make their arrays, which takes time of their CPUs.
+fn wait_until_ready(streams: &[Stream]) -> io::Result<()> {
+    together(streams, Access::Copy).map(drop)
 }
 
 /// What streams that begin together get, in MB/s.
 fn together(streams: &[Stream], access: Access) -> io::Result<f64> {
+    let gone = || io::Error::other("a stream has ended");
     let barrier = Arc::new(Barrier::new(streams.len()));
     for stream in streams {
         stream.order.send((access, barrier.clone())).map_err(|_| gone())?;
     }
     let mut rate = 0.0;
     for stream in streams {
-        let (bytes, ns) = stream.done()?;
+        let (bytes, ns) = stream.done.recv().map_err(|_| gone())?;
         rate += 1_000.0 * bytes / ns;
     }
     Ok(rate)
