@@ -194,7 +194,6 @@ mod tests {
         assert_error(&[0.0; 5], &any_order, 2.776 * 0.5f64.sqrt());
     }
 
-    /// The differences 1, 1.1 and 0.9 have a variance of 0.01; t of two degrees of freedom is 4.303.
     /// Twice the samples, spread as much.
     #[test]
     fn as_many_runs_again_narrow_an_interval_as_welchs_test_has_it() {
@@ -207,6 +206,7 @@ mod tests {
         assert!(width_after_as_many_runs_again(2) < width_after_as_many_runs_again(4));
     }
 
+    /// The differences 1, 1.1 and 0.9 have a variance of 0.01; t of two degrees of freedom is 4.303.
     #[test]
     fn pairs_count_where_they_correlate() {
         assert_error(&[10.0, 20.0, 30.0], &[11.0, 21.1, 30.9], 4.303 * (0.01f64 / 3.0).sqrt());
