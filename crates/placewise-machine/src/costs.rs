@@ -97,7 +97,11 @@ pub struct Costs {
     pub wakeup_lines: u32,
     /// Cache lines that come along with a run queue's lock.
     pub rq_lock_lines: u32,
-    /// Cache lines that both sides of a channel write: its lock, counts and wait queue.
+    /// Cache lines that the messages of a pipe move.
+    pub pipe_lines: ChannelLines,
+    /// Those of a stream socket.
+    pub socket_lines: ChannelLines,
+    /// Cache lines that both sides of any other channel write: its lock, counts and wait queue.
     pub channel_lines: u32,
     /// Cache lines read per CPU in a load-balance pass; each costs `cache_line_ns` by distance.
     pub balance_lines_per_cpu: u32,
@@ -107,6 +111,20 @@ pub struct Costs {
     pub hz: u32,
     /// Half width, in percent, of the uniform distribution every cost is drawn from.
     pub jitter_pct: u32,
+}
+
+/// Cache lines that a call takes along which transfers a message, beside those of the message itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChannelLines {
+    /// From whoever made the last such call, on either side: the lock, the counts, the wait queues.
+    pub channel: u32,
+    /// From whoever made the last one on the same side: the open file, and what else only that side writes.
+    pub side: u32,
+    /// From the last one on the other side, each time: the buffers of messages, which go to and fro.
+    pub message: u32,
+    /// The same, but only with the first message that a writer puts into a page, and the last that a reader takes out.
+    pub page: u32,
 }
 
 /// A cost that depends on how far apart two CPUs are.

@@ -14,7 +14,9 @@ mod import;
 mod machine;
 mod scaled;
 
-pub use costs::{BandwidthCurve, ByAccess, ByDistance, Costs, IdleState, Place, RemoteBandwidth};
+pub use costs::{
+    BandwidthCurve, ByAccess, ByDistance, ChannelLines, Costs, IdleState, Place, RemoteBandwidth,
+};
 pub use cpuset::CpuSet;
 pub use domains::{
     DomainFlags, DomainRules, DomainSpan, Domains, Group, Level, NumaImbalanceRule, build,

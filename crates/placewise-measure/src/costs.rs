@@ -6,22 +6,25 @@
 //! ```text
 //! half of a byte to and fro through two pipes, between two CPUs that are idle but for it
 //!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
-//!               + (2 channel_lines + 1 + wakeup_lines) cache_line + ipi_delivery + exit
+//!               + (2 channel + 2 page + 1/3 + wakeup_lines) cache_line + ipi_delivery + exit
 //! the waker's call
 //!   to its own CPU
 //!               syscall + pipe_message + wakeup + rq_lock_hold
 //!   to an idle CPU
 //!               syscall + pipe_message + wakeup
-//!               + (channel_lines + wakeup_lines) cache_line + ipi_send
+//!               + (channel + page + wakeup_lines) cache_line + ipi_send
 //!   to a busy one, which it does not interrupt
 //!               syscall + pipe_message + wakeup + rq_lock_hold
-//!               + (channel_lines + wakeup_lines + rq_lock_lines) cache_line
+//!               + (channel + page + wakeup_lines + rq_lock_lines) cache_line
 //! a yield       syscall + rq_lock_hold + context_switch
 //! a wakee, from another one until it sleeps again
 //!               syscall + pipe_message + rq_lock_hold + context_switch + sleep
 //! an interrupt and its acknowledgement
 //!               syscall + ipi_delivery + 2 cache_line
 //! ```
+//!
+//! Lines of a channel and of a page are those of `pipe_lines`: a byte fills a pipe that is empty, and reading it
+//! drains it.
 //!
 //! The lock's hold and the switch to idle cannot be told from the switch: they have the share of it that
 //! they have in the borrowed figures.
@@ -268,7 +271,7 @@ impl Figures<'_> {
     /// What waking a partner so far away takes the waker, but for the interrupt.
     fn waking_call(&self, distance: Distance) -> u64 {
         let costs = &self.costs;
-        let lines = u64::from(costs.channel_lines + costs.wakeup_lines);
+        let lines = u64::from(message_lines(costs) + costs.wakeup_lines);
         costs.syscall_ns
             + costs.pipe_message_ns
             + costs.wakeup_ns
@@ -280,7 +283,8 @@ impl Figures<'_> {
         let costs = &self.costs;
         let line = costs.cache_line_ns.at(distance);
         let others = self.waking_call(distance)
-            + u64::from(costs.channel_lines + 1) * line
+            + u64::from(message_lines(costs)) * line
+            + line / 3
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
             + costs.idle_switch_ns;
@@ -477,6 +481,11 @@ fn part(values: &mut ByDistance, distance: Distance) -> &mut u64 {
     }
 }
 
+/// Those that come along with a byte in a pipe, for who writes it and for who reads it.
+fn message_lines(costs: &Costs) -> u32 {
+    costs.pipe_lines.channel + costs.pipe_lines.page
+}
+
 /// Of a [`BandwidthCurve`] that goes through `one` and through `together` at so many streams.
 fn peak(one: f64, together: f64, streams: u32) -> f64 {
     let at = |peak: f64| peak * (1.0 - (1.0 - one / peak).powi(streams as i32));
@@ -499,10 +508,11 @@ mod tests {
         let line = costs.cache_line_ns.llc;
         let calls = syscall_ns + pipe + wakeup_ns;
         let sleeper = syscall_ns + pipe + hold + costs.context_switch_ns + costs.sleep_ns;
-        let call_lines = u64::from(costs.channel_lines + costs.wakeup_lines);
+        let call_lines = u64::from(message_lines(costs) + costs.wakeup_lines);
         let call = calls + call_lines * line;
         let idle = call
-            + u64::from(costs.channel_lines + 1) * line
+            + u64::from(message_lines(costs)) * line
+            + line / 3
             + pipe
             + 2 * hold
             + costs.idle_switch_ns;

@@ -20,7 +20,12 @@ pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
         "jitter_pct" => 0..=50,
         "pipe_locked_pct" | "pipe_writer_pct" | "socket_writer_pct" => 0..=100,
         "copy_overlap" | "balance_overlap" => 1..=64,
-        "wakeup_lines" | "rq_lock_lines" | "channel_lines" | "balance_lines_per_cpu" => 0..=1000,
+        "wakeup_lines"
+        | "rq_lock_lines"
+        | "channel_lines"
+        | "pipe_lines"
+        | "socket_lines"
+        | "balance_lines_per_cpu" => 0..=1000,
         // Up to 4 TiB.
         "llc_kib" => 1..=1 << 32,
         // In MB/s: up to a petabyte per second.

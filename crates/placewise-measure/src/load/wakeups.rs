@@ -19,12 +19,14 @@ use super::clock::{cpu_time, median_time, time_each};
 use crate::batches::Load;
 use crate::partner::Partner;
 use crate::place::{Places, stay_on};
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, middle};
 
 const ROUND_TRIPS: u32 = 200;
 const CALLS: u32 = 10;
 /// In which a partner has gone to sleep.
 const PAUSE: Duration = Duration::from_micros(20);
+/// Wakeups beside a spinner, which are to be spread over the time between two ticks.
+const WAITS: u64 = 24;
 const SLEEPERS: usize = 16;
 /// In which each of them has.
 const UNTIL_ALL_SLEEP: Duration = Duration::from_micros(500);
@@ -97,6 +99,14 @@ impl Echo {
     fn call(&self) -> io::Result<()> {
         rustix::io::write(&self.to, &[0])?;
         Ok(())
+    }
+
+    /// From the call until it is awake, in ns.
+    fn wait(&self) -> io::Result<f64> {
+        let called = self.start.elapsed().as_nanos() as u64;
+        self.call()?;
+        self.answer()?;
+        Ok(self.awake.load(Ordering::Acquire).saturating_sub(called) as f64)
     }
 
     fn answer(&self) -> io::Result<()> {
@@ -215,6 +225,22 @@ fn busy_wake_calls(cpu: usize) -> io::Result<impl FnMut() -> io::Result<f64>> {
     })
 }
 
+/// How long a wakee on `cpu` waits beside a task that stays in user space, in us, of many.
+pub fn waits_beside_a_spinner(cpu: usize) -> io::Result<Vec<f64>> {
+    let echo = Echo::start(Some(cpu))?;
+    let mut spinner = spinner(cpu)?;
+    spinner.begin()?;
+    spinner.wait_until_busy();
+    let rests = (0..WAITS).map(|wakeup| Duration::from_micros(1_000 + 130 * wakeup));
+    let waits = rests.map(|rest| {
+        busy_for(rest);
+        Ok(echo.wait()? / 1e3)
+    });
+    let waits = waits.collect();
+    spinner.stop()?;
+    waits
+}
+
 fn spinner(cpu: usize) -> io::Result<Partner> {
     Partner::start(cpu, |stop| {
         while !stop.is_set() {
@@ -244,13 +270,9 @@ fn wake_after(cpu: usize, rest_us: u32) -> io::Result<impl FnMut() -> io::Result
         let mut latencies = Vec::new();
         for _ in 0..wakeups {
             busy_for(rest);
-            let called = echo.start.elapsed().as_nanos() as u64;
-            echo.call()?;
-            echo.answer()?;
-            latencies.push(echo.awake.load(Ordering::Acquire).saturating_sub(called));
+            latencies.push(echo.wait()?);
         }
-        latencies.sort_unstable();
-        Ok(latencies[latencies.len() / 2] as f64)
+        Ok(middle(&mut latencies))
     })
 }
 

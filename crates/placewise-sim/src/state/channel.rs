@@ -47,9 +47,9 @@ pub struct Channel {
     limit: u64,
     /// A reader waits for no more than this, in what is held.
     portion: u64,
-    /// The CPU that touched it last, and the one that last wrote to it.
+    /// The CPU that touched it last, and those that last did on each side.
     pub last_cpu: CpuId,
-    pub written_on: CpuId,
+    pub last_of_side: [CpuId; 2],
     pub lock: Lock,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
@@ -86,6 +86,16 @@ pub enum Side {
     Reader,
 }
 
+impl Side {
+    #[inline]
+    pub fn other(self) -> Self {
+        match self {
+            Side::Writer => Side::Reader,
+            Side::Reader => Side::Writer,
+        }
+    }
+}
+
 /// Whom a transfer wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -116,7 +126,7 @@ impl Channel {
             limit,
             portion: if kind == ChannelKind::LoopbackTcp { u64::MAX } else { 1 },
             last_cpu: CpuId::default(),
-            written_on: CpuId::default(),
+            last_of_side: [CpuId::default(); 2],
             lock: Lock::default(),
             readers: VecDeque::new(),
             writers: VecDeque::new(),
@@ -149,6 +159,16 @@ impl Channel {
         match &self.content {
             Content::Pipe(pages) if !slept && pages.merges(bytes) => true,
             _ => !self.is_full(),
+        }
+    }
+
+    /// Does this message open a page of a pipe, or free one?
+    #[inline]
+    pub fn turns_page(&self, side: Side, bytes: u32) -> bool {
+        match (&self.content, side) {
+            (Content::Pipe(pages), Side::Writer) => !pages.merges(bytes),
+            (Content::Pipe(pages), Side::Reader) => pages.drains(bytes),
+            _ => false,
         }
     }
 
@@ -294,6 +314,12 @@ impl Pages {
     #[inline]
     fn merges(&self, bytes: u32) -> bool {
         self.used > 0 && self.ring[self.last()].end + bytes <= PAGE
+    }
+
+    /// Does a message that is read empty the first page?
+    #[inline]
+    fn drains(&self, bytes: u32) -> bool {
+        self.ring[self.first % PIPE_PAGES].left <= bytes
     }
 
     #[inline]

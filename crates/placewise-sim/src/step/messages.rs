@@ -66,7 +66,8 @@ pub(super) fn step_cost(
     match state.stage {
         stage::LOOKS | stage::SLEPT => {
             let from = std::mem::replace(&mut channel.last_cpu, begin.cpu);
-            call + costs.cache_lines(costs.figures.channel_lines, from, begin.cpu)
+            let lines = costs.message(channel.kind, transfer.side).lines.channel;
+            call + costs.cache_lines(lines, from, begin.cpu)
         }
         _ => {
             let inside = inside(transfer, channel, costs, begin.cpu);
@@ -76,26 +77,29 @@ pub(super) fn step_cost(
     }
 }
 
-/// The lines of the channel come from where it was touched last, and those of the message, to its reader, from
-/// where one was written last.
+/// Lines come from where they were touched last: those of the channel by either side, those of a side by that
+/// one, and by the other one those of a message and of a page of it.
 #[inline(always)]
 fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
-    let cost = *costs.message(channel.kind, transfer.side);
+    let side = transfer.side;
+    let cost = *costs.message(channel.kind, side);
     let line = costs.cache_lines(1, channel.last_cpu, cpu);
-    let shared = Time::from(costs.figures.channel_lines) * line;
-    let message = cost.lines_at_once.map_or(0, |at_once| {
-        costs.cache_lines(transfer.lines.div_ceil(at_once), channel.written_on, cpu)
-    });
+    let [same_side, other_side] = [side, side.other()]
+        .map(|side| costs.cache_lines(1, channel.last_of_side[side as usize], cpu));
+    let shared = Time::from(cost.lines.channel) * line;
+    let turned = if channel.turns_page(side, transfer.bytes) { cost.lines.page } else { 0 };
+    let own = Time::from(transfer.lines) * other_side;
+    let moved = Time::from(cost.lines.side) * same_side
+        + Time::from(cost.lines.message + turned) * other_side
+        + cost.lines_at_once.map_or(0, |at_once| own / Time::from(at_once));
     channel.last_cpu = cpu;
-    if transfer.side == Side::Writer {
-        channel.written_on = cpu;
-    }
+    channel.last_of_side[side as usize] = cpu;
     let copy = costs.draw(cost.ns + Time::from(transfer.bytes) * cost.ns_per_kib / 1024);
     let locked = match cost.locked_pct {
-        Some(pct) => copy * Time::from(pct) / 100 + shared + message,
+        Some(pct) => copy * Time::from(pct) / 100 + shared + moved,
         None => shared,
     };
-    Inside { all: copy + shared + message, locked, line }
+    Inside { all: copy + shared + moved, locked, line }
 }
 
 /// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a

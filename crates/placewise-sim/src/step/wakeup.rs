@@ -259,6 +259,7 @@ impl Engine<'_> {
         let target = self.scheduler.cpu_of(wakee);
         self.lock_list(target, by);
         self.enqueue(wakee, Enqueue::Wakeup);
+        self.tasks[wakee].enqueued_by = (by != target).then_some(by);
         self.check_preempt(target, wakee, (by, self.enqueued_by(context, wakee)));
         self.scheduler.policy.sample_avg_idle(target.into(), self.now);
         self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
@@ -334,6 +335,9 @@ impl Engine<'_> {
             return;
         }
         self.interrupt_remotely(by, cpu);
+        // resched_curr() sends it before the lock is released.
+        let sent = self.now + self.cpus[by].debt;
+        self.cpus[cpu].lock.keep_until(sent);
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.

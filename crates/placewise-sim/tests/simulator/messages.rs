@@ -132,18 +132,17 @@ fn stint(trace: &str, comm: &str) -> u64 {
     ends.expect("it leaves").micros - begins.expect("it runs").micros
 }
 
-/// Fails if the lines of a message came from where the pipe was touched last: they would be here from the
-/// second message on; and if the writer, whose page they are in, waited for them.
-#[test]
-fn the_lines_of_each_message_come_to_its_reader() {
+/// How many lines the writer of messages waits for, and their reader, which comes when all are there.
+fn lines_of(kind: ChannelKind, count: usize, bytes: u32) -> [f64; 2] {
     const LINE_US: u64 = 10;
     let [send, receive] =
-        [Op::Send { channel: CHANNEL, bytes: 100 }, Op::Receive { channel: CHANNEL, bytes: 100 }];
-    let late = Op::Run { ns: 2_000_000 };
-    let writer = Program::new("writer", [vec![send; 40], vec![Op::Exit]].concat());
-    let reader = Program::new("reader", [vec![late], vec![receive; 40], vec![Op::Exit]].concat());
+        [Op::Send { channel: CHANNEL, bytes }, Op::Receive { channel: CHANNEL, bytes }];
+    let late = Op::Run { ns: 5_000_000 };
+    let writer = Program::new("writer", [vec![send; count], vec![Op::Exit]].concat());
+    let reader =
+        Program::new("reader", [vec![late], vec![receive; count], vec![Op::Exit]].concat());
     let all = programs(vec![main_of(2), writer, reader], 50);
-    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let workload = Workload { channels: vec![kind], ..all };
     let stints = |line_us: u64| {
         let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload.clone());
         setup.machine.costs.jitter_pct = 0;
@@ -152,8 +151,37 @@ fn the_lines_of_each_message_come_to_its_reader() {
         ["writer", "reader"].map(|comm| stint(&trace, comm))
     };
     let [near, far] = [0, LINE_US].map(stints);
-    let [writer, reader] = [0, 1].map(|task| far[task] - near[task]);
-    assert!(writer < 20 * LINE_US, "{writer} us more");
+    [0, 1].map(|task| (far[task] - near[task]) as f64 / LINE_US as f64)
+}
+
+/// Fails if the lines of a message came from where the pipe was touched last: they would be here from the
+/// second message on; and if the writer, whose page they are in, waited for them.
+#[test]
+fn the_lines_of_each_message_come_to_its_reader() {
+    let [writer, reader] = lines_of(ChannelKind::Pipe, 40, 100);
+    // With those of a task that ends, which wakes another.
+    assert!(writer < 25.0, "{writer} lines for the writer");
     let messages = reader - writer;
-    assert!((80 * LINE_US..95 * LINE_US).contains(&messages), "{messages} us more");
+    let at_once = 40.0 * 2.0 / 3.0;
+    assert!((at_once..at_once + 10.0).contains(&messages), "{messages} lines more");
+}
+
+/// Fails if a page that was read before were as good as new, or came along with each message that is put into it.
+#[test]
+fn the_pages_of_a_pipe_go_to_and_fro() {
+    let [many, whole] =
+        [(40, 100), (10, 4096)].map(|(count, bytes)| lines_of(ChannelKind::Pipe, count, bytes)[0]);
+    let pages = whole - many;
+    assert!((17.5..18.5).contains(&pages), "{pages} lines of nine more pages");
+}
+
+/// Fails if the buffers of a socket's messages, which the reader frees, were as good as new for the writer.
+#[test]
+fn the_buffers_of_a_socket_go_to_and_fro() {
+    let [pipe, socket] =
+        [ChannelKind::Pipe, ChannelKind::UnixSocket].map(|kind| lines_of(kind, 40, 100));
+    for (side, name) in ["writer", "reader"].iter().enumerate() {
+        let more = socket[side] - pipe[side];
+        assert!((150.0..165.0).contains(&more), "{more} lines more for the {name}");
+    }
 }

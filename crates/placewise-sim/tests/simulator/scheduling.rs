@@ -161,6 +161,56 @@ fn a_waker_has_its_turn_before_the_next_switch() {
     assert!(since.iter().all(|&us| us < 2 * SWITCH_US), "{since:?}");
 }
 
+/// One on CPU 0 that is woken again and again beside a hog, by a task on `from`; a cache line takes 1 us.
+fn woken_beside_a_hog(from: usize) -> Setup {
+    let channel = Object::shared(0);
+    let pause = Op::Sleep { ns: 200_000, random_pct: 0 };
+    let all = vec![
+        main_of(3),
+        on(0, for_ever("hog", vec![Op::Run { ns: 1_000 }])),
+        on(from, for_ever("waker", vec![pause, Op::Send { channel, bytes: 1 }])),
+        on(0, for_ever("wakee", vec![Op::Receive { channel, bytes: 1 }])),
+    ];
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
+    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload);
+    (setup.machine.costs.jitter_pct, setup.machine.costs.cache_line_ns.llc) = (0, 1_000);
+    setup
+}
+
+/// Fails if the lines of a wakee that another CPU has put on the run queue were there at once.
+#[test]
+fn what_another_cpu_has_enqueued_comes_back_when_it_runs() {
+    let stint = |from, lines| {
+        let mut setup = woken_beside_a_hog(from);
+        setup.machine.costs.wakeup_lines = lines;
+        let text = setup.traced().1;
+        let switches = parse(&text).into_iter().filter(|line| line.event == "sched_switch");
+        let (mut begun, mut stints) = (None, Vec::new());
+        for line in switches.filter(|line| line.cpu == 0) {
+            let end = begun.take_if(|_| line.text("prev_comm") == "wakee");
+            stints.extend(end.map(|begin| line.micros - begin));
+            begun = (line.text("next_comm") == "wakee").then_some(line.micros).or(begun);
+        }
+        stints.sort_unstable();
+        stints[stints.len() / 2]
+    };
+    let longer = |from| stint(from, 20).abs_diff(stint(from, 0));
+    assert!(longer(1).abs_diff(20) <= 1, "{} us for 20 lines", longer(1));
+    assert!(longer(0) <= 1, "{} us on the same CPU", longer(0));
+}
+
+/// Fails if the lock of a run queue were free while who has enqueued a task there still sends the interrupt.
+#[test]
+fn an_interrupt_is_sent_with_the_lock_of_the_run_queue() {
+    const SENDING_NS: f64 = 50_000.0;
+    let mut setup = woken_beside_a_hog(1);
+    setup.machine.costs.ipi_send_ns = SENDING_NS as u64;
+    let outcome = setup.run();
+    let sent = proc_sched(&outcome, "hog", "nr_involuntary_switches");
+    let each_ns = counter(&outcome, "rq_lock_wait") / sent;
+    assert!((SENDING_NS..1.3 * SENDING_NS).contains(&each_ns), "{each_ns} ns for each of {sent}");
+}
+
 /// Two pass a message to and fro, and each sleeps until it is back.
 #[test]
 fn who_sleeps_takes_time_for_that() {

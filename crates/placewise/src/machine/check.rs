@@ -1,5 +1,6 @@
 //! `placewise machine check`: small real loads on this host beside the simulation of the same.
-
+//!
+//! A kernel that can preempt lazily is simulated as it was built or told to here: a load says which.
 //!
 //! A real load that differs from its simulation says something of the model only where the host was
 //! quiet while it ran: else the two are no more told to disagree than to agree.
@@ -15,7 +16,9 @@ use placewise_measure::neighbours;
 use placewise_measure::others::CpuTimes;
 use placewise_measure::quantity::Sample;
 use placewise_measure::real::{self, FDS, Load, Pair, Told, USER_NS};
-use placewise_policy::{Policy, kernel_for_release, running_release};
+use placewise_policy::{
+    PREEMPT_FULL, PREEMPT_LAZY, PREEMPT_NO_LAZY, Policy, kernel_for_release, running_release,
+};
 use placewise_sim::{Outcome, Scenario, simulate};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -74,6 +77,8 @@ const AGREES: f64 = 1.25;
 struct Report {
     machine: String,
     kernel: String,
+    /// As a load says: `full` or `lazy`; None for kernels that know one way, and on a single CPU.
+    preempt: Option<&'static str>,
     rows: Vec<Row>,
     /// What others took of the CPU time of all CPUs meanwhile; None if the kernel does not say.
     others_pct: Option<f64>,
@@ -131,6 +136,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let report = Report {
         machine: check.machine.name.clone(),
         kernel: check.policy_kernel.clone(),
+        preempt: check.preempt,
         rows,
         others_pct: before.zip(after).and_then(|(before, after)| after.others_pct_since(&before)),
     };
@@ -145,6 +151,7 @@ struct Check {
     machine: Machine,
     policy: Policy,
     policy_kernel: String,
+    preempt: Option<&'static str>,
     seconds: Duration,
     home: usize,
     neighbour: Option<usize>,
@@ -167,9 +174,19 @@ impl Check {
             None => running_kernel()?,
         };
         let (home, neighbour) = neighbours(&machine)?;
+        let mut policy = Policy::parse(&kernel, "baseline")?;
+        let preempt = match neighbour {
+            Some(cpu) if policy.profile.preempt != PREEMPT_NO_LAZY => {
+                let at_once = real::preempts_at_once(cpu).context("cannot run the real loads")?;
+                policy.profile.preempt = if at_once { PREEMPT_FULL } else { PREEMPT_LAZY };
+                Some(if at_once { "full" } else { "lazy" })
+            }
+            _ => None,
+        };
         Ok(Self {
-            policy: Policy::parse(&kernel, "baseline")?,
+            policy,
             policy_kernel: kernel,
+            preempt,
             machine,
             seconds: Duration::from_secs(args.seconds.into()),
             home,
@@ -328,7 +345,9 @@ fn table(report: &Report) -> String {
             row.perf_bench.map_or_else(String::new, |ns| format!("{ns:.0} ns")),
         ]);
     }
-    let mut text = format!("{} under {}\n\n{}\n", report.machine, report.kernel, table.trimmed());
+    let preempt = report.preempt.map_or_else(String::new, |mode| format!(", preempt={mode}"));
+    let mut text =
+        format!("{} under {}{preempt}\n\n{}\n", report.machine, report.kernel, table.trimmed());
     for row in &report.rows {
         if let (Some(real), Some(simulated)) =
             (row.real_on_one_cpu_pct, row.simulated_on_one_cpu_pct)
