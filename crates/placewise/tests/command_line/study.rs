@@ -24,7 +24,7 @@ cases = ["groups=1;fds=2;warmup_ms=1;window_ms=4", "groups=2;fds=2;warmup_ms=1;w
 /// Two policies that differ, and not by more than noise.
 const NOISE: &str = r#"
 machines = ["uma-8"]
-policies = ["baseline", "short-task"]
+policies = ["baseline", "set:SIS_UTIL=0"]
 runs = 2
 
 [[workload]]
