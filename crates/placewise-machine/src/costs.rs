@@ -55,7 +55,8 @@ pub struct Costs {
     /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended; a switch that follows holds it
     /// to its end.
     pub rq_lock_hold_ns: u64,
-    /// Sender's side of an inter-processor interrupt or of a write that ends a monitored wait.
+    /// Sender's side of an inter-processor interrupt or of a write that ends a monitored wait; who preempts holds the
+    /// run queue's lock meanwhile.
     pub ipi_send_ns: u64,
     /// From the begin of sending to the handler's first instruction on a CPU that is not in an idle state.
     pub ipi_delivery_ns: ByDistance,
@@ -93,7 +94,8 @@ pub struct Costs {
     /// want, many cgroups. Each CPU remembers its dearest pass of the last minute (`max_newidle_lb_cost`).
     pub newidle_outlier_ns: u64,
     /// Cache lines of a task and of its run queue that come from where the task was last: to the
-    /// waker with a wakeup, to the CPU that balances with a task that it moves.
+    /// waker with a wakeup, and back when it runs if that has enqueued it elsewhere; to the CPU that balances with a
+    /// task that it moves.
     pub wakeup_lines: u32,
     /// Cache lines that come along with a run queue's lock.
     pub rq_lock_lines: u32,

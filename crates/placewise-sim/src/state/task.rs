@@ -66,8 +66,8 @@ pub struct Task {
     pub counters: [u32; COUNTERS],
     /// When it began to wait on a run queue.
     pub queued_since: Time,
-    /// The CPU that has put it on its run queue, from another one, and still has its lines.
-    pub enqueued_by: Option<CpuId>,
+    /// The CPU that has its lines: one that has put it on the run queue of another.
+    pub lines_on: Option<CpuId>,
     /// A waker that waits until it has switched out.
     pub spinner: Option<(CpuId, WakerContext)>,
     pub footprint_kib: u32,

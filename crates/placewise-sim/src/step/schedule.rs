@@ -132,7 +132,7 @@ impl Engine<'_> {
             false => figures.context_switch_ns,
         };
         self.tasks[next].on_cpu = true;
-        if let Some(by) = self.tasks[next].enqueued_by.take() {
+        if let Some(by) = self.tasks[next].lines_on.take() {
             self.cpus[cpu].debt += self.costs.cache_lines(figures.wakeup_lines, by, cpu);
         }
         self.begin_switch(cpu, prev, next, figure);

@@ -259,7 +259,7 @@ impl Engine<'_> {
         let target = self.scheduler.cpu_of(wakee);
         self.lock_list(target, by);
         self.enqueue(wakee, Enqueue::Wakeup);
-        self.tasks[wakee].enqueued_by = (by != target).then_some(by);
+        self.tasks[wakee].lines_on = (by != target).then_some(by);
         self.check_preempt(target, wakee, (by, self.enqueued_by(context, wakee)));
         self.scheduler.policy.sample_avg_idle(target.into(), self.now);
         self.trace_wakee(by, context, wakee, |comm, pid, prio| Event::Wakeup {
