@@ -16,6 +16,7 @@ mod scaled;
 
 pub use costs::{
     BandwidthCurve, ByAccess, ByDistance, ChannelLines, Costs, IdleState, Place, RemoteBandwidth,
+    SHORT_COPY_OVERLAP,
 };
 pub use cpuset::CpuSet;
 pub use domains::{

@@ -31,7 +31,9 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::{BandwidthCurve, ByDistance, Costs, IdleState, Machine, within_bounds};
+use placewise_machine::{
+    BandwidthCurve, ByDistance, Costs, IdleState, Machine, SHORT_COPY_OVERLAP, within_bounds,
+};
 
 use crate::quantity::{Access, Distance, Measurements, Quantity, Sample};
 
@@ -284,7 +286,7 @@ impl Figures<'_> {
         let line = costs.cache_line_ns.at(distance);
         let others = self.waking_call(distance)
             + u64::from(message_lines(costs)) * line
-            + line / 3
+            + line / u64::from(SHORT_COPY_OVERLAP)
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
             + costs.idle_switch_ns;
@@ -512,7 +514,7 @@ mod tests {
         let call = calls + call_lines * line;
         let idle = call
             + u64::from(message_lines(costs)) * line
-            + line / 3
+            + line / u64::from(SHORT_COPY_OVERLAP)
             + pipe
             + 2 * hold
             + costs.idle_switch_ns;

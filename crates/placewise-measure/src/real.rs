@@ -24,7 +24,7 @@ use rustix::time::ClockId;
 
 use crate::batches::sample;
 use crate::load::clock::cpu_time;
-use crate::load::wakeups::{round_trips, round_trips_here, waits_beside_a_spinner};
+use crate::load::wakeups::{round_trips, round_trips_here, wait_beside_a_spinner};
 use crate::others::CpuTimes;
 use crate::place::stay_on;
 use crate::quantity::{Sample, middle};
@@ -40,8 +40,8 @@ const SLICE: Duration = Duration::from_millis(200);
 const START: Duration = Duration::from_millis(200);
 /// So many quiet slices are enough.
 const ENOUGH: usize = 10;
-/// The interrupts of any machine are there sooner, and its ticks seldom.
-const AT_ONCE_US: f64 = 200.0;
+/// An interrupt is there sooner on any machine, a tick seldom is.
+const AT_ONCE_NS: f64 = 200_000.0;
 /// Others take less on a host that does nothing else, or what they take is lost in the ticks.
 const QUIET_PCT: f64 = 5.0;
 
@@ -72,7 +72,7 @@ pub struct Told {
 /// Does a wakee on `cpu`, woken from elsewhere, preempt a task that stays in user space at once, or only at its next
 /// tick, as where the kernel preempts lazily?
 pub fn preempts_at_once(cpu: usize) -> io::Result<bool> {
-    Ok(middle(&mut waits_beside_a_spinner(cpu)?) < AT_ONCE_US)
+    Ok(wait_beside_a_spinner(cpu)? < AT_ONCE_NS)
 }
 
 /// Runs all loads in turn, each for no longer than `limit` in all; `tell` is told how much of that is

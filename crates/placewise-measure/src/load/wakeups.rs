@@ -225,20 +225,19 @@ fn busy_wake_calls(cpu: usize) -> io::Result<impl FnMut() -> io::Result<f64>> {
     })
 }
 
-/// How long a wakee on `cpu` waits beside a task that stays in user space, in us, of many.
-pub fn waits_beside_a_spinner(cpu: usize) -> io::Result<Vec<f64>> {
+/// How long a wakee on `cpu` waits beside a task that stays in user space, in ns: the median.
+pub fn wait_beside_a_spinner(cpu: usize) -> io::Result<f64> {
     let echo = Echo::start(Some(cpu))?;
     let mut spinner = spinner(cpu)?;
     spinner.begin()?;
     spinner.wait_until_busy();
-    let rests = (0..WAITS).map(|wakeup| Duration::from_micros(1_000 + 130 * wakeup));
-    let waits = rests.map(|rest| {
-        busy_for(rest);
-        Ok(echo.wait()? / 1e3)
+    let waits = (0..WAITS).map(|wakeup| {
+        busy_for(Duration::from_micros(1_000 + 130 * wakeup));
+        echo.wait()
     });
-    let waits = waits.collect();
+    let waits: io::Result<Vec<f64>> = waits.collect();
     spinner.stop()?;
-    waits
+    Ok(middle(&mut waits?))
 }
 
 fn spinner(cpu: usize) -> io::Result<Partner> {

@@ -337,9 +337,9 @@ impl Pages {
     /// True if a page became free.
     #[inline]
     fn pop(&mut self, bytes: u32) -> bool {
+        let drained = self.drains(bytes);
         let first = &mut self.ring[self.first % PIPE_PAGES];
-        first.left -= bytes.min(first.left);
-        let drained = first.left == 0;
+        first.left = first.left.saturating_sub(bytes);
         if drained {
             self.first += 1;
             self.used -= 1;

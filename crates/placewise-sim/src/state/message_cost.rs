@@ -1,15 +1,11 @@
 //! What a call that transfers a message takes beside entering and leaving the kernel, by the kind of
 //! its channel and the side that it is on.
 
-use placewise_machine::{ChannelLines, Costs};
+use placewise_machine::{ChannelLines, Costs, SHORT_COPY_OVERLAP};
 use placewise_workload::program::ChannelKind;
 
 use crate::state::channel::Side;
 use crate::state::event_queue::Time;
-
-/// Of a message of 100 bytes, two lines, which another CPU has just written as one of a row, a reader waits 48 ns
-/// for what is in those lines, where a line takes 70.
-const SHORT_COPY_OVERLAP: u32 = 3;
 
 #[derive(Clone, Copy)]
 pub struct MessageCost {

@@ -16,9 +16,7 @@ use placewise_measure::neighbours;
 use placewise_measure::others::CpuTimes;
 use placewise_measure::quantity::Sample;
 use placewise_measure::real::{self, FDS, Load, Pair, Told, USER_NS};
-use placewise_policy::{
-    PREEMPT_FULL, PREEMPT_LAZY, PREEMPT_NO_LAZY, Policy, kernel_for_release, running_release,
-};
+use placewise_policy::{PREEMPT_NO_LAZY, Policy, kernel_for_release, running_release, with_knobs};
 use placewise_sim::{Outcome, Scenario, simulate};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -174,17 +172,11 @@ impl Check {
             None => running_kernel()?,
         };
         let (home, neighbour) = neighbours(&machine)?;
-        let mut policy = Policy::parse(&kernel, "baseline")?;
-        let preempt = match neighbour {
-            Some(cpu) if policy.profile.preempt != PREEMPT_NO_LAZY => {
-                let at_once = real::preempts_at_once(cpu).context("cannot run the real loads")?;
-                policy.profile.preempt = if at_once { PREEMPT_FULL } else { PREEMPT_LAZY };
-                Some(if at_once { "full" } else { "lazy" })
-            }
-            _ => None,
-        };
+        let preempt = preempt_mode(&kernel, neighbour)?;
+        let knobs: Vec<String> =
+            preempt.map(|mode| format!("preempt={mode}")).into_iter().collect();
         Ok(Self {
-            policy,
+            policy: Policy::parse(&kernel, &with_knobs("baseline", &knobs))?,
             policy_kernel: kernel,
             preempt,
             machine,
@@ -286,6 +278,14 @@ fn row(load: &str, told: &Told, simulated: &[f64]) -> Row {
         simulated_on_one_cpu_pct: None,
         perf_bench: None,
     }
+}
+
+/// The knob's value, of a kernel that has it, as a load finds it; it takes a second CPU.
+fn preempt_mode(kernel: &str, neighbour: Option<usize>) -> anyhow::Result<Option<&'static str>> {
+    let is_fixed = Policy::parse(kernel, "baseline")?.profile.preempt == PREEMPT_NO_LAZY;
+    let Some(cpu) = neighbour.filter(|_| !is_fixed) else { return Ok(None) };
+    let at_once = real::preempts_at_once(cpu).context("cannot run the real loads")?;
+    Ok(Some(if at_once { "full" } else { "lazy" }))
 }
 
 fn running_kernel() -> anyhow::Result<String> {
