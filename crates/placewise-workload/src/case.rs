@@ -22,6 +22,12 @@ impl Case {
         self
     }
 
+    /// The same case with what its workload does by itself for `key`.
+    pub fn without(mut self, key: &str) -> Self {
+        self.settings.retain(|(candidate, _)| candidate != key);
+        self
+    }
+
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(candidate, _)| *candidate == key).map(|(_, value)| value)
     }

@@ -1,6 +1,7 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
-//! A study is a file of published figures (`study`) in units that can be converted (`unit`). Its rows
+//! A study is a file of published figures (`study`) in units that can be converted (`unit`), made with
+//! the `commands` of its series. Its rows
 //! (all or a `sample`), and those `asked` for beside them, ask for scenarios (`plan`), whose runs,
 //! `kept` or not, give predicted figures (`measured`, `predict`). They are
 //! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
@@ -10,6 +11,7 @@
 
 mod asked;
 pub mod baselines;
+mod commands;
 mod kept;
 pub mod measured;
 mod page;
@@ -20,6 +22,7 @@ mod provenance;
 pub mod publication;
 mod report;
 mod reproduction;
+mod rows;
 mod sample;
 mod score;
 pub mod study;

@@ -25,7 +25,7 @@ pub struct Objective {
 /// What rows have in common that count as much as all other such rows.
 pub fn group(row: &Published) -> (&str, &'static str) {
     let quantity = row.unit.as_ref().map_or("", |unit| unit.quantity().name());
-    (&row.workload, quantity)
+    (&row.ran_as.workload, quantity)
 }
 
 impl Objective {

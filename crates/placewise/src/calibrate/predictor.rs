@@ -11,7 +11,7 @@ use crate::noise::std_pct;
 use crate::parallel;
 use crate::reproduce::measured::{self, Figures, Samples};
 use crate::reproduce::plan::{self, Plan};
-use crate::reproduce::study::Published;
+use crate::reproduce::study::{Names, Published};
 
 /// Which runs to simulate, and on how many threads.
 pub struct Runs {
@@ -58,7 +58,8 @@ impl<'a> Predictor<'a> {
         let (mut plan, mut rows, mut left_out) = (Plan::default(), Vec::new(), Vec::new());
         for published in published {
             // A file of one's own is known by its path alone.
-            match plan.add(&Published { machine: spec.to_owned(), ..published.clone() }) {
+            let ran_as = Names { machine: spec.to_owned(), ..published.ran_as.clone() };
+            match plan.add(&Published { ran_as, ..published.clone() }) {
                 Ok(scenario) => {
                     measured::check(&published, &plan.scenarios[scenario].workload)?;
                     rows.push(Planned { published, scenario });

@@ -19,7 +19,7 @@ use crate::report::grouped;
 use crate::report::number::three_digits;
 use crate::report::terminal::{empty_bare_table, fitting, lines};
 use crate::reproduce::baselines::{Factors as Off, factor};
-use crate::reproduce::study::Published;
+use crate::reproduce::study::{Names, Published};
 
 #[derive(Serialize)]
 pub struct Report {
@@ -178,10 +178,10 @@ pub fn rows<'a>(
         Row {
             file: published.file.clone(),
             line: published.line,
-            kernel: published.kernel.clone(),
-            workload: published.workload.clone(),
-            case: published.case.clone(),
-            metric: published.metric.clone(),
+            kernel: published.ran_as.kernel.clone(),
+            workload: published.ran_as.workload.clone(),
+            case: published.ran_as.case.clone(),
+            metric: published.ran_as.metric.clone(),
             value: published.value,
             unit: published.unit_written().to_owned(),
             before: value(before),
@@ -213,10 +213,12 @@ pub fn provenance(figures: &[Calibrated], rows: &[Row], place: &str) -> Option<S
     let fitted = figures.iter().filter(|figure| figure.is_fitted());
     let names: Vec<&str> = fitted.map(|figure| figure.figure.as_str()).collect();
     let in_view = grouped(rows, |Row { published, .. }| {
-        [&published.series, &published.machine, &published.workload, &published.metric]
+        let Names { machine, workload, metric, .. } = &published.ran_as;
+        [&published.series, machine, workload, metric]
     });
     let in_view = in_view.iter().map(|rows| {
-        let Published { series, machine, workload, metric, .. } = &rows[0].published;
+        let Published { series, ran_as, .. } = &rows[0].published;
+        let Names { machine, workload, metric, .. } = ran_as;
         let series = match series.as_str() {
             "" => String::new(),
             series => format!("series = {}, ", quoted(series)),

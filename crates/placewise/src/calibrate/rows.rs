@@ -69,7 +69,7 @@ fn unfit(row: &Published) -> Option<&'static str> {
 
 /// By its name, or as it was asked for.
 fn is_of(row: &Published, spec: &str, machine: &Machine) -> bool {
-    [spec, &machine.name].contains(&row.machine.as_str())
+    [spec, &machine.name].contains(&row.ran_as.machine.as_str())
 }
 
 /// Refuses a file that has nothing to fit to.
@@ -78,7 +78,7 @@ fn check(file: &Path, rows: &[Published], spec: &str, machine: &Machine) -> Resu
     if fit().any(|row| is_of(row, spec, machine)) {
         return Ok(());
     }
-    let machines: BTreeSet<&str> = fit().map(|row| row.machine.as_str()).collect();
+    let machines: BTreeSet<&str> = fit().map(|row| row.ran_as.machine.as_str()).collect();
     let machines: Vec<&str> = machines.into_iter().collect();
     let problem = match machines.is_empty() {
         true => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::study::Published;
+use super::study::{Names, Published};
 use crate::input::InputError;
 use crate::own_policy;
 
@@ -24,12 +24,16 @@ pub fn with_policies(rows: Vec<Published>, specs: &[String]) -> anyhow::Result<V
     let known: BTreeSet<_> = rows.iter().map(of_row).collect();
     let mut all = Vec::new();
     for row in rows {
-        let asked = |name: &String| Published {
-            policy: name.clone(),
-            value: None,
-            spread_pct: None,
-            change_pct: None,
-            ..row.clone()
+        let asked = |name: &String| {
+            let under = |names: &Names| Names { policy: name.clone(), ..names.clone() };
+            Published {
+                written: under(&row.written),
+                ran_as: under(&row.ran_as),
+                value: None,
+                spread_pct: None,
+                change_pct: None,
+                ..row.clone()
+            }
         };
         let asked = names.iter().map(asked).filter(|asked| !known.contains(&of_row(asked)));
         let asked: Vec<Published> = if row.is_baseline() { asked.collect() } else { Vec::new() };

@@ -61,20 +61,22 @@ impl<'a> Baseline<'a> {
 pub fn score<'a>(rows: impl IntoIterator<Item = (&'a Row, bool)>) -> Vec<Baselines> {
     let baselines = rows.into_iter().filter_map(|(row, in_sample)| Baseline::of(row, in_sample));
     let baselines: Vec<Baseline> = baselines.collect();
-    let groups =
-        grouped(&baselines, |one| (&one.published.workload, &one.published.machine, one.quantity));
+    let groups = grouped(&baselines, |one| {
+        (&one.published.ran_as.workload, &one.published.ran_as.machine, one.quantity)
+    });
     groups.iter().map(|group| of_group(group)).collect()
 }
 
 fn of_group(group: &[&Baseline]) -> Baselines {
     let Baseline { published, quantity, .. } = group[0];
     let values: Vec<f64> = group.iter().map(|one| factor(one.value)).collect();
-    let tables =
-        grouped(group, |one| (&one.published.series, &one.published.kernel, &one.published.metric));
+    let tables = grouped(group, |one| {
+        (&one.published.series, &one.published.ran_as.kernel, &one.published.ran_as.metric)
+    });
     let shapes: Vec<f64> = tables.iter().flat_map(|table| shape(table)).collect();
     Baselines {
-        workload: published.workload.clone(),
-        machine: published.machine.clone(),
+        workload: published.ran_as.workload.clone(),
+        machine: published.ran_as.machine.clone(),
         quantity,
         in_sample: group.iter().filter(|one| one.is_in_sample).count(),
         value: Factors::of(&values),
@@ -153,7 +155,7 @@ mod tests {
             score([(&row, false)]).len()
         };
         assert_eq!(with(|_| ()), 1);
-        assert_eq!(with(|row| row.published.policy = "short-task".into()), 0);
+        assert_eq!(with(|row| row.published.ran_as.policy = "short-task".into()), 0);
         assert_eq!(with(|row| row.published.unit = Unit::parse("normalized")), 0);
         assert_eq!(with(|row| row.published.value = Some(0.0)), 0);
         assert_eq!(with(|row| row.predicted = None), 0);

@@ -20,9 +20,9 @@ pub type Figures = Vec<Figure>;
 /// Refuses a unit and a value that a figure of the workload cannot have. (Counters, which are no
 /// such figures, may be zero.)
 pub fn check(row: &Published, workload: &Workload) -> Result<(), InputError> {
-    let figure = Measured::by(&row.metric).figure;
+    let figure = Measured::by(&row.ran_as.metric).figure;
     let Some(simulated) = workload.unit_of(&figure).and_then(Unit::parse) else { return Ok(()) };
-    let (metric, quantity) = (&row.metric, simulated.quantity());
+    let (metric, quantity) = (&row.ran_as.metric, simulated.quantity());
     match &row.unit {
         Some(unit) if !row.is_normalized() && simulated.in_unit(unit).is_none() => {
             let (known, found) = (Unit::known(Some(quantity)), unit.written());
@@ -96,20 +96,20 @@ impl Samples {
         workload: &Workload,
         runs: &[Result<Figures, SimError>],
     ) -> Result<Self, String> {
-        let measured = Measured::by(&row.metric);
+        let measured = Measured::by(&row.ran_as.metric);
         let mut samples =
             Self { values: Vec::new(), factor: None, better: None, over_runs: measured.over_runs };
         for figures in runs {
             let figures = figures.as_ref().map_err(|error| error.to_string())?;
             let figure = figure(figures, &measured.figure)
-                .ok_or_else(|| format!("metric `{}`: not simulated", row.metric))?;
+                .ok_or_else(|| format!("metric `{}`: not simulated", row.ran_as.metric))?;
             samples.factor = factor(row, figure.unit)?;
             samples.better = figure.better;
-            samples.values.push(figure.value * whole_runs(&row.metric, workload, figures));
+            samples.values.push(figure.value * whole_runs(&row.ran_as.metric, workload, figures));
         }
         match samples.values.iter().all(|value| value.is_finite()) {
             true => samples.check_direction(row),
-            false => Err(format!("metric `{}`: a run has no finite figure", row.metric)),
+            false => Err(format!("metric `{}`: a run has no finite figure", row.ran_as.metric)),
         }
     }
 
@@ -144,7 +144,7 @@ impl Samples {
     fn check_direction(self, row: &Published) -> Result<Self, String> {
         match (self.better, row.better) {
             (Some(own), Some(published)) if own != published && !row.is_normalized() => {
-                let (own, metric) = (direction_name(own), &row.metric);
+                let (own, metric) = (direction_name(own), &row.ran_as.metric);
                 Err(format!("metric `{metric}`: better is `{own}`, the row says otherwise"))
             }
             _ => Ok(self),
@@ -159,7 +159,7 @@ fn factor(row: &Published, simulated: &str) -> Result<Option<f64>, String> {
         Some(_) if row.is_normalized() => Ok(None),
         Some(unit) => {
             let factor = Unit::parse(simulated).and_then(|simulated| simulated.in_unit(unit));
-            let (metric, unit) = (&row.metric, unit.written());
+            let (metric, unit) = (&row.ran_as.metric, unit.written());
             let problem = || format!("metric `{metric}`: is in {simulated}, not in `{unit}`");
             factor.map(Some).ok_or_else(problem)
         }

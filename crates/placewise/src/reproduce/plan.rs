@@ -46,27 +46,35 @@ impl Plan {
 
     /// The index of the row's scenario, or why there is none.
     pub fn add(&mut self, row: &Published) -> Result<usize, String> {
-        let case = row.simulated_case().map_err(text)?;
-        let key = [&row.machine, &row.kernel, &row.workload, &case.to_string(), &row.policy];
+        let case = row.ran_as.simulated_case().map_err(text)?;
+        let key = [
+            &row.ran_as.machine,
+            &row.ran_as.kernel,
+            &row.ran_as.workload,
+            &case.to_string(),
+            &row.ran_as.policy,
+        ];
         let key = key.map(String::clone);
         if let Some(place) = self.places.get(&key) {
             return Ok(*place);
         }
-        let workload = workload::build(&row.workload, &case).map_err(text)?;
+        let workload = workload::build(&row.ran_as.workload, &case).map_err(text)?;
         let policy = self.policy(row)?;
-        let load = || placewise_machine::load(&row.machine).map_err(text);
-        let machine = self.machines.entry(row.machine.clone()).or_insert_with(load);
+        let load = || placewise_machine::load(&row.ran_as.machine).map_err(text);
+        let machine = self.machines.entry(row.ran_as.machine.clone()).or_insert_with(load);
         machine.as_ref().map_err(String::clone)?;
-        self.scenarios.push(Prepared { machine: row.machine.clone(), policy, workload });
+        self.scenarios.push(Prepared { machine: row.ran_as.machine.clone(), policy, workload });
         self.places.insert(key, self.scenarios.len() - 1);
         Ok(self.scenarios.len() - 1)
     }
 
     /// A study cannot name a directory of code, the command line can.
     fn policy(&self, row: &Published) -> Result<Policy, String> {
-        match self.named.get(&row.policy) {
-            Some(spec) => own_policy::parse(&row.kernel, spec).map_err(|error| error.to_string()),
-            None => Policy::parse(&row.kernel, &row.policy).map_err(text),
+        match self.named.get(&row.ran_as.policy) {
+            Some(spec) => {
+                own_policy::parse(&row.ran_as.kernel, spec).map_err(|error| error.to_string())
+            }
+            None => Policy::parse(&row.ran_as.kernel, &row.ran_as.policy).map_err(text),
         }
     }
 
@@ -135,7 +143,9 @@ mod tests {
     use crate::reproduce::study::row;
 
     fn published(case: &str, metric: &str, policy: &str) -> Published {
-        Published { metric: metric.into(), ..row("s", "uma-8", "hackbench", case, policy) }
+        let mut row = row("s", "uma-8", "hackbench", case, policy);
+        row.ran_as.metric = metric.into();
+        row
     }
 
     #[test]
@@ -161,11 +171,11 @@ mod tests {
             change(&mut row);
             Plan::default().add(&row).unwrap_err()
         };
-        assert!(reason(|row| row.machine = "vax".into()).contains("vax"));
-        assert!(reason(|row| row.kernel = "v9.9".into()).contains("v9.9"));
-        assert!(reason(|row| row.workload = "kernbench".into()).contains("kernbench"));
-        assert!(reason(|row| row.case = "groups=none".into()).contains("groups"));
-        assert!(reason(|row| row.policy = "magic".into()).contains("magic"));
+        assert!(reason(|row| row.ran_as.machine = "vax".into()).contains("vax"));
+        assert!(reason(|row| row.ran_as.kernel = "v9.9".into()).contains("v9.9"));
+        assert!(reason(|row| row.ran_as.workload = "kernbench".into()).contains("kernbench"));
+        assert!(reason(|row| row.ran_as.case = "groups=none".into()).contains("groups"));
+        assert!(reason(|row| row.ran_as.policy = "magic".into()).contains("magic"));
     }
 
     /// What no row of the studies may be left out for: a machine or a workload that there is not. The
@@ -194,9 +204,11 @@ mod tests {
         let mut plan = Plan::default();
         let mut of_machine: BTreeMap<String, Published> = BTreeMap::new();
         for mut row in crate::reproduce::study::all() {
-            if ["hackbench", "netperf", "tbench", "schedpipe"].contains(&row.workload.as_str()) {
-                row.case += ";warmup_ms=0;window_ms=1";
-                of_machine.entry(row.machine.clone()).or_insert(row);
+            if ["hackbench", "netperf", "tbench", "schedpipe"]
+                .contains(&row.ran_as.workload.as_str())
+            {
+                row.ran_as.case += ";warmup_ms=0;window_ms=1";
+                of_machine.entry(row.ran_as.machine.clone()).or_insert(row);
             }
         }
         let rows: Vec<&Published> =

@@ -34,10 +34,10 @@ pub fn svg(rows: &[Scored]) -> String {
     svg += &axes();
     let judged: Vec<&Scored> =
         rows.iter().filter(|one| one.verdict.is_some() && !one.is_repeated).collect();
-    let workloads = grouped(&judged, |one| &one.row.published.workload);
+    let workloads = grouped(&judged, |one| &one.row.published.ran_as.workload);
     for (at, (rows, colour)) in workloads.iter().zip(COLOURS.iter().cycle()).enumerate() {
         rows.iter().for_each(|one| svg += &dot(one, colour));
-        svg += &legend(at, &rows[0].row.published.workload, colour);
+        svg += &legend(at, &rows[0].row.published.ran_as.workload, colour);
     }
     svg += &notes(workloads.len());
     svg + "</svg>\n"

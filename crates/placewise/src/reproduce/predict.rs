@@ -153,7 +153,7 @@ impl Predictions {
 
     fn row(&self, at: usize, figures: &OfScenarios) -> Row {
         let published = self.published[at].clone();
-        let machine = self.plan.machine(&published.machine);
+        let machine = self.plan.machine(&published.ran_as.machine);
         let samples = self.samples(at, figures);
         let mut row = Row {
             costs_of: machine.map(|machine| machine.costs_of.clone()),

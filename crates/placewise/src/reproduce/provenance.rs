@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
-use placewise_workload::Case;
 use serde::Deserialize;
 
+use super::rows::Rows;
 use super::study::Published;
 
 #[derive(Deserialize)]
@@ -19,19 +19,6 @@ pub struct Choice {
     /// What else depends on it, out of view.
     pub decides: Option<String>,
     in_view: Vec<Rows>,
-}
-
-/// Rows with all that is named here.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rows {
-    series: Option<String>,
-    machine: Option<String>,
-    workload: String,
-    policy: String,
-    metric: Option<String>,
-    /// Settings among those of the case.
-    case: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -51,27 +38,9 @@ pub fn choices() -> &'static [Choice] {
 
 /// What was chosen with the row in view.
 pub fn chosen_in_view_of(row: &Published) -> Vec<&'static str> {
-    let in_view = |choice: &&Choice| choice.in_view.iter().any(|rows| rows.contain(row));
+    let in_view =
+        |choice: &&Choice| choice.in_view.iter().any(|rows| rows.contain(&row.series, &row.ran_as));
     choices().iter().filter(in_view).map(|choice| choice.what.as_str()).collect()
-}
-
-impl Rows {
-    fn contain(&self, row: &Published) -> bool {
-        let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|it| it == own);
-        is(&self.series, &row.series)
-            && is(&self.machine, &row.machine)
-            && self.workload == row.workload
-            && self.policy == row.policy
-            && is(&self.metric, &row.metric)
-            && self.case.as_ref().is_none_or(|case| has_settings(row, case))
-    }
-}
-
-fn has_settings(row: &Published, settings: &str) -> bool {
-    let (Ok(own), Ok(wanted)) = (row.case.parse::<Case>(), settings.parse::<Case>()) else {
-        return false;
-    };
-    wanted.iter().all(|(key, value)| own.get(key) == Some(value))
 }
 
 #[cfg(test)]
@@ -90,24 +59,14 @@ mod tests {
         assert_eq!(of(messages), [""; 0], "decided by it, but not in view");
     }
 
-    #[test]
-    fn rows_have_all_that_is_named() {
-        let rows: Rows = toml::from_str("workload = 'lu'\npolicy = 'p'\ncase = 'b=2;a=1'").unwrap();
-        let row = |case| row("s", "uma-8", "lu", case, "p");
-        assert!(rows.contain(&row("a=1;c=3;b=2")) && !rows.contain(&row("a=1")));
-        assert!(!rows.contain(&row("a=1;b=3")));
-        let rows = Rows { machine: Some("uma-9".into()), ..rows };
-        assert!(!rows.contain(&row("a=1;b=2")));
-    }
-
     /// A choice that no study has a row of is out of date.
     #[test]
     fn each_choice_names_rows_that_there_are() {
         let rows = study::all();
         for choice in choices() {
             for wanted in &choice.in_view {
-                let found = rows.iter().any(|row| wanted.contain(row));
-                assert!(found, "{}: {} under {}", choice.what, wanted.workload, wanted.policy);
+                let found = rows.iter().any(|row| wanted.contain(&row.series, &row.ran_as));
+                assert!(found, "{}: {wanted:?}", choice.what);
             }
         }
     }

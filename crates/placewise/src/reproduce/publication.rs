@@ -47,7 +47,8 @@ pub fn noise_pct(row: &Published, baseline: &Published) -> f64 {
 
 /// The row's own standard deviation, else that usual for its workload and metric.
 pub fn spread_pct(row: &Published) -> f64 {
-    let of_metric = || PUBLICATIONS.spread_pct.get(&row.workload)?.get(&row.metric).copied();
+    let of_metric =
+        || PUBLICATIONS.spread_pct.get(&row.ran_as.workload)?.get(&row.ran_as.metric).copied();
     row.spread_pct.or_else(of_metric).unwrap_or(PUBLICATIONS.other_spread_pct)
 }
 

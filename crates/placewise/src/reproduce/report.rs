@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::predict::Row;
 use super::reproduction::Reproduction;
 use super::score::{Score, Scored};
-use super::study::Published;
+use super::study::{Names, Published};
 use super::summary::Summary;
 use super::tables;
 use super::verdict::{Tally, Verdict};
@@ -104,12 +104,12 @@ fn record(scored: &Scored) -> [String; 22] {
     let published = &row.published;
     [
         published.series.clone(),
-        published.machine.clone(),
-        published.kernel.clone(),
-        published.workload.clone(),
-        published.case.clone(),
-        published.metric.clone(),
-        published.policy.clone(),
+        published.written.machine.clone(),
+        published.written.kernel.clone(),
+        published.written.workload.clone(),
+        published.written.case.clone(),
+        published.written.metric.clone(),
+        published.written.policy.clone(),
         plain(published.value),
         published.unit_written().to_owned(),
         published.better.map(direction_name).unwrap_or_default().to_owned(),
@@ -133,11 +133,13 @@ fn studies(rows: &[Scored], empty: impl Fn() -> Table) -> Vec<(String, Table)> {
     let simulated: Vec<&Scored> =
         rows.iter().filter(|one| one.row.not_simulated.is_none()).collect();
     let studies = grouped(&simulated, |one| {
-        let Published { file, machine, kernel, workload, metric, .. } = &one.row.published;
+        let Published { file, ran_as, .. } = &one.row.published;
+        let Names { machine, kernel, workload, metric, .. } = ran_as;
         (file, machine, kernel, workload, metric)
     });
     let heading = |row: &Row| {
-        let Published { file, machine, kernel, workload, .. } = &row.published;
+        let Published { file, ran_as, .. } = &row.published;
+        let Names { machine, kernel, workload, .. } = ran_as;
         let costs_of = row.costs_of.as_deref().unwrap_or_default();
         format!("{file}: {machine}, costs {costs_of}, {kernel}: {workload}, {}", metric(row))
     };
@@ -160,13 +162,13 @@ fn fill(mut table: Table, rows: &[&&Scored]) -> Table {
     let mut last = None;
     for Scored { row, verdict, .. } in rows {
         let published = &row.published;
-        if last.replace(&published.case) != Some(&published.case) {
-            table.add_row([published.case.as_str()].into_iter().chain([""; 8]));
+        if last.replace(&published.ran_as.case) != Some(&published.ran_as.case) {
+            table.add_row([published.ran_as.case.as_str()].into_iter().chain([""; 8]));
         }
         let figure = |value: Option<f64>| value.map(number::figure).unwrap_or_default();
         let change = |value: Option<f64>| value.map(number::change).unwrap_or_default();
         table.add_row([
-            format!("  {}", published.policy),
+            format!("  {}", published.ran_as.policy),
             figure(published.value),
             figure(row.predicted),
             change(published.change_pct),
@@ -184,8 +186,8 @@ fn fill(mut table: Table, rows: &[&&Scored]) -> Table {
 
 fn metric(row: &Row) -> String {
     match row.published.unit_written() {
-        "" => row.published.metric.clone(),
-        unit => format!("{} ({unit})", row.published.metric),
+        "" => row.published.ran_as.metric.clone(),
+        unit => format!("{} ({unit})", row.published.ran_as.metric),
     }
 }
 

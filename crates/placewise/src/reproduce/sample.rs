@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::study::{self, Published};
+use super::study::{self, Names, Published};
 use super::verdict::Question;
 
 /// Without rows that have no value, and without normalised ones that no change is relative to: of
@@ -29,13 +29,13 @@ pub fn sample(rows: Vec<Published>, most: usize) -> Vec<Published> {
     let mut cases: BTreeMap<[&str; 5], Vec<&str>> = BTreeMap::new();
     for &at in &judged {
         let of_experiment = cases.entry(experiment(&rows[at])).or_default();
-        if !of_experiment.contains(&rows[at].case.as_str()) {
-            of_experiment.push(&rows[at].case);
+        if !of_experiment.contains(&rows[at].ran_as.case.as_str()) {
+            of_experiment.push(&rows[at].ran_as.case);
         }
     }
     let is_taken = |at: &usize| {
         let cases = &cases[&experiment(&rows[*at])];
-        spread(cases.len(), most).any(|nth| cases[nth] == rows[*at].case)
+        spread(cases.len(), most).any(|nth| cases[nth] == rows[*at].ran_as.case)
     };
     let taken: Vec<usize> = judged.into_iter().filter(is_taken).collect();
     let needed: BTreeSet<usize> =
@@ -44,8 +44,8 @@ pub fn sample(rows: Vec<Published>, most: usize) -> Vec<Published> {
 }
 
 fn experiment(row: &Published) -> [&str; 5] {
-    let Published { series, machine, kernel, workload, policy, .. } = row;
-    [series, machine, kernel, workload, policy]
+    let Names { machine, kernel, workload, policy, .. } = &row.ran_as;
+    [&row.series, machine, kernel, workload, policy]
 }
 
 /// At most `most` of the first `count` numbers: the first, the last, and others evenly between.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     fn told(rows: &[Published]) -> Vec<(usize, &str)> {
-        rows.iter().map(|row| (row.line, row.policy.as_str())).collect()
+        rows.iter().map(|row| (row.line, row.ran_as.policy.as_str())).collect()
     }
 
     #[test]

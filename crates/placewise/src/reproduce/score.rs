@@ -12,7 +12,7 @@ use super::baselines::{self, Baselines};
 use super::predict::Row;
 use super::provenance;
 use super::publication::{self, Ceiling};
-use super::study::{self, Published};
+use super::study::{self, Names, Published};
 use super::summary::{Pair, Summary};
 use super::trivial::change_of_nearest_case;
 use super::verdict::{Question, Tally, Verdict};
@@ -170,14 +170,16 @@ fn tally<'a>(scored: impl Iterator<Item = &'a Scored>) -> Tally {
 fn experiments(scored: &[&Scored]) -> Vec<Experiment> {
     let judged: Vec<&Scored> = scored.iter().copied().filter(|one| one.verdict.is_some()).collect();
     let groups = grouped(&judged, |one| {
-        let Published { series, machine, kernel, workload, policy, .. } = &one.row.published;
+        let Published { series, ran_as, .. } = &one.row.published;
+        let Names { machine, kernel, workload, policy, .. } = ran_as;
         [series, machine, kernel, workload, policy]
     });
     groups.iter().map(|rows| experiment(rows)).collect()
 }
 
 fn experiment(rows: &[&&Scored]) -> Experiment {
-    let Published { series, machine, kernel, workload, policy, .. } = rows[0].row.published.clone();
+    let Published { series, ran_as, .. } = rows[0].row.published.clone();
+    let Names { machine, kernel, workload, policy, .. } = ran_as;
     let in_sample = rows.iter().copied().copied().filter(|one| one.is_in_sample());
     Experiment {
         series,
@@ -307,7 +309,7 @@ mod tests {
     #[test]
     fn rows_in_sample_are_counted_apart() {
         let mut in_view = two("a.csv", "short-task", "spr-112", "instances=112", [300.0, 200.0]);
-        in_view.iter_mut().for_each(|row| row.published.workload = "context_switch1".into());
+        in_view.iter_mut().for_each(|row| row.published.ran_as.workload = "context_switch1".into());
         let score = score(&[in_view, two("a.csv", "s", "uma-8", "groups=1", [10.0, -10.0])]);
         assert_eq!((score.in_sample.decisive, score.in_sample.decisive_right), (1, 1));
         assert_eq!((score.out_of_sample.decisive, score.out_of_sample.decisive_right), (1, 0));

@@ -14,6 +14,7 @@ use placewise_sim::{Better, COLUMNS};
 use placewise_workload::{self as workload, Case, WorkloadError};
 use serde::{Serialize, Serializer};
 
+use super::commands;
 use super::unit::{Quantity, Unit};
 use crate::input::InputError;
 use crate::machine_readable::{direction, direction_name};
@@ -27,14 +28,8 @@ pub struct Published {
     pub file: String,
     pub line: usize,
     pub series: String,
-    pub machine: String,
-    pub kernel: String,
-    pub workload: String,
-    /// As `placewise compare` prints it, so that one case has one name; as it was written where
-    /// there is no such case.
-    pub case: String,
-    pub metric: String,
-    pub policy: String,
+    #[serde(flatten)]
+    pub written: Names,
     pub value: Option<f64>,
     /// There is one wherever there is a value.
     #[serde(serialize_with = "as_written")]
@@ -44,12 +39,42 @@ pub struct Published {
     pub spread_pct: Option<f64>,
     /// Positive is better.
     pub change_pct: Option<f64>,
+    /// With what the command of its series adds. The case is as `placewise compare` prints it, so that one
+    /// case has one name; as it was written where there is no such case.
+    pub ran_as: Names,
+}
+
+/// What a figure is of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Names {
+    pub machine: String,
+    pub kernel: String,
+    pub workload: String,
+    pub case: String,
+    pub metric: String,
+    pub policy: String,
+}
+
+impl Names {
+    /// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
+    /// simulator are no more like one of them than like another.
+    pub fn simulated_case(&self) -> Result<Case, WorkloadError> {
+        workload::canonical(&self.workload, &self.case.parse::<Case>()?.without("run"))
+    }
+
+    fn canonical_case(&self) -> Result<String, WorkloadError> {
+        let case = self.simulated_case()?;
+        Ok(match self.case.parse::<Case>()?.get("run") {
+            Some(run) => case.with("run", run).to_string(),
+            None => case.to_string(),
+        })
+    }
 }
 
 impl Published {
     /// What a row is about: there is one of each in a file.
     pub fn identity(&self) -> [&str; 6] {
-        let Self { machine, kernel, workload, case, metric, policy, .. } = self;
+        let Names { machine, kernel, workload, case, metric, policy } = &self.ran_as;
         [machine, kernel, workload, case, metric, policy]
     }
 
@@ -61,24 +86,7 @@ impl Published {
     }
 
     pub fn is_baseline(&self) -> bool {
-        self.policy == BASELINE
-    }
-
-    /// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
-    /// simulator are no more like one of them than like another.
-    pub fn simulated_case(&self) -> Result<Case, WorkloadError> {
-        let case: Case = self.case.parse()?;
-        let rest = case.iter().filter(|(key, _)| *key != "run");
-        let rest = rest.fold(Case::default(), |rest, (key, value)| rest.with(key, value));
-        workload::canonical(&self.workload, &rest)
-    }
-
-    fn canonical_case(&self) -> Result<String, WorkloadError> {
-        let case = self.simulated_case()?;
-        Ok(match self.case.parse::<Case>()?.get("run") {
-            Some(run) => case.with("run", run).to_string(),
-            None => case.to_string(),
-        })
+        self.ran_as.policy == BASELINE
     }
 
     /// The paper gives the value relative to another row's.
@@ -184,7 +192,7 @@ fn check_distinct(rows: &[Published]) -> Result<(), InputError> {
             return Err(InputError(format!(
                 "{}:{}: policy `{}` has this case and metric in line {first} already; \
                  leave one of the two out",
-                row.file, row.line, row.policy
+                row.file, row.line, row.ran_as.policy
             )));
         }
     }
@@ -218,24 +226,29 @@ impl<'a> Record<'a> {
 
     fn published(&self) -> Result<Published, InputError> {
         let (value, better) = (self.size("value")?, self.better()?);
-        let mut row = Published {
-            file: self.file.to_owned(),
-            line: self.line,
-            series: self.text("series").to_owned(),
+        let series = self.text("series").to_owned();
+        let written = Names {
             machine: self.required("machine")?,
             kernel: self.required("kernel")?,
             workload: self.required("workload")?,
             case: self.text("case").to_owned(),
             metric: self.required("metric")?,
             policy: self.required("policy")?,
+        };
+        let mut ran_as = commands::ran_as(&series, &written);
+        ran_as.case = ran_as.canonical_case().unwrap_or(ran_as.case);
+        Ok(Published {
+            file: self.file.to_owned(),
+            line: self.line,
+            series,
+            written,
             unit: self.unit(value)?,
             value,
             better,
             spread_pct: self.size("spread_pct")?,
             change_pct: self.change(better)?,
-        };
-        row.case = row.canonical_case().unwrap_or(row.case);
-        Ok(row)
+            ran_as,
+        })
     }
 
     fn text(&self, column: &str) -> &str {
@@ -311,21 +324,25 @@ impl<'a> Record<'a> {
 /// A row for tests.
 #[cfg(test)]
 pub fn row(series: &str, machine: &str, workload: &str, case: &str, policy: &str) -> Published {
-    Published {
-        file: "a.csv".into(),
-        line: 2,
-        series: series.into(),
+    let names = Names {
         machine: machine.into(),
         kernel: "v6.0".into(),
         workload: workload.into(),
         case: case.into(),
         metric: "time".into(),
         policy: policy.into(),
+    };
+    Published {
+        file: "a.csv".into(),
+        line: 2,
+        series: series.into(),
+        written: names.clone(),
         value: None,
         unit: Unit::parse("s"),
         better: None,
         spread_pct: None,
         change_pct: None,
+        ran_as: names,
     }
 }
 
@@ -370,6 +387,20 @@ mod tests {
     }
 
     #[test]
+    fn a_row_keeps_its_names_beside_what_it_ran_as() {
+        let row =
+            ROW.replace("s,uma-8,v6.0,schedpipe,", "sis-util,spr-112,v6.0,hackbench,groups=4");
+        let rows = parse("a.csv", &format!("{}\n{row}\n", COLUMNS.join(","))).unwrap();
+        assert_eq!(rows[0].written.case, "groups=4");
+        assert_eq!(rows[0].ran_as.case, "groups=4;fds=14;loops=1000000");
+        let json = serde_json::to_value(&rows[0]).unwrap();
+        assert_eq!(
+            (&json["case"], &json["ran_as"]["machine"]),
+            (&"groups=4".into(), &"spr-112".into())
+        );
+    }
+
+    #[test]
     fn changes_are_relative_to_the_baseline_of_the_same_file_case_and_metric() {
         let mut rows = [
             ("groups=1", "short-task"),
@@ -380,7 +411,7 @@ mod tests {
             ("groups=2", "hint:none"),
         ]
         .map(|(case, policy)| row("s", "uma-8", "hackbench", case, policy));
-        rows[4].metric = "idle_share".into();
+        rows[4].ran_as.metric = "idle_share".into();
         rows[5].file = "b.csv".into();
         assert_eq!(baselines(rows.iter()), [Some(1), None, None, Some(2), None, None]);
     }

@@ -154,8 +154,9 @@ pub fn states(rows: &[Scored]) -> Vec<String> {
         let unit = if published.is_normalized() { "" } else { published.unit_written() };
         let figure = |value: f64| format!("{} {unit}", number::figure(value)).trim_end().to_owned();
         let states = (*states)?.told(figure);
-        let (machine, workload, case) = (&published.machine, &published.workload, &published.case);
-        let (metric, policy) = (&published.metric, &published.policy);
+        let (machine, workload, case) =
+            (&published.ran_as.machine, &published.ran_as.workload, &published.ran_as.case);
+        let (metric, policy) = (&published.ran_as.metric, &published.ran_as.policy);
         Some(format!("{machine}, {workload} {case}, {metric} under {policy}: {states}"))
     };
     rows.iter().filter(|one| !one.is_repeated).filter_map(told).collect()

@@ -13,14 +13,14 @@ pub fn change_of_nearest_case<'a>(
     row: &Published,
     published: impl IntoIterator<Item = &'a Published>,
 ) -> Option<f64> {
-    let own: Case = row.case.parse().ok()?;
+    let own: Case = row.ran_as.case.parse().ok()?;
     let is_same = |other: &&Published| {
-        other.machine != row.machine
-            && [&other.workload, &other.metric, &other.policy]
-                == [&row.workload, &row.metric, &row.policy]
+        other.ran_as.machine != row.ran_as.machine
+            && [&other.ran_as.workload, &other.ran_as.metric, &other.ran_as.policy]
+                == [&row.ran_as.workload, &row.ran_as.metric, &row.ran_as.policy]
     };
     let with_distance = |other: &Published| {
-        let (change, case) = (other.change_pct?, other.case.parse().ok()?);
+        let (change, case) = (other.change_pct?, other.ran_as.case.parse().ok()?);
         Some((distance(&own, &case), change))
     };
     let elsewhere = published.into_iter().filter(is_same).filter_map(with_distance);

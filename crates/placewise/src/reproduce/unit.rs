@@ -38,7 +38,7 @@ impl Quantity {
     }
 }
 
-const UNITS: [(&str, Quantity, f64); 32] = [
+const UNITS: [(&str, Quantity, f64); 34] = [
     ("s", Quantity::Time, 1.0),
     ("sec", Quantity::Time, 1.0),
     ("ms", Quantity::Time, 1e-3),
@@ -50,6 +50,7 @@ const UNITS: [(&str, Quantity, f64); 32] = [
     ("ops/s", Quantity::Rate, 1.0),
     ("tps", Quantity::Rate, 1.0),
     ("transactions/s", Quantity::Rate, 1.0),
+    ("trans/s", Quantity::Rate, 1.0),
     ("iterations/s", Quantity::Rate, 1.0),
     ("requests/s", Quantity::Rate, 1.0),
     ("kop/s", Quantity::Rate, 1e3),
@@ -72,13 +73,15 @@ const UNITS: [(&str, Quantity, f64); 32] = [
     ("normalized", Quantity::Relative, 1.0),
     // Not stated where it was published.
     ("unknown", Quantity::Relative, 1.0),
+    ("as_printed", Quantity::Relative, 1.0),
 ];
 
 impl Unit {
     /// `None` for a unit that is not known.
     pub fn parse(written: &str) -> Option<Self> {
         let name = written.split(['_', '(']).next().unwrap_or_default().trim_end();
-        let (_, quantity, size) = UNITS.iter().find(|(known, ..)| *known == name)?;
+        let is_it = |(known, ..): &&(&str, _, _)| [written, name].contains(known);
+        let (_, quantity, size) = UNITS.iter().find(is_it)?;
         Some(Self { written: written.to_owned(), quantity: *quantity, size: *size })
     }
 

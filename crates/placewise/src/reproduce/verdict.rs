@@ -62,7 +62,7 @@ impl Question {
         if publication::is_decisive(change_pct, noise_pct(row, baseline?)) {
             return Some(Self::Sign { change_pct });
         }
-        let is_null = publication::is_null(change_pct) && row.policy != CHANGES_NOTHING;
+        let is_null = publication::is_null(change_pct) && row.ran_as.policy != CHANGES_NOTHING;
         is_null.then_some(Self::Quiet)
     }
 
