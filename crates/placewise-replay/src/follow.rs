@@ -80,6 +80,8 @@ pub struct Wakeup {
     pub counts: bool,
     /// Its waker has interrupted another CPU, for all that is known.
     pub told: bool,
+    /// From when its waker had put the wakee on their run queue until that preempted it.
+    pub rest: Option<Nanos>,
     pub seen: Evidence,
 }
 
@@ -136,6 +138,8 @@ pub struct FollowedTask {
     woken_early: bool,
     /// Where the post was made that it has not read yet.
     post_from: Option<u32>,
+    /// When it was put on a run queue, and by which CPU.
+    enqueued: Option<(Nanos, u32)>,
     /// The wakeup that it has made last, unless it has gone on since.
     made_last: Option<u32>,
     /// Whom it has preempted, by that one's wakeup.
@@ -202,7 +206,7 @@ impl<'a> Follower<'a> {
             Action::Waking { task, prev_cpu, outcome } => {
                 self.waking(step, task, (prev_cpu, outcome), tasks);
             }
-            Action::Wakeup { task, .. } => self.woken(task),
+            Action::Wakeup { task, .. } => self.woken(task, cpu),
             Action::Fork { parent, child } => self.fork(cpu, parent, child, tasks),
             Action::WakeupNew { task, target_cpu } => self.begins(task, target_cpu, tasks),
             Action::Switch { prev, prev_state, next } => {
@@ -287,6 +291,7 @@ impl<'a> Follower<'a> {
             early: None,
             woken_early: false,
             post_from: None,
+            enqueued: None,
             made_last: None,
             answers: None,
         });
@@ -424,6 +429,9 @@ impl<'a> Follower<'a> {
         let Some(at) = self.task(index).made_last else { return };
         let wakee = self.wakeups[at as usize].wakee;
         if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
+            let enqueued = self.tasks[wakee as usize].enqueued;
+            let own = enqueued.filter(|(at, by)| *by == cpu && self.now - at < SOON_NS);
+            self.wakeups[at as usize].rest = own.map(|(at, _)| self.now - at);
             self.wakeups[at as usize].seen = Evidence::Preempted;
             self.task(wakee).answers = Some(index);
         }
@@ -459,6 +467,7 @@ impl<'a> Follower<'a> {
             cpu,
             counts: true,
             told: false,
+            rest: None,
             seen: Evidence::Likely,
         });
         let (from, until) = (self.now, self.now);
@@ -593,7 +602,8 @@ impl<'a> Follower<'a> {
         let at = self.wakeups.len() as u32;
         let (cpu, seen) = (step.cpu, Evidence::Recorded);
         let told = telling > 0;
-        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, told, seen });
+        let rest = None;
+        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, told, rest, seen });
         self.see(waker, Seen::Wakeup(at));
         self.task(waker).charged += takes;
         self.task(waker).made_last = Some(at);
@@ -601,9 +611,12 @@ impl<'a> Follower<'a> {
     }
 
     /// sched_wakeup of a task that has not slept: the wakeup that was to come is none.
-    fn woken(&mut self, number: TaskNumber) {
+    /// The CPU `by` has put a task on a run queue.
+    fn woken(&mut self, number: TaskNumber, by: u32) {
         if let Some(&index) = self.by_number.get(&number) {
-            self.task(index).early = None;
+            let now = self.now;
+            let task = self.task(index);
+            (task.early, task.enqueued) = (None, Some((now, by)));
         }
     }
 

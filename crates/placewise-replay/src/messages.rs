@@ -219,6 +219,7 @@ fn take_down(
             cpu: sent_on,
             counts: true,
             told: false,
+            rest: None,
             seen: Evidence::Silent,
         });
         posts.push(true);

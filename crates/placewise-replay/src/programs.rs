@@ -216,7 +216,11 @@ impl<'a> Build<'a> {
     fn op(&self, step: Step, task: TaskIndex, passed: &mut Nanos) -> Op {
         match step {
             Step::Run(ns) => Op::Run { ns },
-            Step::Post(to, wake) => Op::Post { semaphore: self.semaphore(task, to), wake },
+            Step::Post(to, wake) => Op::Post {
+                semaphore: self.semaphore(task, to),
+                wake,
+                rest: self.recording.tasks[task as usize].rest_ns,
+            },
             Step::Await(from) => Op::Await {
                 semaphore: self.semaphore(from, task),
                 lines: self.recording.tasks[task as usize].lines,

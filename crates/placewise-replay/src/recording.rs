@@ -39,6 +39,8 @@ pub struct RecordedTask {
     pub cgroup: Option<u32>,
     /// Cache lines that come with a post to it.
     pub lines: u32,
+    /// What the kernel does yet after a wakeup by it, before the wakee can preempt it.
+    pub rest_ns: Nanos,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

@@ -12,6 +12,9 @@
 //! further away, outside their core: how much siblings that talk to each other slow each other down is
 //! not known so well. Where that is not beyond noise it is what a channel takes.
 //!
+//! A wakee that preempts its waker does so once the call, or the softirq, that has woken it lets go of the CPU. How
+//! long that takes is the median of a waker's name, and comes after each of its posts.
+//!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
 //! it did: a replay keeps the while. From one wakeup to the next it computes and sleeps: if how long it sleeps
@@ -30,6 +33,9 @@ use crate::recording::{Step, TaskIndex};
 /// Fewer posts over a distance do not tell what it takes.
 const FEWEST_OF_DISTANCE: f64 = 30.0;
 const MOST_LINES: f64 = 1_000.0;
+
+/// Fewer wakees that preempt their wakers do not tell how soon they do.
+const FEWEST_RESTS: usize = 30;
 
 /// Fewer sleeps do not tell what they are. Their times are kept; but the whiles of a task that mostly waits for
 /// others: it sleeps after what these made it do.
@@ -107,11 +113,16 @@ fn by_chance<'a>(
 }
 
 /// The steps of a task.
-pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32) -> Vec<Step> {
+pub fn steps(
+    task: &FollowedTask,
+    wakeups: &[Wakeup],
+    posts: &[bool],
+    (lines, rest): (u32, Nanos),
+) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
     let keeps_while = sleeps_for_a_while(&task.seen, is_post)
         .unwrap_or_else(|| mostly_waits_for_posts(&task.seen, is_post));
-    // What is still to be taken off for the lines of the last post.
+    // What is still to be taken off for the lines of the last post that it read, and the rest of its own.
     let mut charged = 0;
     let step = |seen: &Seen| match *seen {
         Seen::Run(ns, _) => {
@@ -121,7 +132,10 @@ pub fn steps(task: &FollowedTask, wakeups: &[Wakeup], posts: &[bool], lines: u32
         }
         Seen::Wakeup(at) => {
             let Wakeup { wakee, wake, .. } = wakeups[at as usize];
-            posts[at as usize].then_some(Step::Post(wakee, wake))
+            posts[at as usize].then(|| {
+                charged += rest;
+                Step::Post(wakee, wake)
+            })
         }
         Seen::Slept { cause: Cause::Wakeup(at), line_ns, .. } if posts[at as usize] => {
             charged = u64::from(lines) * line_ns;
@@ -207,6 +221,22 @@ pub fn lines(followed: &Followed, posts: &[bool], machine: &Machine) -> HashMap<
         Some((name.to_owned(), slope(&by_line)?))
     };
     by_name.into_iter().filter_map(told).collect()
+}
+
+/// What the kernel does yet after wakeups by tasks of each name, before the wakee can preempt them: the median.
+pub fn rests(followed: &Followed, posts: &[bool]) -> HashMap<String, Nanos> {
+    let mut by_name: HashMap<&str, Vec<Nanos>> = HashMap::new();
+    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+        if let Some(rest) = wakeup.rest {
+            by_name.entry(&followed.tasks[wakeup.waker as usize].name).or_default().push(rest);
+        }
+    }
+    by_name.retain(|_, rests| rests.len() >= FEWEST_RESTS);
+    let median = |(name, mut rests): (&str, Vec<Nanos>)| {
+        let middle = rests.len() / 2;
+        (name.to_owned(), *rests.select_nth_unstable(middle).1)
+    };
+    by_name.into_iter().map(median).collect()
 }
 
 /// By how many lines computing grows with what a line takes: the least squares, if that is two standard

@@ -423,8 +423,8 @@ impl Offsets {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
             Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
-            Op::Post { semaphore, wake } => {
-                Op::Post { semaphore: semaphore.behind(self.semaphores), wake }
+            Op::Post { semaphore, wake, rest } => {
+                Op::Post { semaphore: semaphore.behind(self.semaphores), wake, rest }
             }
             Op::Await { semaphore, lines } => {
                 Op::Await { semaphore: semaphore.behind(self.semaphores), lines }

@@ -134,8 +134,9 @@ pub enum Op {
     /// Lower a flag in memory, after waiting busily until it is up.
     LowerFlag { flag: Object },
     /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
-    /// of its own: what a recorded call took is in the computing before it.
-    Post { semaphore: Object, wake: Wake },
+    /// of its own: what a recorded call took is in the computing before it, but for the rest after the wakeup,
+    /// in which the kernel gives the CPU to nobody else.
+    Post { semaphore: Object, wake: Wake, rest: Nanos },
     /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
     /// where it was posted.
     Await { semaphore: Object, lines: u32 },

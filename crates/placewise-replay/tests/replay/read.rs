@@ -251,6 +251,64 @@ fn the_sleep_of_the_task_before_is_no_computing() {
     }
 }
 
+/// a computes for 10 us and wakes b, which is on the run queue 2 us later, preempts a after 4 more and computes for 5;
+/// a goes on for 9, and sleeps.
+fn preempting(rounds: u32) -> Recording {
+    let round = |round: u32| {
+        let at = |us: u32| format!("1.{:06}", round * 100 + us);
+        let switch = |task: &str, us, prev: &str, state: &str, next: &str| {
+            let named = |which: &str, task: &str| {
+                let (comm, pid) = task.rsplit_once('-').unwrap();
+                format!("{which}_comm={comm} {which}_pid={pid} {which}_prio=120")
+            };
+            let (prev, next) = (named("prev", prev), named("next", next));
+            format!(
+                "{task} [000] d..2. {}: sched_switch: {prev} prev_state={state} ==> {next}",
+                at(us)
+            )
+        };
+        let wake = |flags: &str, event: &str, us| {
+            format!("a-10 [000] {flags} {}: {event}: comm=b pid=11 prio=120 target_cpu=000", at(us))
+        };
+        [
+            switch("<idle>-0", 0, "swapper/0-0", "R", "a-10"),
+            wake("d..5.", "sched_waking", 10),
+            wake("dN.6.", "sched_wakeup", 12),
+            switch("a-10", 16, "a-10", "R+", "b-11"),
+            switch("b-11", 21, "b-11", "S", "a-10"),
+            switch("a-10", 30, "a-10", "S", "swapper/0-0"),
+            format!(
+                "<idle>-0 [000] d.h4. {}: sched_waking: comm=a pid=10 prio=120 target_cpu=000",
+                at(90)
+            ),
+            format!(
+                "<idle>-0 [000] dNh5. {}: sched_wakeup: comm=a pid=10 prio=120 target_cpu=000",
+                at(90)
+            ),
+        ]
+    };
+    let lines: Vec<String> = (1..=rounds).flat_map(round).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    read_on(&format!("preempting-{rounds}"), "uma-8", &lines)
+}
+
+/// Of the 15 us that a computes after its wakeup 4 are no computing, where there are enough to tell.
+#[test]
+fn the_rest_of_a_wakeup_comes_before_the_wakee() {
+    for (rounds, rest_ns) in [(40, 4 * US), (20, 0)] {
+        let recording = preempting(rounds);
+        let ((_, a), (b, _)) = (task(&recording, "a"), task(&recording, "b"));
+        assert_eq!(a.rest_ns, rest_ns, "{rounds}");
+        let post = a.steps.iter().position(|step| *step == Step::Post(b, Wake::Plain)).unwrap();
+        assert_eq!(a.steps[post + 1], Step::Run(15 * US - rest_ns), "{rounds}");
+        let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+        let posts = workload.programs.iter().flat_map(|it| &it.ops);
+        let rests =
+            posts.filter_map(|op| if let Op::Post { rest, .. } = op { Some(*rest) } else { None });
+        assert_eq!(rests.collect::<Vec<_>>(), vec![rest_ns; rounds as usize]);
+    }
+}
+
 /// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
 /// woken once more, it did not.
 #[test]

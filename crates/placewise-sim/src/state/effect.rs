@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use placewise_policy::TaskId;
 
+use crate::state::event_queue::Time;
 use crate::state::task::Resume;
 use crate::state::waker::WakerContext;
 
@@ -16,6 +17,8 @@ pub struct Effect {
     woken: u32,
     pub sync: bool,
     pub context: WakerContext,
+    /// What the kernel does yet after the wakeups, before it gives the CPU to anybody.
+    pub rest: Time,
     pub then: Then,
 }
 

@@ -130,7 +130,10 @@ impl Engine<'_> {
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::LockCpu => self.lock_cpu(cpu, task),
             Op::UnlockCpu => self.unlock_cpu(cpu, task),
-            Op::Post { semaphore, wake } => self.post(cpu, task, semaphore, wake, effect),
+            Op::Post { semaphore, wake, rest } => {
+                effect.rest = rest;
+                self.post(cpu, task, semaphore, wake, effect)
+            }
             Op::Await { semaphore, .. } => self.semaphore(task, semaphore).take(task),
             Op::Wait { sample } => self.futex_wait(task, sample),
             Op::Enlist { list } => self.enlist(task, list),

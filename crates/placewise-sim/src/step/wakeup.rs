@@ -26,7 +26,7 @@ impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on.
     pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         let effect = &mut self.cpus[cpu].effect;
-        if effect.wakees.is_empty() {
+        if effect.wakees.is_empty() && effect.rest == 0 {
             return self.go_on_as(cpu, task, then);
         }
         effect.then = then;
@@ -43,6 +43,10 @@ impl Engine<'_> {
             }
         }
         let effect = &mut self.cpus[cpu].effect;
+        let rest = std::mem::take(&mut effect.rest);
+        if rest > 0 {
+            return self.begin(cpu, Activity::Wakeup, self.now + self.stretched(cpu, rest));
+        }
         effect.end();
         let then = effect.then;
         self.go_on_as(cpu, self.scheduler.current(cpu), then);

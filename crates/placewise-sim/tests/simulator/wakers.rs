@@ -266,7 +266,7 @@ fn a_polling_cpu_is_woken_by_a_store() {
 /// A poster that posts three times before the waiter takes any, and then in each way.
 fn posts(wake: Wake) -> Workload {
     let semaphore = Object::shared(0);
-    let (post, take) = (Op::Post { semaphore, wake }, Op::Await { semaphore, lines: 1 });
+    let (post, take) = (Op::Post { semaphore, wake, rest: 0 }, Op::Await { semaphore, lines: 1 });
     let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
     let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
     let main = vec![post, post, fork(1), pause, post, Op::Join, Op::Exit];
@@ -290,6 +290,33 @@ fn a_semaphore_keeps_posts_and_wakes_in_the_way_of_the_post() {
         let [only] = to_waiter[..] else { panic!("{to_waiter:?}: the first two were kept") };
         assert_eq!((only.sync, only.interrupt), (sync, interrupt), "{wake:?}");
     }
+}
+
+/// From a post until its waiter preempts the poster, on the one CPU that both may use.
+fn preempts_after(rest: u64) -> u64 {
+    let semaphore = Object::shared(0);
+    let post = Op::Post { semaphore, wake: Wake::Softirq, rest };
+    let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+    let compute = Op::Run { ns: 20_000_000 };
+    let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
+    let main = on_one("poster", vec![fork, Op::Yield, compute, post, compute, Op::Join, Op::Exit]);
+    let waiter = on_one("waiter", vec![Op::Await { semaphore, lines: 0 }, Op::Exit]);
+    let workload = Workload { semaphores: 1, ..programs(vec![main, waiter], 100) };
+    let (_, text) = Setup::new("uma-8", "v6.0", "baseline", workload).traced();
+    let lines = parse(&text);
+    let woken =
+        lines.iter().position(|line| line.event == "sched_wakeup" && line.text("comm") == "waiter");
+    let woken = woken.expect("it is woken");
+    let runs = lines[woken..].iter().find(|line| line.event == "sched_switch");
+    let runs =
+        runs.filter(|line| line.text("next_comm") == "waiter").expect("it preempts the poster");
+    runs.micros - lines[woken].micros
+}
+
+#[test]
+fn a_wakee_preempts_once_the_kernel_has_done_the_rest() {
+    let (at_once, later) = (preempts_after(0), preempts_after(50_000));
+    assert_eq!(later - at_once, 50, "{at_once} us, {later} us");
 }
 
 #[test]
