@@ -1,7 +1,7 @@
 //! `placewise reproduce`: published results beside what the simulator predicts for them.
 //!
 //! A study is a file of published figures (`study`) in units that can be converted (`unit`), made with
-//! the `commands` of its series. Its rows
+//! the `commands` of its series (`rows` names which rows, `names` what each is of). Its rows
 //! (all or a `sample`), and those `asked` for beside them, ask for scenarios (`plan`), whose runs,
 //! `kept` or not, give predicted figures (`measured`, `predict`). They are
 //! judged (`verdict`) by how noisy publications are (`publication`), beside what trivial predictors
@@ -14,6 +14,7 @@ pub mod baselines;
 mod commands;
 mod kept;
 pub mod measured;
+pub mod names;
 mod page;
 pub mod plan;
 mod plot;

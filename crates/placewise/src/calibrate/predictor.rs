@@ -10,8 +10,9 @@ use super::rows::LeftOut;
 use crate::noise::std_pct;
 use crate::parallel;
 use crate::reproduce::measured::{self, Figures, Samples};
+use crate::reproduce::names::Names;
 use crate::reproduce::plan::{self, Plan};
-use crate::reproduce::study::{Names, Published};
+use crate::reproduce::study::Published;
 
 /// Which runs to simulate, and on how many threads.
 pub struct Runs {

@@ -19,7 +19,8 @@ use crate::report::grouped;
 use crate::report::number::three_digits;
 use crate::report::terminal::{empty_bare_table, fitting, lines};
 use crate::reproduce::baselines::{Factors as Off, factor};
-use crate::reproduce::study::{Names, Published};
+use crate::reproduce::names::Names;
+use crate::reproduce::study::Published;
 
 #[derive(Serialize)]
 pub struct Report {

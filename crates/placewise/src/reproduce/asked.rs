@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::study::{Names, Published};
+use super::names::Names;
+use super::study::Published;
 use crate::input::InputError;
 use crate::own_policy;
 

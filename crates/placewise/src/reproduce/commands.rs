@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use placewise_workload::Case;
 use serde::Deserialize;
 
+use super::names::Names;
 use super::rows::Rows;
-use super::study::Names;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,10 +4,11 @@
 use placewise_sim::COLUMNS;
 use serde::Serialize;
 
+use super::names::Names;
 use super::predict::Row;
 use super::reproduction::Reproduction;
 use super::score::{Score, Scored};
-use super::study::{Names, Published};
+use super::study::Published;
 use super::summary::Summary;
 use super::tables;
 use super::verdict::{Tally, Verdict};

@@ -4,7 +4,7 @@
 use placewise_workload::Case;
 use serde::Deserialize;
 
-use super::study::Names;
+use super::names::Names;
 
 /// Rows with all that is named here.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::study::{self, Names, Published};
+use super::names::Names;
+use super::study::{self, Published};
 use super::verdict::Question;
 
 /// Without rows that have no value, and without normalised ones that no change is relative to: of

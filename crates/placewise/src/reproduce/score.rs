@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::baselines::{self, Baselines};
+use super::names::Names;
 use super::predict::Row;
 use super::provenance;
 use super::publication::{self, Ceiling};
-use super::study::{self, Names, Published};
+use super::study::{self, Published};
 use super::summary::{Pair, Summary};
 use super::trivial::change_of_nearest_case;
 use super::verdict::{Question, Tally, Verdict};

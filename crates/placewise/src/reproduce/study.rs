@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use placewise_sim::{Better, COLUMNS};
-use placewise_workload::{self as workload, Case, WorkloadError};
+use placewise_workload as workload;
 use serde::{Serialize, Serializer};
 
 use super::commands;
+use super::names::Names;
 use super::unit::{Quantity, Unit};
 use crate::input::InputError;
 use crate::machine_readable::{direction, direction_name};
@@ -42,33 +43,6 @@ pub struct Published {
     /// With what the command of its series adds. The case is as `placewise compare` prints it, so that one
     /// case has one name; as it was written where there is no such case.
     pub ran_as: Names,
-}
-
-/// What a figure is of.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Names {
-    pub machine: String,
-    pub kernel: String,
-    pub workload: String,
-    pub case: String,
-    pub metric: String,
-    pub policy: String,
-}
-
-impl Names {
-    /// Some tables give each run of a case a row of its own, under the key `run`; the runs of the
-    /// simulator are no more like one of them than like another.
-    pub fn simulated_case(&self) -> Result<Case, WorkloadError> {
-        workload::canonical(&self.workload, &self.case.parse::<Case>()?.without("run"))
-    }
-
-    fn canonical_case(&self) -> Result<String, WorkloadError> {
-        let case = self.simulated_case()?;
-        Ok(match self.case.parse::<Case>()?.get("run") {
-            Some(run) => case.with("run", run).to_string(),
-            None => case.to_string(),
-        })
-    }
 }
 
 impl Published {
