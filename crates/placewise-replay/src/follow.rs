@@ -610,8 +610,8 @@ impl<'a> Follower<'a> {
         Cause::Wakeup(at)
     }
 
-    /// sched_wakeup of a task that has not slept: the wakeup that was to come is none.
-    /// The CPU `by` has put a task on a run queue.
+    /// sched_wakeup: the CPU `by` has put a task on a run queue. If it has not slept, the wakeup that was to come is
+    /// none.
     fn woken(&mut self, number: TaskNumber, by: u32) {
         if let Some(&index) = self.by_number.get(&number) {
             let now = self.now;
