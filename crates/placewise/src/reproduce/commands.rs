@@ -1,7 +1,8 @@
 //! With which command a row was made, where its table does not say: a table has what varies, and leaves
 //! the rest to the text around it.
 //!
-//! `studies/commands.toml` has the commands of each series. What a row says itself is never overruled.
+//! `studies/commands.toml` has the commands of each series. Settings of the row itself are never overruled; names
+//! are, where the command has others.
 
 use std::sync::LazyLock;
 

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::Names;
 use super::study::{self, Published};
 use super::verdict::Question;
 
@@ -29,24 +28,19 @@ pub fn sample(rows: Vec<Published>, most: usize) -> Vec<Published> {
     let judged: Vec<usize> = (0..rows.len()).filter(|at| is_judged(*at)).collect();
     let mut cases: BTreeMap<[&str; 5], Vec<&str>> = BTreeMap::new();
     for &at in &judged {
-        let of_experiment = cases.entry(experiment(&rows[at])).or_default();
+        let of_experiment = cases.entry(rows[at].experiment()).or_default();
         if !of_experiment.contains(&rows[at].ran_as.case.as_str()) {
             of_experiment.push(&rows[at].ran_as.case);
         }
     }
     let is_taken = |at: &usize| {
-        let cases = &cases[&experiment(&rows[*at])];
+        let cases = &cases[&rows[*at].experiment()];
         spread(cases.len(), most).any(|nth| cases[nth] == rows[*at].ran_as.case)
     };
     let taken: Vec<usize> = judged.into_iter().filter(is_taken).collect();
     let needed: BTreeSet<usize> =
         taken.iter().copied().chain(taken.iter().filter_map(|at| baselines[*at])).collect();
     rows.into_iter().enumerate().filter(|(at, _)| needed.contains(at)).map(|(_, row)| row).collect()
-}
-
-fn experiment(row: &Published) -> [&str; 5] {
-    let Names { machine, kernel, workload, policy, .. } = &row.ran_as;
-    [&row.series, machine, kernel, workload, policy]
 }
 
 /// At most `most` of the first `count` numbers: the first, the last, and others evenly between.

@@ -170,11 +170,7 @@ fn tally<'a>(scored: impl Iterator<Item = &'a Scored>) -> Tally {
 /// Those with rows that are judged.
 fn experiments(scored: &[&Scored]) -> Vec<Experiment> {
     let judged: Vec<&Scored> = scored.iter().copied().filter(|one| one.verdict.is_some()).collect();
-    let groups = grouped(&judged, |one| {
-        let Published { series, ran_as, .. } = &one.row.published;
-        let Names { machine, kernel, workload, policy, .. } = ran_as;
-        [series, machine, kernel, workload, policy]
-    });
+    let groups = grouped(&judged, |one| one.row.published.experiment());
     groups.iter().map(|rows| experiment(rows)).collect()
 }
 

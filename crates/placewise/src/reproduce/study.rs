@@ -59,6 +59,12 @@ impl Published {
         identity
     }
 
+    /// The question that a row asks, as others may with other cases.
+    pub fn experiment(&self) -> [&str; 5] {
+        let Names { machine, kernel, workload, policy, .. } = &self.ran_as;
+        [&self.series, machine, kernel, workload, policy]
+    }
+
     pub fn is_baseline(&self) -> bool {
         self.ran_as.policy == BASELINE
     }

@@ -1,6 +1,7 @@
 //! The score as tables for people.
 
 use super::baselines::{Baselines, Factors};
+use super::names::Names;
 use super::predict::Row;
 use super::score::{Experiment, Score, Scored, Series};
 use super::verdict::Tally;
@@ -154,9 +155,7 @@ pub fn states(rows: &[Scored]) -> Vec<String> {
         let unit = if published.is_normalized() { "" } else { published.unit_written() };
         let figure = |value: f64| format!("{} {unit}", number::figure(value)).trim_end().to_owned();
         let states = (*states)?.told(figure);
-        let (machine, workload, case) =
-            (&published.ran_as.machine, &published.ran_as.workload, &published.ran_as.case);
-        let (metric, policy) = (&published.ran_as.metric, &published.ran_as.policy);
+        let Names { machine, workload, case, metric, policy, .. } = &published.ran_as;
         Some(format!("{machine}, {workload} {case}, {metric} under {policy}: {states}"))
     };
     rows.iter().filter(|one| !one.is_repeated).filter_map(told).collect()
