@@ -424,6 +424,20 @@ fn a_request_takes_its_sleep_and_its_work() {
     assert!(figure(&run, "p99_wakeup_latency") < 1_000.0);
 }
 
+/// A round is the worker's spin, the messenger's and its sleep; each has one wakeup of either.
+#[test]
+fn a_messenger_of_schbench_that_does_not_spin_comes_round_sooner() {
+    let wakeups_with = |spin_us: u32| {
+        let case = format!(
+            "workers=1,cputime_us=1000,message_cputime_us={spin_us},sleeptime_us=1000,warmup_ms=0,window_ms=600"
+        );
+        let run = Setup::new("uma-8", "v6.0", "baseline", benchmark("schbench", &case)).run();
+        counter(&run, "sis_search")
+    };
+    let (spinning, sleeping) = (wakeups_with(4_000), wakeups_with(0));
+    assert!((2.6..3.1).contains(&(sleeping / spinning)), "{spinning}, then {sleeping}");
+}
+
 /// Both sleep while the waker computes. The one on its CPU is on the list last, so it is woken first, and
 /// takes that CPU away before the waker has come to the other one. Fails if all were woken by one call: the
 /// other's CPU idles.

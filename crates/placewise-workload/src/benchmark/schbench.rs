@@ -13,7 +13,7 @@
 //! sample is the time from the stamp to the return of the worker's wait, taken before it spins again, so it
 //! holds the messenger's walk over its list as well. This is the order of the tool's revisions of
 //! 2021 that published values of some 20 to 500 microseconds come from; later ones sample after
-//! the spin. All wakeups are futex wakeups, never sync.
+//! the spin. Until October 2020 the messenger did not spin. All wakeups are futex wakeups, never sync.
 //!
 //! **Left out.** The work inside the spin (it touches no data of note), the log buckets of the
 //! tool's histogram (quantiles here are those of the recorded samples), its dropping of samples of
@@ -46,10 +46,10 @@ const PARAMETERS: [Parameter; 7] = [
     Parameter::integer(
         "message_cputime_us",
         30_000,
-        1,
+        0,
         10_000_000,
         "us",
-        "wall time a messenger spins in each round",
+        "wall time a messenger spins in each round; 0 in the tool's revisions before October 2020",
     ),
     Parameter::integer(
         "sleeptime_us",
