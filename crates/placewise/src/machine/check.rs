@@ -388,4 +388,13 @@ mod tests {
         assert_eq!(Verdict::of(0.79, true), Verdict::Disturbed);
         assert_eq!(Verdict::of(0.8, true), Verdict::Agrees);
     }
+
+    #[test]
+    fn only_a_kernel_that_may_preempt_lazily_is_asked_how_it_does() {
+        let asked = |kernel, neighbour| preempt_mode(kernel, neighbour).unwrap();
+        assert_eq!(asked("v6.12", Some(0)), None);
+        assert_eq!(asked("v6.18.15", None), None);
+        let here = load("host").unwrap().online().iter().next();
+        assert!(matches!(asked("v6.18.15", here), Some("full" | "lazy")));
+    }
 }
