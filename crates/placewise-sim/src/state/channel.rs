@@ -134,6 +134,12 @@ impl Channel {
         }
     }
 
+    /// The CPU that touched it last on that side.
+    #[inline]
+    pub fn last_of(&self, side: Side) -> CpuId {
+        self.last_of_side[side as usize]
+    }
+
     #[inline]
     fn is_empty(&self) -> bool {
         self.held == 0

@@ -156,6 +156,13 @@ impl<'a> CostModel<'a> {
         u64::from(lines) * self.distances.figure(&self.cache_line, to, from)
     }
 
+    /// Moving one line from each of these CPUs, which wrote it last, to `to`.
+    #[inline(always)]
+    pub fn lines_from<const N: usize>(&self, from: [CpuId; N], to: CpuId) -> [Time; N] {
+        let distances = self.distances.from(to);
+        from.map(|from| distances.figure(&self.cache_line, from))
+    }
+
     #[inline]
     pub fn message(&self, kind: ChannelKind, side: Side) -> &MessageCost {
         &self.messages[kind as usize][side as usize]

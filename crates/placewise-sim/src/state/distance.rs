@@ -1,14 +1,35 @@
 //! What a figure is between two CPUs, worked out before any event asks.
 
 use placewise_machine::{ByDistance, Machine, Place};
-use placewise_policy::CpuId;
+use placewise_policy::{CpuId, Table};
 
-/// Numbers of distances: none for a CPU itself, then as in [`figures`].
-const KINDS: ByDistance = ByDistance { smt: 1, cluster: Some(2), llc: 3, package: 4, remote: 5 };
-
-/// A figure by the number of a distance.
+/// How far one CPU is from another.
 #[derive(Clone, Copy)]
-pub struct Figures([u64; 6]);
+#[repr(u8)]
+enum Kind {
+    Itself,
+    Smt,
+    Cluster,
+    Llc,
+    Package,
+    Remote,
+}
+
+impl Kind {
+    const ALL: [Kind; 6] =
+        [Kind::Itself, Kind::Smt, Kind::Cluster, Kind::Llc, Kind::Package, Kind::Remote];
+
+    fn between(here: Place, there: Place) -> Self {
+        /// Their places in [`Kind::ALL`].
+        const KINDS: ByDistance =
+            ByDistance { smt: 1, cluster: Some(2), llc: 3, package: 4, remote: 5 };
+        Self::ALL[KINDS.between(here, there) as usize]
+    }
+}
+
+/// A figure by [`Kind`].
+#[derive(Clone, Copy)]
+pub struct Figures([u64; Kind::ALL.len()]);
 
 impl Figures {
     pub fn new(figures: &ByDistance) -> Self {
@@ -17,30 +38,37 @@ impl Figures {
     }
 }
 
-/// How far CPUs are from each other: a row for each CPU, with a place for each.
+/// How far CPUs are from each other.
 pub struct Distances {
-    kinds: Vec<u8>,
-    /// Of a row, as a power of 2.
-    length: u32,
+    rows: Table<CpuId, Box<[Kind]>>,
 }
+
+/// How far all CPUs are from one.
+#[derive(Clone, Copy)]
+pub struct DistancesFrom<'a>(&'a [Kind]);
 
 impl Distances {
     pub fn new(machine: &Machine) -> Self {
         let places: Vec<Place> = machine.places().collect();
-        let row = places.len().next_power_of_two();
-        let mut kinds = vec![0; places.len() * row];
-        for (&here, row) in places.iter().zip(kinds.chunks_exact_mut(row)) {
-            for (&there, kind) in places.iter().zip(row) {
-                *kind = KINDS.between(here, there) as u8;
-            }
-        }
-        Distances { kinds, length: row.ilog2() }
+        let row = |&here| places.iter().map(|&there| Kind::between(here, there)).collect();
+        Distances { rows: places.iter().map(row).collect() }
     }
 
-    #[inline]
+    #[inline(always)]
+    pub fn from(&self, here: CpuId) -> DistancesFrom<'_> {
+        DistancesFrom(&self.rows[here])
+    }
+
+    #[inline(always)]
     pub fn figure(&self, figures: &Figures, here: CpuId, there: CpuId) -> u64 {
-        let kind = self.kinds[usize::from(here) << self.length | usize::from(there)];
-        figures.0[usize::from(kind)]
+        self.from(here).figure(figures, there)
+    }
+}
+
+impl DistancesFrom<'_> {
+    #[inline(always)]
+    pub fn figure(self, figures: &Figures, there: CpuId) -> u64 {
+        figures.0[self.0[usize::from(there)] as usize]
     }
 }
 

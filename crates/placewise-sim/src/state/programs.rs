@@ -51,6 +51,18 @@ impl Programs {
         self.begins[program as usize]
     }
 
+    /// What stands from a place on.
+    #[inline]
+    pub fn from(&self, pc: u32) -> &[Step] {
+        &self.steps[pc as usize..]
+    }
+
+    /// The place from which this stands on.
+    #[inline]
+    pub fn begin_of(&self, ahead: &[Step]) -> u32 {
+        (self.steps.len() - ahead.len()) as u32
+    }
+
     #[inline]
     pub fn step(&self, pc: u32) -> &Step {
         &self.steps[pc as usize]

@@ -83,9 +83,9 @@ pub(super) fn step_cost(
 fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
     let side = transfer.side;
     let cost = *costs.message(channel.kind, side);
-    let line = costs.cache_lines(1, channel.last_cpu, cpu);
-    let [same_side, other_side] = [side, side.other()]
-        .map(|side| costs.cache_lines(1, channel.last_of_side[side as usize], cpu));
+    let [last_of_same, last_of_other] = [side, side.other()].map(|side| channel.last_of(side));
+    let touched = [channel.last_cpu, last_of_same, last_of_other];
+    let [line, same_side, other_side] = costs.lines_from(touched, cpu);
     let shared = Time::from(cost.lines.channel) * line;
     let turned = if channel.turns_page(side, transfer.bytes) { cost.lines.page } else { 0 };
     let own = Time::from(transfer.lines) * other_side;
@@ -104,7 +104,7 @@ fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu
 
 /// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a
 /// receiver first; polled sockets have one each.
-#[inline]
+#[inline(always)]
 fn lock_wait(side: Side, channel: &mut Channel, begin: Begin, inside: Inside) -> Time {
     if channel.kind == ChannelKind::PolledSockets {
         return 0;

@@ -8,6 +8,7 @@
 use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{Object, Op};
 
+use super::running::Segment;
 use crate::engine::Engine;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
@@ -27,24 +28,29 @@ impl Engine<'_> {
         self.tasks[task].part
     }
 
-    /// The current task of a CPU goes on where it is in its program. What the kernel did on its time is
-    /// added to its next segment.
-    #[inline]
+    /// The current task of a CPU goes on where it is in its program.
     pub(super) fn advance(&mut self, cpu: CpuId, task: TaskId) {
-        let mut running = self.running(cpu, task);
-        running.state.work_left += std::mem::take(&mut running.here.debt);
-        if !running.state.in_segment
-            && let Some(op) = running.begin_operation()
-        {
-            let cost = self.other_cost(cpu, task, op);
-            running = self.running(cpu, task);
-            running.state.work_left += cost;
+        let segment = self.running(cpu, task).go_on();
+        self.begin_segment(cpu, task, segment);
+    }
+
+    #[inline(always)]
+    fn begin_segment(&mut self, cpu: CpuId, task: TaskId, segment: Segment) {
+        match segment {
+            Segment::Ends(end) => self.events.arm(Slot::Activity(cpu), end),
+            Segment::Costs(op) => self.begin_other(cpu, task, op),
+            Segment::Streams => self.start_stream(cpu, task),
         }
-        if running.state.stream_left > 0 {
-            return self.start_stream(cpu, task);
+    }
+
+    /// The segment of an operation that is no transfer.
+    #[inline(never)]
+    fn begin_other(&mut self, cpu: CpuId, task: TaskId, op: Op) {
+        self.tasks[task].work_left += self.other_cost(cpu, task, op);
+        match self.tasks[task].stream_left {
+            0 => self.time_segment(cpu, task),
+            _ => self.start_stream(cpu, task),
         }
-        let end = running.time_work();
-        self.events.arm(Slot::Activity(cpu), end);
     }
 
     /// What an operation takes before its effect that is no transfer.
@@ -88,14 +94,18 @@ impl Engine<'_> {
     pub(crate) fn segment_done(&mut self, cpu: CpuId) {
         let task = self.scheduler.current(cpu);
         self.last_progress = self.now;
-        if self.tasks[task].stream_left > 0 {
-            self.tasks[task].stream_left = 0;
-            self.end_stream(cpu);
-        }
         let mut running = self.running(cpu, task);
+        if running.state.stream_left > 0 {
+            running.state.stream_left = 0;
+            self.end_stream(cpu);
+            running = self.running(cpu, task);
+        }
         running.end_segment();
         let then = match running.end_transfer() {
-            Some(then) if running.goes_on(then) => return self.advance(cpu, task),
+            Some(then) if running.goes_on(then) => {
+                let segment = running.go_on();
+                return self.begin_segment(cpu, task, segment);
+            }
             Some(then) => then,
             None => self.end_other(cpu, task),
         };

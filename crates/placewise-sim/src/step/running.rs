@@ -31,6 +31,16 @@ pub(super) struct Running<'e, 'a> {
     pipe_wakes: PipeWakeRule,
 }
 
+/// What the current task's segment comes to.
+pub(super) enum Segment {
+    /// It ends then.
+    Ends(Time),
+    /// What this operation costs is for the engine to say.
+    Costs(Op),
+    /// It ends with a stream.
+    Streams,
+}
+
 impl<'a> Engine<'a> {
     #[inline(always)]
     pub(super) fn running(&mut self, cpu: CpuId, task: TaskId) -> Running<'_, 'a> {
@@ -50,10 +60,25 @@ impl<'a> Engine<'a> {
 }
 
 impl<'e> Running<'e, '_> {
-    /// Goes through the program up to the next operation that takes time, or to a long segment. What an
-    /// operation costs that is no transfer is for the engine to say.
+    /// The task goes on where it is in its program. What the kernel did on its time is added to its next segment.
     #[inline(always)]
-    pub fn begin_operation(&mut self) -> Option<Op> {
+    pub fn go_on(&mut self) -> Segment {
+        self.state.work_left += std::mem::take(&mut self.here.debt);
+        if !self.state.in_segment
+            && let Some(op) = self.begin_operation()
+        {
+            return Segment::Costs(op);
+        }
+        match self.state.stream_left {
+            0 => Segment::Ends(self.time_work()),
+            _ => Segment::Streams,
+        }
+    }
+
+    /// Goes through the program up to the next operation that takes time, or to a long segment; that one, if it
+    /// is no transfer.
+    #[inline(always)]
+    fn begin_operation(&mut self) -> Option<Op> {
         let (work, step) = self.compute();
         self.state.in_segment = true;
         self.state.work_left += work;
@@ -78,9 +103,10 @@ impl<'e> Running<'e, '_> {
     #[inline(always)]
     fn compute(&mut self) -> (Time, Option<&'e Step>) {
         let Running { state, programs, costs, measurement, now, .. } = self;
-        let (mut work, part, mut pc) = (0, state.part, state.pc);
+        let (mut work, part) = (0, state.part);
+        let mut ahead = programs.from(state.pc);
         let step = loop {
-            let step = programs.step(pc);
+            let (step, after) = ahead.split_first().expect("a program ends with its task");
             let Step::Op(op) = step else { break Some(step) };
             match *op {
                 Op::Run { ns } => {
@@ -105,7 +131,7 @@ impl<'e> Running<'e, '_> {
                 }
                 Op::Repeat { counter, times, to } => {
                     if state.repeats(counter, times) {
-                        pc = to;
+                        ahead = programs.from(to);
                         continue;
                     }
                 }
@@ -115,9 +141,9 @@ impl<'e> Running<'e, '_> {
                 }
                 _ => break Some(step),
             }
-            pc += 1;
+            ahead = after;
         };
-        state.pc = pc;
+        state.pc = programs.begin_of(ahead);
         (work, step)
     }
 
