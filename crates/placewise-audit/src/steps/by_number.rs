@@ -12,15 +12,16 @@ impl<T: Clone + Default> ByNumber<T> {
     #[inline]
     pub fn of(&mut self, number: u32) -> &mut T {
         let at = number as usize;
-        if self.values.len() <= at {
-            self.grow_to(at);
+        if at < self.values.len() {
+            return &mut self.values[at];
         }
-        &mut self.values[at]
+        self.grown_to(at)
     }
 
     #[cold]
-    fn grow_to(&mut self, at: usize) {
+    fn grown_to(&mut self, at: usize) -> &mut T {
         self.values.resize(at + 1, T::default());
+        &mut self.values[at]
     }
 
     /// `None`: nobody has asked for it yet.

@@ -189,7 +189,7 @@ impl Timeline {
         let Action::Waking { task, outcome: None, .. } = self.window.front()?.action else {
             return Some(false);
         };
-        let begun = self.begun.get(task as usize).copied().flatten();
+        let begun = self.begun.get(task as usize).and_then(Option::as_ref);
         Some(begun.is_some_and(|begun| begun.position == self.handed_out))
     }
 
