@@ -10,18 +10,33 @@ use crate::event::Event;
 
 /// `name: fields`, in `perf script` `system:name: fields`.
 pub(super) fn parse(text: &str) -> Result<Event<'_>, Skip> {
-    let (name, fields) = split_name(text).ok_or(Skip::UnknownEvent)?;
+    let mut text = text.strip_prefix("sched:").unwrap_or(text);
+    loop {
+        // Nearly all are of these.
+        if let Some(fields) = text.strip_prefix("sched_switch: ") {
+            return switch(skip_spaces(fields));
+        } else if let Some(fields) = text.strip_prefix("sched_waking: ") {
+            let (Task { comm, pid, prio }, target_cpu) = wakee(skip_spaces(fields))?;
+            return Ok(Event::Waking { comm, pid, prio, target_cpu });
+        } else if let Some(fields) = text.strip_prefix("sched_wakeup: ") {
+            let (Task { comm, pid, prio }, target_cpu) = wakee(skip_spaces(fields))?;
+            return Ok(Event::Wakeup { comm, pid, prio, target_cpu });
+        }
+        let (name, rest) = split_once(text, b':').ok_or(Skip::UnknownEvent)?;
+        if rest.starts_with(' ') {
+            return parse_other(name, skip_spaces(rest));
+        }
+        // The name was that of a system.
+        text = rest;
+    }
+}
+
+fn parse_other<'a>(name: &str, fields: &'a str) -> Result<Event<'a>, Skip> {
     match name {
-        "sched_switch" => switch(fields),
-        "sched_waking" => wakee(fields).map(|(Task { comm, pid, prio }, target_cpu)| {
-            Event::Waking { comm, pid, prio, target_cpu }
-        }),
-        "sched_wakeup" => wakee(fields).map(|(Task { comm, pid, prio }, target_cpu)| {
-            Event::Wakeup { comm, pid, prio, target_cpu }
-        }),
-        "sched_wakeup_new" => wakee(fields).map(|(Task { comm, pid, prio }, target_cpu)| {
-            Event::WakeupNew { comm, pid, prio, target_cpu }
-        }),
+        "sched_wakeup_new" => {
+            let (Task { comm, pid, prio }, target_cpu) = wakee(fields)?;
+            Ok(Event::WakeupNew { comm, pid, prio, target_cpu })
+        }
         "sched_migrate_task" => migrate(fields),
         "sched_process_fork" => fork(fields),
         "sched_process_exec" => exec(fields),
@@ -29,18 +44,6 @@ pub(super) fn parse(text: &str) -> Result<Event<'_>, Skip> {
         Decision::EVENT => decision(fields),
         _ => Err(Skip::UnknownEvent),
     }
-}
-
-fn split_name(text: &str) -> Option<(&str, &str)> {
-    let text = text.strip_prefix("sched:").unwrap_or(text);
-    // Nearly all are sched_switch, sched_waking and sched_wakeup; shorter names are of no event.
-    if let Some((name, rest)) = text.split_at_checked("sched_switch".len())
-        && let Some(fields) = rest.strip_prefix(": ")
-    {
-        return Some((name, skip_spaces(fields)));
-    }
-    let (name, fields) = split_once(text, b':')?;
-    if fields.starts_with(' ') { Some((name, skip_spaces(fields))) } else { split_name(fields) }
 }
 
 /// From 4.x on without, before with ` success=1` before the target CPU.
