@@ -30,6 +30,7 @@ struct Average {
 }
 
 impl Average {
+    #[inline]
     fn value(&self) -> i64 {
         match narrow(self.weighted, self.weight) {
             Some((weighted, weight)) => weighted.div_euclid(weight),

@@ -377,10 +377,13 @@ impl Scheduler {
 
     /// The policy has weighed a task group and those it is in anew; the queue of `cpu` follows.
     #[inline]
-    fn weigh_groups(&mut self, cpu: CpuId, mut group: u32) {
-        if group == ROOT_TASK_GROUP {
-            return;
+    fn weigh_groups(&mut self, cpu: CpuId, group: u32) {
+        if group != ROOT_TASK_GROUP {
+            self.weigh_groups_from(cpu, group);
         }
+    }
+
+    fn weigh_groups_from(&mut self, cpu: CpuId, mut group: u32) {
         let current = self.running_fair(cpu);
         while group != ROOT_TASK_GROUP {
             let weight = u64::from(self.policy.group_rq[group as usize][cpu].weight);

@@ -180,11 +180,16 @@ impl BehindMeter {
     }
 
     /// Another task runs on `cpu`.
+    #[inline]
     pub fn runs(&mut self, cpu: u32, runner: Role, idle: &IdleBesideMeter, places: &Places) {
         let before = std::mem::replace(&mut self.lines[cpu as usize].runner, runner);
-        if before == runner {
-            return;
+        if before != runner {
+            self.runs_another(cpu, runner, idle, places);
         }
+    }
+
+    /// What waits there waits behind another role from now on.
+    fn runs_another(&mut self, cpu: u32, runner: Role, idle: &IdleBesideMeter, places: &Places) {
         for at in 0..self.lines[cpu as usize].entries.len() {
             self.settle(cpu, at, idle, places);
             let pair = self.pairs.id(self.lines[cpu as usize].entries[at].waiter, runner);

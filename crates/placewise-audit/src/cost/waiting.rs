@@ -242,12 +242,14 @@ impl Waiting {
         let waits = entry.on_rq != 0 && entry.delayed == 0 && !current;
         let waiter = self.tasks.of(task);
         waiter.new &= !current;
-        if waiter.waits && !(waits && waiter.cpu == cpu) {
+        if (waiter.waits, waiter.cpu) == (waits, cpu) {
+            return;
+        }
+        if waiter.waits {
             self.leave(task, view);
         }
-        let waiter = self.tasks.of(task);
-        let came_from = std::mem::replace(&mut waiter.cpu, cpu);
-        if waits && !waiter.waits {
+        let came_from = std::mem::replace(&mut self.tasks.of(task).cpu, cpu);
+        if waits {
             self.join(task, cpu.into(), view);
         }
         // It may have been current there, and the step does not say that it is no longer.
@@ -312,13 +314,18 @@ impl Waiting {
         }
     }
 
+    #[inline]
     fn end_throttled(&mut self, task: TaskNumber, tasks: &Tasks) {
-        let waiter = self.tasks.of(task);
-        if let Some(since) = waiter.throttled.take()
-            && tasks.get(task).counts
-        {
-            let (cpu, ns) = (waiter.cpu.into(), self.now - since);
-            self.throttled.ended(tasks.get(task).name, cpu, ns);
+        if let Some(since) = self.tasks.of(task).throttled.take() {
+            self.ended_throttled(task, since, tasks);
+        }
+    }
+
+    fn ended_throttled(&mut self, task: TaskNumber, since: u64, tasks: &Tasks) {
+        let entry = tasks.get(task);
+        if entry.counts {
+            let (cpu, ns) = (self.tasks.of(task).cpu.into(), self.now - since);
+            self.throttled.ended(entry.name, cpu, ns);
         }
     }
 }

@@ -16,6 +16,7 @@ use placewise_trace::{Decision, Readings};
 pub use self::readings::{apply, select, wrong_idle_cpus};
 use crate::steps::by_number::ByTask;
 use crate::steps::step::{Action, DecisionTasks, Step};
+use crate::steps::task::TaskNumber;
 use crate::verdict::{Hypothesis, Kind, Placed};
 
 /// The decisions that a trace has recorded, taken again under one policy.
@@ -46,6 +47,7 @@ impl RecordedDecisions {
     }
 
     /// A decision of which it is now known what came of it, beside the policy's answer.
+    #[inline]
     pub fn step(&mut self, step: &Step) -> Option<Placed> {
         match &step.action {
             Action::Waking { task, outcome, .. } => {
@@ -56,13 +58,15 @@ impl RecordedDecisions {
                 *self.trails.of(*child) = Trail::default();
                 None
             }
-            Action::WakeupNew { task, target_cpu } => {
-                let placed = self.trails.of(*task).fork.take()?;
-                Some(Placed { actual: *target_cpu, ..placed })
-            }
+            Action::WakeupNew { task, target_cpu } => self.carry_out_fork(*task, *target_cpu),
             Action::Decided { decision, tasks } => self.decide(decision, *tasks),
             _ => None,
         }
+    }
+
+    fn carry_out_fork(&mut self, child: TaskNumber, target_cpu: u32) -> Option<Placed> {
+        let placed = self.trails.of(child).fork.take()?;
+        Some(Placed { actual: target_cpu, ..placed })
     }
 
     fn decide(&mut self, decision: &Decision, tasks: DecisionTasks) -> Option<Placed> {

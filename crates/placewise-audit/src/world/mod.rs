@@ -141,16 +141,19 @@ impl World {
         loads::catch_up_loads(&mut self.scheduler, cpu, self.clock.now);
     }
 
+    #[inline]
     fn put_on_queue(&mut self, task: TaskNumber, cpu: u32, why: Enqueue, tasks: &Tasks) {
-        if task < FIRST_TASK {
+        let is_queued = self.whereabouts(task) == Whereabouts::Queued;
+        if task < FIRST_TASK || is_queued && self.scheduler.cpu_of(task.into()) == cpu.into() {
             return;
         }
-        if self.whereabouts(task) == Whereabouts::Queued {
-            if self.scheduler.cpu_of(task.into()) == cpu.into() {
-                return;
-            }
+        if is_queued {
             self.take_off_queue(task, Dequeue::Balance);
         }
+        self.join_queue(task, cpu, why, tasks);
+    }
+
+    fn join_queue(&mut self, task: TaskNumber, cpu: u32, why: Enqueue, tasks: &Tasks) {
         self.scheduler.account(cpu.into(), self.clock.now);
         self.scheduler.set_task_cpu(task.into(), cpu.into());
         self.scheduler.enqueue(task.into(), why, self.clock.now);
@@ -167,12 +170,17 @@ impl World {
     }
 
     /// The trace shows `task` on `cpu`, whatever was known of both.
+    #[inline]
     fn runs(&mut self, cpu: u32, task: TaskNumber, tasks: &Tasks) {
-        let current = self.scheduler.current(cpu.into());
-        if current == task.into() {
-            return;
+        if self.scheduler.current(cpu.into()) != task.into() {
+            self.came_unseen(cpu, task, tasks);
         }
+    }
+
+    #[cold]
+    fn came_unseen(&mut self, cpu: u32, task: TaskNumber, tasks: &Tasks) {
         // What it ran before has left unseen.
+        let current = self.scheduler.current(cpu.into());
         if current >= FIRST_TASK.into() {
             self.take_off_queue(current.into(), Dequeue::Sleep);
         }

@@ -50,17 +50,22 @@ impl Population {
         }
         let weight = weight_of_task(task, tasks);
         if self.whereabouts(task) == Whereabouts::Unseen {
-            let mut entry = self.new_task(weight, cpu);
-            // It has slept for long, as far as one can tell.
-            entry.avg.load_avg = 0;
-            scheduler.policy.task[task as usize] = entry;
-            scheduler.add(task.into());
-            self.trail(task).whereabouts = Whereabouts::Asleep;
+            self.meet_first(task, weight, cpu, scheduler);
         }
         reweight(task, weight, scheduler);
         if self.trail(task).affinity_generation != self.affinity.generation() {
             self.look_up_affinity(task, cpu, tasks, scheduler);
         }
+    }
+
+    #[cold]
+    fn meet_first(&mut self, task: TaskNumber, weight: u32, cpu: u32, scheduler: &mut Scheduler) {
+        let mut entry = self.new_task(weight, cpu);
+        // It has slept for long, as far as one can tell.
+        entry.avg.load_avg = 0;
+        scheduler.policy.task[task as usize] = entry;
+        scheduler.add(task.into());
+        self.trail(task).whereabouts = Whereabouts::Asleep;
     }
 
     pub fn is_born(
@@ -115,6 +120,7 @@ impl Population {
         }
     }
 
+    #[cold]
     fn look_up_affinity(
         &mut self,
         task: TaskNumber,
