@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::state::channel::Side;
-use crate::state::distance::{Distances, Figures};
+use crate::state::distance::{Distances, DistancesFrom, Figures};
 use crate::state::event_queue::Time;
 use crate::state::message_cost::MessageCost;
 use crate::state::speed::Speed;
@@ -40,6 +40,21 @@ pub struct CostModel<'a> {
     passes: Table<CpuId, Vec<Time>>,
     rng: Pcg64Mcg,
     jitter: Jitter,
+}
+
+/// What a cache line takes to a CPU, for whoever asks for several.
+#[derive(Clone, Copy)]
+pub struct LineTo<'c> {
+    distances: DistancesFrom<'c>,
+    figures: &'c Figures,
+}
+
+impl LineTo<'_> {
+    /// From the one that wrote it last.
+    #[inline(always)]
+    pub fn from(self, from: CpuId) -> Time {
+        self.distances.figure(self.figures, from)
+    }
 }
 
 /// Multiplies by a number drawn from 1 +- spread, in fixed point.
@@ -156,11 +171,10 @@ impl<'a> CostModel<'a> {
         u64::from(lines) * self.distances.figure(&self.cache_line, to, from)
     }
 
-    /// Moving one line from each of these CPUs, which wrote it last, to `to`.
+    /// Moving one line to `to`.
     #[inline(always)]
-    pub fn lines_from<const N: usize>(&self, from: [CpuId; N], to: CpuId) -> [Time; N] {
-        let distances = self.distances.from(to);
-        from.map(|from| distances.figure(&self.cache_line, from))
+    pub fn line_to(&self, to: CpuId) -> LineTo<'_> {
+        LineTo { distances: self.distances.from(to), figures: &self.cache_line }
     }
 
     #[inline]

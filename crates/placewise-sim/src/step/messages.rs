@@ -83,9 +83,10 @@ pub(super) fn step_cost(
 fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
     let side = transfer.side;
     let cost = *costs.message(channel.kind, side);
-    let [last_of_same, last_of_other] = [side, side.other()].map(|side| channel.last_of(side));
-    let touched = [channel.last_cpu, last_of_same, last_of_other];
-    let [line, same_side, other_side] = costs.lines_from(touched, cpu);
+    let line_to = costs.line_to(cpu);
+    let line = line_to.from(channel.last_cpu);
+    let same_side = line_to.from(channel.last_of(side));
+    let other_side = line_to.from(channel.last_of(side.other()));
     let shared = Time::from(cost.lines.channel) * line;
     let turned = if channel.turns_page(side, transfer.bytes) { cost.lines.page } else { 0 };
     let own = Time::from(transfer.lines) * other_side;
