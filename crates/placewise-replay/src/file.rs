@@ -212,7 +212,9 @@ fn check_tasks(tasks: &[TaskEntry]) -> Result<(), String> {
             let at = |problem: String| Err(format!("tasks[{index}]: {step:?}: {problem}"));
             let known = |other: TaskIndex| (other as usize) < tasks.len();
             match *step {
-                Step::Post(other, _) | Step::Await(other) if !known(other) => {
+                Step::Post(other, _) | Step::Answer(other, _) | Step::Await(other)
+                    if !known(other) =>
+                {
                     return at("there is no such task".into());
                 }
                 Step::Fork(child) if !known(child) || child <= index => {

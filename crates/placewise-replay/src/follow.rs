@@ -83,6 +83,25 @@ pub struct Wakeup {
     /// From when its waker had put the wakee on their run queue until that preempted it.
     pub rest: Option<Nanos>,
     pub seen: Evidence,
+    /// Whom it goes to depends on who has posted to its waker.
+    pub answers: bool,
+}
+
+impl Wakeup {
+    /// A message that its wakee found there.
+    pub fn silent((waker, wakee): (TaskIndex, TaskIndex), wake: Wake, cpu: u32) -> Self {
+        Wakeup {
+            waker,
+            wakee,
+            wake,
+            cpu,
+            counts: true,
+            told: false,
+            rest: None,
+            seen: Evidence::Silent,
+            answers: false,
+        }
+    }
 }
 
 /// How a wakeup is known.
@@ -172,6 +191,15 @@ pub struct Followed {
     pub nr_cpus: usize,
     pub tasks: Vec<FollowedTask>,
     pub wakeups: Vec<Wakeup>,
+}
+
+impl Followed {
+    /// Of each task its name's place among all names.
+    pub fn names(&self) -> Vec<usize> {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        let tasks = self.tasks.iter().zip(0..);
+        tasks.map(|(task, next)| *known.entry(task.name.as_str()).or_insert(next)).collect()
+    }
 }
 
 impl<'a> Follower<'a> {
@@ -469,6 +497,7 @@ impl<'a> Follower<'a> {
             told: false,
             rest: None,
             seen: Evidence::Likely,
+            answers: false,
         });
         let (from, until) = (self.now, self.now);
         self.see(index, Seen::Wakeup(at));
@@ -602,8 +631,17 @@ impl<'a> Follower<'a> {
         let at = self.wakeups.len() as u32;
         let (cpu, seen) = (step.cpu, Evidence::Recorded);
         let told = telling > 0;
-        let rest = None;
-        self.wakeups.push(Wakeup { waker, wakee, wake, cpu, counts: false, told, rest, seen });
+        self.wakeups.push(Wakeup {
+            waker,
+            wakee,
+            wake,
+            cpu,
+            counts: false,
+            told,
+            rest: None,
+            seen,
+            answers: false,
+        });
         self.see(waker, Seen::Wakeup(at));
         self.task(waker).charged += takes;
         self.task(waker).made_last = Some(at);

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   trace ─> read.rs ─┬─> hints.rs    what an audit believes of each wakeup
-//!                     └─> follow.rs   each task's computing, posts and sleeps ─> messages.rs ─> sleeps.rs
+//!                     └─> follow.rs   each task's computing, posts and sleeps
+//!                           └─> answers.rs ─> messages.rs ─> sleeps.rs
 //!   Recording (recording.rs) <─> file.rs
 //!      ├─> groups.rs     which tasks belong together
 //!      └─> programs.rs ─> a workload of the simulator
@@ -18,11 +19,12 @@
 //! **Taken out**: what the recorded machine charged for switches, wakeups and distances, by its cost
 //! figures, and what a busy SMT sibling took. `validate.rs` fits what is left of that.
 //!
-//! **Inferred**: messages that woke nobody, for their reader was awake.
+//! **Inferred**: messages that woke nobody, for their reader was awake; which posts are answers to whoever came.
 //!
 //! **Not known** from the scheduler's events: spinning, which is computing here; who else could have ended
 //! a wait; locks; cgroups' quotas; how much of a segment is spent waiting for memory.
 
+mod answers;
 mod charges;
 mod error;
 mod file;

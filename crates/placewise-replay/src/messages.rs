@@ -10,12 +10,13 @@
 //! Limits: what a message takes is one figure for all readers of a name. Who sleeps for want of room is
 //! taken for a reader of it. A turn at whose end its task exits, or the trace ends, counts as one message.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use placewise_workload::program::{Nanos, Wake};
 
+use crate::answers::Names;
 use crate::charges::Charges;
-use crate::follow::{Cause, Evidence, Followed, Seen, Span, Wakeup};
+use crate::follow::{Cause, Followed, Seen, Span, Wakeup};
 use crate::recording::TaskIndex;
 
 /// Fewer turns do not tell what a message takes.
@@ -27,9 +28,6 @@ const SHORTER_PCT: usize = 10;
 /// No more messages are read in a turn, and no more of all are kept in memory.
 const MOST_OF_TURN: u64 = 256;
 const MOST: usize = 4_000_000;
-
-/// Who writes and who reads, by their names, as places in a list of these.
-type Names = (usize, usize);
 
 /// What a reader did from a wakeup until it slept again.
 struct Turn {
@@ -58,9 +56,13 @@ pub fn add(
     followed: &mut Followed,
     posts: &mut Vec<bool>,
     charges: &Charges<'_>,
+    in_turn: &HashSet<Names>,
 ) -> BTreeSet<String> {
-    let names = names(followed);
-    let takes = takes(followed, posts, &names);
+    let names = followed.names();
+    let mut takes = takes(followed, posts, &names);
+    takes.retain(|&(one, other), _| {
+        !in_turn.contains(&(one, other)) && !in_turn.contains(&(other, one))
+    });
     let takes = |turn: &Turn| takes.get(&turn.names(&names)).copied();
     let mut writers = Writers { followed, spans: HashMap::new() };
     let mut messages: Vec<Message> = Vec::new();
@@ -87,13 +89,6 @@ pub fn add(
     }
     take_down(&messages, followed, posts, charges);
     readers
-}
-
-/// Of each task its name's place among all names.
-fn names(followed: &Followed) -> Vec<usize> {
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    let tasks = followed.tasks.iter().zip(0..);
-    tasks.map(|(task, next)| *known.entry(task.name.as_str()).or_insert(next)).collect()
 }
 
 impl Turn {
@@ -212,16 +207,7 @@ fn take_down(
         let found = Seen::Slept { from: taken, until: taken, cause: Cause::Wakeup(at), line_ns };
         added[writer as usize].push((sent, Seen::Wakeup(at)));
         added[reader as usize].push((taken, found));
-        followed.wakeups.push(Wakeup {
-            waker: writer,
-            wakee: reader,
-            wake,
-            cpu: sent_on,
-            counts: true,
-            told: false,
-            rest: None,
-            seen: Evidence::Silent,
-        });
+        followed.wakeups.push(Wakeup::silent((writer, reader), wake, sent_on));
         posts.push(true);
     }
     for (task, mut added) in followed.tasks.iter_mut().zip(added) {

@@ -10,7 +10,7 @@
 //! ends, whoever is first now. Limit: one of another name does not. Names beyond the first
 //! [`NAMES`] share a part.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use placewise_machine::Machine;
 use placewise_workload::program::{
@@ -59,8 +59,13 @@ struct Build<'a> {
     /// Of each task that keeps times.
     timers: HashMap<TaskIndex, u32>,
     /// Of the wakers of each name and each wakee.
-    semaphores: HashMap<(&'a str, TaskIndex), u32>,
+    semaphores: HashMap<Wait<'a>, u32>,
+    /// Where posts are taken that are answered then.
+    inboxes: HashSet<Wait<'a>>,
 }
+
+/// The name of wakers, and their wakee.
+type Wait<'a> = (&'a str, TaskIndex);
 
 impl Recording {
     pub fn workload(&self, name: &str, machine: &Machine, begins: Begins) -> Workload {
@@ -90,7 +95,8 @@ impl<'a> Build<'a> {
         let keeping = recording.tasks.iter().zip(0..).filter(|(task, _)| keeps_times(task));
         let timers = keeping.map(|(_, index)| index).zip(0..).collect();
         let semaphores = semaphores(recording);
-        Build { recording, machine, begins, names, part_of, timers, semaphores }
+        let inboxes = inboxes(recording);
+        Build { recording, machine, begins, names, part_of, timers, semaphores, inboxes }
     }
 
     fn workload(&self, name: &str) -> Workload {
@@ -212,12 +218,25 @@ impl<'a> Build<'a> {
         Object::shared(self.semaphores[&(waker, to)])
     }
 
+    /// Where a task waits for answers of another, if that one answers who asks.
+    fn answered_at(&self, task: TaskIndex, other: TaskIndex) -> Option<Object> {
+        let name = self.recording.tasks[task as usize].name.as_str();
+        self.inboxes.contains(&(name, other)).then(|| self.semaphore(other, task))
+    }
+
     /// `passed`: the time of the trace until which the task's timer has run.
     fn op(&self, step: Step, task: TaskIndex, passed: &mut Nanos) -> Op {
         match step {
             Step::Run(ns) => Op::Run { ns },
             Step::Post(to, wake) => Op::Post {
                 semaphore: self.semaphore(task, to),
+                wake,
+                rest: self.recording.tasks[task as usize].rest_ns,
+                answered_at: self.answered_at(task, to),
+            },
+            Step::Answer(to, wake) => Op::Answer {
+                inbox: self.semaphore(to, task),
+                otherwise: self.semaphore(task, to),
                 wake,
                 rest: self.recording.tasks[task as usize].rest_ns,
             },
@@ -250,21 +269,35 @@ impl<'a> Build<'a> {
     }
 }
 
-fn semaphores(recording: &Recording) -> HashMap<(&str, TaskIndex), u32> {
+/// Each two tasks of whom one wakes the other may wait for each other.
+fn semaphores(recording: &Recording) -> HashMap<Wait<'_>, u32> {
     let mut semaphores = HashMap::new();
     for (task, index) in recording.tasks.iter().zip(0..) {
         for step in &task.steps {
-            let (from, to) = match *step {
-                Step::Post(to, _) => (index, to),
-                Step::Await(from) => (from, index),
+            let other = match *step {
+                Step::Post(other, _) | Step::Answer(other, _) | Step::Await(other) => other,
                 _ => continue,
             };
-            let next = semaphores.len() as u32;
-            let waker = recording.tasks[from as usize].name.as_str();
-            semaphores.entry((waker, to)).or_insert(next);
+            for (from, to) in [(index, other), (other, index)] {
+                let next = semaphores.len() as u32;
+                let waker = recording.tasks[from as usize].name.as_str();
+                semaphores.entry((waker, to)).or_insert(next);
+            }
         }
     }
     semaphores
+}
+
+fn inboxes(recording: &Recording) -> HashSet<Wait<'_>> {
+    let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
+    let tasks = recording.tasks.iter().zip(0..);
+    let inboxes = tasks.flat_map(|(task, index)| {
+        task.steps.iter().filter_map(move |step| match *step {
+            Step::Answer(to, _) => Some((name(to), index)),
+            _ => None,
+        })
+    });
+    inboxes.collect()
 }
 
 fn fork(program: u32) -> Op {

@@ -15,7 +15,7 @@ use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
 use crate::recording::{RecordedCgroup, RecordedTask, Recording, TaskIndex};
-use crate::{messages, sleeps};
+use crate::{answers, messages, sleeps};
 
 /// A trace, and what it was recorded on.
 pub struct Source<'a> {
@@ -33,7 +33,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Beside the root; tasks in others count as the root's.
 const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
-/// What the tasks of a trace did, as if each wakeup were for one message, and how it went.
+/// What the tasks of a trace did, as if each wakeup were for one message and no post an answer, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     let read = Read::of(source)?;
     Ok((read.recording(source)?, read.measured))
@@ -51,9 +51,10 @@ pub struct Both {
 /// Both that a trace may be of.
 pub fn read_both(source: &Source<'_>) -> Result<Both, ReplayError> {
     let mut read = Read::of(source)?;
-    let plain = read.recording(source)?;
     let charges = Charges::new(source.machine);
-    let readers = messages::add(&mut read.followed, &mut read.posts, &charges);
+    let in_turn = answers::add(&mut read.followed, &mut read.posts, &charges);
+    let plain = read.recording(source)?;
+    let readers = messages::add(&mut read.followed, &mut read.posts, &charges, &in_turn);
     // How long these compute depends on how much there is to read.
     read.lines.retain(|name, _| !readers.contains(name));
     let with_messages = (!readers.is_empty()).then(|| read.recording(source)).transpose()?;

@@ -64,6 +64,9 @@ pub enum Step {
     Run(Nanos),
     /// Wake another task, or keep it from sleeping when it comes to that.
     Post(TaskIndex, #[serde(with = "Way")] Wake),
+    /// Post to whose post, of those by tasks of that one's name, was taken longest ago and is not answered yet; to that
+    /// one if all are.
+    Answer(TaskIndex, #[serde(with = "Way")] Wake),
     /// Sleep until that task has posted, once more than was awaited of it.
     Await(TaskIndex),
     /// Sleep until this time of the trace.

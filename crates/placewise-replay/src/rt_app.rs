@@ -76,7 +76,7 @@ fn phases(
                 Some(json!({ "timer": { "ref": timer, "period": period, "mode": "absolute" } }))
             }
             Step::Fork(child) => Some(json!({ "fork": names[child as usize] })),
-            Step::Post(other, _) | Step::Await(other) => {
+            Step::Post(other, _) | Step::Answer(other, _) | Step::Await(other) => {
                 let (one, other) = (&names[index as usize], &names[other as usize]);
                 return Err(format!(
                     "`{one}` and `{other}` wait for each other, which rt-app cannot say: it forgets \

@@ -131,10 +131,10 @@ pub fn steps(
             Some(Step::Run(left)).filter(|_| left > 0)
         }
         Seen::Wakeup(at) => {
-            let Wakeup { wakee, wake, .. } = wakeups[at as usize];
+            let Wakeup { wakee, wake, answers, .. } = wakeups[at as usize];
             posts[at as usize].then(|| {
                 charged += rest;
-                Step::Post(wakee, wake)
+                if answers { Step::Answer(wakee, wake) } else { Step::Post(wakee, wake) }
             })
         }
         Seen::Slept { cause: Cause::Wakeup(at), line_ns, .. } if posts[at as usize] => {

@@ -423,9 +423,18 @@ impl Offsets {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
             Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
-            Op::Post { semaphore, wake, rest } => {
-                Op::Post { semaphore: semaphore.behind(self.semaphores), wake, rest }
-            }
+            Op::Post { semaphore, wake, rest, answered_at } => Op::Post {
+                semaphore: semaphore.behind(self.semaphores),
+                wake,
+                rest,
+                answered_at: answered_at.map(|it| it.behind(self.semaphores)),
+            },
+            Op::Answer { inbox, otherwise, wake, rest } => Op::Answer {
+                inbox: inbox.behind(self.semaphores),
+                otherwise: otherwise.behind(self.semaphores),
+                wake,
+                rest,
+            },
             Op::Await { semaphore, lines } => {
                 Op::Await { semaphore: semaphore.behind(self.semaphores), lines }
             }

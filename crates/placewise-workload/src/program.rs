@@ -135,8 +135,11 @@ pub enum Op {
     LowerFlag { flag: Object },
     /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
     /// of its own: what a recorded call took is in the computing before it, but for the rest after the wakeup,
-    /// in which the kernel gives the CPU to nobody else.
-    Post { semaphore: Object, wake: Wake, rest: Nanos },
+    /// in which the kernel gives the CPU to nobody else. Its answer is posted to another one, if it has any.
+    Post { semaphore: Object, wake: Wake, rest: Nanos, answered_at: Option<Object> },
+    /// Post to where the answer is awaited of the post that was taken from `inbox` longest ago and is not answered
+    /// yet; to `otherwise` if there is none. The answer to this comes to `inbox`.
+    Answer { inbox: Object, otherwise: Object, wake: Wake, rest: Nanos },
     /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
     /// where it was posted.
     Await { semaphore: Object, lines: u32 },

@@ -198,7 +198,7 @@ impl TaskReader<'_> {
         match step {
             Step::Run(ns) => self.computed = self.computed.saturating_add(ns),
             Step::Await(from) => self.awaits(from, None),
-            Step::Post(to, wake) => {
+            Step::Post(to, wake) | Step::Answer(to, wake) => {
                 let act = self.post(to, wake);
                 self.act(act, 0);
             }

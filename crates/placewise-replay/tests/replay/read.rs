@@ -40,18 +40,18 @@ fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Both, ReplayErr
     read_both(&Source { trace: &path, machine, kernel: &kernel })
 }
 
-fn read_on(name: &str, machine: &str, lines: &[&str]) -> Recording {
+pub fn read_on(name: &str, machine: &str, lines: &[&str]) -> Recording {
     let text = lines.join("\n") + "\n";
     try_read(name, &text, &free(machine)).expect("it can be read").plain
 }
 
-fn task<'a>(recording: &'a Recording, name: &str) -> (u32, &'a RecordedTask) {
+pub fn task<'a>(recording: &'a Recording, name: &str) -> (u32, &'a RecordedTask) {
     let at = recording.tasks.iter().position(|task| task.name == name);
     let at = at.unwrap_or_else(|| panic!("no {name}"));
     (at as u32, &recording.tasks[at])
 }
 
-const US: u64 = 1_000;
+pub const US: u64 = 1_000;
 
 /// Runs on CPU 0 from 1.000100 on, wakes b onto CPU 1 after 10 us, sleeps after 5 more.
 const A_WAKES_B: [&str; 5] = [

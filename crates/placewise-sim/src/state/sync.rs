@@ -124,33 +124,39 @@ impl Gate {
     }
 }
 
-/// A count of posts that nobody has taken yet.
+/// Posts that nobody has taken yet, the first before the others, and those that were taken and not answered.
 #[derive(Default)]
 pub struct Semaphore {
-    posts: u32,
-    /// Where the last of them was made.
-    last_cpu: CpuId,
+    posts: VecDeque<Post>,
+    /// Where the answers to these are awaited, the longest first.
+    unanswered: VecDeque<usize>,
     pub waiters: VecDeque<TaskId>,
 }
 
+#[derive(Clone, Copy)]
+pub struct Post {
+    pub cpu: CpuId,
+    /// The semaphore where its answer is awaited.
+    pub answered_at: Option<usize>,
+}
+
 impl Semaphore {
-    /// Where the last post was made, if there is one to take.
+    /// Where the next post was made, if there is one to take.
     pub fn posted_on(&self) -> Option<CpuId> {
-        (self.posts > 0).then_some(self.last_cpu)
+        self.posts.front().map(|post| post.cpu)
     }
 
-    pub fn post(&mut self, cpu: CpuId, effect: &mut Effect) -> Then {
-        self.posts += 1;
-        self.last_cpu = cpu;
+    pub fn post(&mut self, post: Post, effect: &mut Effect) -> Then {
+        self.posts.push_back(post);
         effect.wake_first(&mut self.waiters);
         Then::Next
     }
 
     /// Whoever is woken tries again.
     pub fn take(&mut self, task: TaskId) -> Then {
-        match self.posts.checked_sub(1) {
-            Some(left) => {
-                self.posts = left;
+        match self.posts.pop_front() {
+            Some(Post { answered_at, .. }) => {
+                self.unanswered.extend(answered_at);
                 Then::Next
             }
             None => {
@@ -158,6 +164,11 @@ impl Semaphore {
                 Then::Block(Resume::Retry)
             }
         }
+    }
+
+    /// Whom to answer next.
+    pub fn next_unanswered(&mut self) -> Option<usize> {
+        self.unanswered.pop_front()
     }
 }
 

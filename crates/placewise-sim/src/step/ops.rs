@@ -14,6 +14,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::programs::Step;
+use crate::state::sync::Post;
 
 impl Engine<'_> {
     pub(super) fn step_of(&self, task: TaskId) -> Step {
@@ -76,7 +77,7 @@ impl Engine<'_> {
             Op::Await { semaphore, lines } => {
                 return self.await_cost(cpu, task, semaphore, lines);
             }
-            Op::UnlockCpu | Op::Post { .. } => 0,
+            Op::UnlockCpu | Op::Post { .. } | Op::Answer { .. } => 0,
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
@@ -140,9 +141,15 @@ impl Engine<'_> {
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::LockCpu => self.lock_cpu(cpu, task),
             Op::UnlockCpu => self.unlock_cpu(cpu, task),
-            Op::Post { semaphore, wake, rest } => {
+            Op::Post { semaphore, wake, rest, answered_at } => {
                 effect.rest = rest;
-                self.post(cpu, task, semaphore, wake, effect)
+                let semaphore = self.object(task, semaphore);
+                let answered_at = answered_at.map(|at| self.object(task, at));
+                self.post(semaphore, Post { cpu, answered_at }, wake, effect)
+            }
+            Op::Answer { inbox, otherwise, wake, rest } => {
+                effect.rest = rest;
+                self.answer(cpu, task, (inbox, otherwise), wake, effect)
             }
             Op::Await { semaphore, .. } => self.semaphore(task, semaphore).take(task),
             Op::Wait { sample } => self.futex_wait(task, sample),

@@ -14,7 +14,7 @@ use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::programs::Step;
-use crate::state::sync::{Condition, Gate, Mutex, Semaphore};
+use crate::state::sync::{Condition, Gate, Mutex, Post, Semaphore};
 use crate::state::task::{Resume, TaskState};
 use crate::state::waker::WakerContext;
 
@@ -61,11 +61,25 @@ impl Engine<'_> {
         posted_on.map_or(0, |from| self.costs.cache_lines(lines, from, cpu))
     }
 
-    pub(super) fn post(
+    /// Posts to the first of `unanswered` in an inbox, else to a semaphore.
+    pub(super) fn answer(
         &mut self,
         cpu: CpuId,
         task: TaskId,
-        semaphore: Object,
+        (inbox, otherwise): (Object, Object),
+        wake: Wake,
+        effect: &mut Effect,
+    ) -> Then {
+        let otherwise = self.object(task, otherwise);
+        let semaphore = self.semaphore(task, inbox).next_unanswered().unwrap_or(otherwise);
+        let answered_at = Some(self.object(task, inbox));
+        self.post(semaphore, Post { cpu, answered_at }, wake, effect)
+    }
+
+    pub(super) fn post(
+        &mut self,
+        semaphore: usize,
+        post: Post,
         wake: Wake,
         effect: &mut Effect,
     ) -> Then {
@@ -74,7 +88,7 @@ impl Engine<'_> {
             Wake::Sync => (true, WakerContext::Task),
             Wake::Softirq => (true, WakerContext::Softirq),
         };
-        self.semaphore(task, semaphore).post(cpu, effect)
+        self.objects.semaphores[semaphore].post(post, effect)
     }
 
     /// What an arrival at a barrier takes, or the busy wait there.

@@ -266,7 +266,8 @@ fn a_polling_cpu_is_woken_by_a_store() {
 /// A poster that posts three times before the waiter takes any, and then in each way.
 fn posts(wake: Wake) -> Workload {
     let semaphore = Object::shared(0);
-    let (post, take) = (Op::Post { semaphore, wake, rest: 0 }, Op::Await { semaphore, lines: 1 });
+    let post = Op::Post { semaphore, wake, rest: 0, answered_at: None };
+    let take = Op::Await { semaphore, lines: 1 };
     let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
     let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
     let main = vec![post, post, fork(1), pause, post, Op::Join, Op::Exit];
@@ -292,10 +293,39 @@ fn a_semaphore_keeps_posts_and_wakes_in_the_way_of_the_post() {
     }
 }
 
+/// One who comes late is named first by the server. Whom its first answer goes to, and its second.
+#[test]
+fn an_answer_goes_to_whose_post_was_taken() {
+    let [inbox, late, early] = [0, 1, 2].map(Object::shared);
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let serve = [
+        Op::Await { semaphore: inbox, lines: 0 },
+        Op::Answer { inbox, otherwise: late, wake: Wake::Plain, rest: 0 },
+    ];
+    let main = [&[fork(1), fork(2)], &serve.repeat(2)[..], &[Op::Join, Op::Exit]].concat();
+    let client = |name, ns, answered_at| {
+        let post = Op::Post {
+            semaphore: inbox,
+            wake: Wake::Plain,
+            rest: 0,
+            answered_at: Some(answered_at),
+        };
+        let answer = Op::Await { semaphore: answered_at, lines: 0 };
+        Program::new(name, vec![Op::Sleep { ns, random_pct: 0 }, post, answer, Op::Count, Op::Exit])
+    };
+    let clients = [client("late", 200_000, late), client("early", 100_000, early)];
+    let all = std::iter::once(Program::new("server", main)).chain(clients).collect();
+    let workload = Workload { semaphores: 3, ..programs(all, 10) };
+    let answers = wakeups_of(&Setup::new("uma-8", "v6.0", "baseline", workload));
+    let answers = answers.iter().filter(|it| it.waker == "server");
+    let woken: Vec<&str> = answers.map(|it| it.wakee.as_str()).collect();
+    assert_eq!(woken, ["early", "late"]);
+}
+
 /// From a post until its waiter preempts the poster, on the one CPU that both may use.
 fn preempts_after(rest: u64) -> u64 {
     let semaphore = Object::shared(0);
-    let post = Op::Post { semaphore, wake: Wake::Softirq, rest };
+    let post = Op::Post { semaphore, wake: Wake::Softirq, rest, answered_at: None };
     let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
     let compute = Op::Run { ns: 20_000_000 };
     let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };

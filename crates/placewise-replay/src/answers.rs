@@ -1,0 +1,383 @@
+//! Which posts are answers, and the answers that woke nobody.
+//!
+//! Where a task is woken by several that it wakes in turn (clients of a server, servers of a client), whom it posts
+//! to follows from who has posted to it, not from the order in which they did so in the trace: in a replay such a
+//! post goes to whose post it has taken and not answered yet.
+//!
+//! **A round** of two tasks goes from one's call of the other until its next. In a round the callee has answered,
+//! or it has woken nobody: its caller may have been awake as it computed, and found the answer there. If its caller
+//! slept all that while, there was no answer. Where that is so in next to none of the rounds of tasks of two names,
+//! these always answer before they are called again, and the others have had an answer before they call again.
+//!
+//! An answer that woke nobody is put before the sleep in which its task waited for the next call, and is taken
+//! before what its caller computes for that call. Then each of two tasks posts to the other in turn. Of more than two
+//! the one in the middle answers what it has taken before it takes more: its partners wait for that.
+//!
+//! Limits: two that have several calls under way at a time look as if they had one. Where tasks of both names have
+//! several partners that is likely, and nothing is taken for an answer. What is answered twice, or called twice, is
+//! once; and what is not answered before the trace ends is left out where somebody else could be answered for it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use placewise_workload::program::{Nanos, Wake};
+
+use crate::charges::Charges;
+use crate::follow::{Cause, Followed, Seen, Wakeup};
+use crate::recording::TaskIndex;
+
+/// Fewer answers tell nothing.
+const FEWEST: usize = 16;
+
+/// So many rounds end in an answer for each that does not, or more.
+const ANSWERED: usize = 100;
+
+/// Who wakes and who is woken, by their names, as [`Followed::names`] has them.
+pub type Names = (usize, usize);
+
+/// Takes down answers that woke nobody, and marks the posts that go to whom is answered; returns whose.
+pub fn add(
+    followed: &mut Followed,
+    posts: &mut Vec<bool>,
+    charges: &Charges<'_>,
+) -> HashSet<Names> {
+    let names = followed.names();
+    let mut found: HashSet<Names> = HashSet::new();
+    for (one, other) in most_calls_first(followed, posts, &names) {
+        let is_call = |wakeup: &Wakeup| names_of(wakeup, &names) == (one, other);
+        let rounds = Rounds::of(followed, posts, is_call);
+        if !found.contains(&(other, one)) && rounds.end_in_answers() && rounds.are_of_stars() {
+            rounds.take_down(followed, posts, charges);
+            found.insert((one, other));
+        }
+    }
+    found
+}
+
+fn names_of(wakeup: &Wakeup, names: &[usize]) -> Names {
+    (names[wakeup.waker as usize], names[wakeup.wakee as usize])
+}
+
+/// Names of tasks that wake each other, first those of whom more were asleep as they were called.
+fn most_calls_first(followed: &Followed, posts: &[bool], names: &[usize]) -> Vec<Names> {
+    let mut calls: BTreeMap<Names, usize> = BTreeMap::new();
+    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+        *calls.entry(names_of(wakeup, names)).or_default() += 1;
+    }
+    let mut mutual: Vec<Names> = calls.keys().copied().collect();
+    mutual.retain(|(one, other)| one != other && calls.contains_key(&(*other, *one)));
+    mutual.sort_by_key(|names| Reverse(calls[names]));
+    mutual
+}
+
+/// Of two tasks, from a call until the next.
+struct Round {
+    caller: TaskIndex,
+    callee: TaskIndex,
+    /// The call before it is not in the trace.
+    is_first: bool,
+    end: End,
+    next: u32,
+    /// The place of the sleep in which the callee waited for calls, among what it did.
+    sleep: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By a post, which has woken the caller.
+    Answered(u32),
+    /// The caller was awake as the callee computed.
+    Silent,
+    /// It slept all the while.
+    Unanswered,
+}
+
+/// Of a callee and one of its callers, since a call.
+#[derive(Default)]
+struct Since {
+    call: Option<u32>,
+    answers: Vec<u32>,
+    ran: Option<[Nanos; 2]>,
+    sleep: Option<usize>,
+}
+
+/// What tasks of two names did in turn.
+#[derive(Default)]
+struct Rounds {
+    all: Vec<Round>,
+    /// Posts that are no part of it.
+    extra: HashSet<u32>,
+}
+
+impl Rounds {
+    fn of(followed: &Followed, posts: &[bool], is_call: impl Fn(&Wakeup) -> bool) -> Self {
+        let is_call = |at: u32| posts[at as usize] && is_call(&followed.wakeups[at as usize]);
+        let mut callers: BTreeMap<TaskIndex, BTreeSet<TaskIndex>> = BTreeMap::new();
+        for at in (0..followed.wakeups.len() as u32).filter(|at| is_call(*at)) {
+            let call = &followed.wakeups[at as usize];
+            callers.entry(call.wakee).or_default().insert(call.waker);
+        }
+        let known = Known::of(followed);
+        let mut rounds = Rounds::default();
+        for (callee, callers) in callers {
+            let is_middle = callers.len() > 1;
+            let since = callers.into_iter().map(|caller| (caller, Since::default())).collect();
+            let is_post = |at: u32| posts[at as usize];
+            for left in rounds.follow((followed, &known), callee, since, (&is_call, &is_post)) {
+                // Nobody knows of the next call.
+                rounds.extra.extend(left.answers);
+                rounds.extra.extend(left.call.filter(|_| is_middle));
+            }
+        }
+        rounds
+    }
+
+    /// All that a callee did; returns what it did since the last call of each.
+    fn follow(
+        &mut self,
+        (followed, known): (&Followed, &Known),
+        callee: TaskIndex,
+        mut since: BTreeMap<TaskIndex, Since>,
+        (is_call, is_post): (&dyn Fn(u32) -> bool, &dyn Fn(u32) -> bool),
+    ) -> impl Iterator<Item = Since> + use<> {
+        for (seen, place) in followed.tasks[callee as usize].seen.iter().zip(0..) {
+            match *seen {
+                Seen::Run(_, span) => since.values_mut().for_each(|it| {
+                    it.ran.get_or_insert([span.from, span.until])[1] = span.until;
+                }),
+                Seen::Wakeup(at) if is_post(at) => {
+                    let to = followed.wakeups[at as usize].wakee;
+                    since.entry(to).and_modify(|it| it.answers.push(at));
+                }
+                Seen::Slept { cause: Cause::Wakeup(next), .. } if is_call(next) => {
+                    since.values_mut().for_each(|it| _ = it.sleep.get_or_insert(place));
+                    let caller = followed.wakeups[next as usize].waker;
+                    let of_next = Since { call: Some(next), ..Since::default() };
+                    let ended = since.insert(caller, of_next).unwrap_or_default();
+                    self.end((caller, callee), ended, next, known);
+                }
+                _ => {}
+            }
+        }
+        since.into_values()
+    }
+
+    fn end(
+        &mut self,
+        (caller, callee): (TaskIndex, TaskIndex),
+        since: Since,
+        next: u32,
+        known: &Known,
+    ) {
+        let Since { call, answers, ran, sleep } = since;
+        // One that came as its caller went to sleep was there before.
+        let is_before = |at: &&u32| known.taken[**at as usize] < known.made[next as usize];
+        let end = match (answers.first().filter(is_before), ran) {
+            (Some(&at), _) => End::Answered(at),
+            (None, Some(ran)) if !known.slept(caller, ran) => End::Silent,
+            _ => End::Unanswered,
+        };
+        self.extra.extend(answers.into_iter().filter(|at| end != End::Answered(*at)));
+        if end == End::Unanswered && call.is_some() {
+            self.extra.insert(next);
+        }
+        let sleep = sleep.unwrap_or_default();
+        self.all.push(Round { caller, callee, is_first: call.is_none(), end, next, sleep });
+    }
+
+    fn end_in_answers(&self) -> bool {
+        let ends = || self.all.iter().filter(|round| !round.is_first).map(|round| round.end);
+        let answered = ends().filter(|end| matches!(end, End::Answered(_))).count();
+        let not = ends().filter(|end| *end == End::Unanswered).count();
+        answered >= FEWEST.max(not * ANSWERED)
+    }
+
+    /// Of two that wake each other one wakes nobody else of that name.
+    fn are_of_stars(&self) -> bool {
+        let pairs: BTreeSet<[TaskIndex; 2]> =
+            self.all.iter().map(|round| [round.caller, round.callee]).collect();
+        let mut partners: BTreeMap<TaskIndex, usize> = BTreeMap::new();
+        pairs.iter().flatten().for_each(|task| *partners.entry(*task).or_default() += 1);
+        pairs.iter().all(|pair| pair.iter().any(|task| partners[task] == 1))
+    }
+
+    fn take_down(&self, followed: &mut Followed, posts: &mut Vec<bool>, charges: &Charges<'_>) {
+        let known = Known::of(followed);
+        let wake = self.way(followed);
+        let mut added: Vec<Added> = vec![Vec::new(); followed.tasks.len()];
+        let mut turns: BTreeMap<TaskIndex, Turns> = BTreeMap::new();
+        for round in &self.all {
+            let Round { caller, callee, is_first, next, .. } = *round;
+            let answer = match round.end {
+                End::Answered(at) => Some(at),
+                End::Silent => {
+                    posts.push(true);
+                    Some(silent(round, wake, (followed, &known), charges, &mut added))
+                }
+                End::Unanswered => None,
+            };
+            let of_callee = turns.entry(callee).or_default();
+            of_callee.partners.insert(caller);
+            of_callee.taken.insert(next);
+            of_callee.posts.extend(answer.filter(|_| !is_first));
+            let of_caller = turns.entry(caller).or_default();
+            of_caller.partners.insert(callee);
+            of_caller.taken.extend(answer);
+            of_caller.posts.extend(answer.map(|_| next));
+        }
+        for (task, added) in followed.tasks.iter_mut().zip(added) {
+            task.seen = with(&task.seen, added, &self.extra);
+        }
+        for (task, turns) in turns.iter().filter(|(_, turns)| turns.partners.len() > 1) {
+            let seen = std::mem::take(&mut followed.tasks[*task as usize].seen);
+            followed.tasks[*task as usize].seen = turns.in_turn(seen, &mut followed.wakeups);
+        }
+    }
+
+    /// How they answer.
+    fn way(&self, followed: &Followed) -> Wake {
+        let way = self.all.iter().find_map(|round| match round.end {
+            End::Answered(at) => Some(followed.wakeups[at as usize].wake),
+            _ => None,
+        });
+        way.unwrap_or_default()
+    }
+}
+
+/// What is to be put before these places among what a task did.
+type Added = Vec<(usize, Seen)>;
+
+/// The answer of a round that woke nobody.
+fn silent(
+    round: &Round,
+    wake: Wake,
+    (followed, known): (&mut Followed, &Known),
+    charges: &Charges<'_>,
+    added: &mut [Added],
+) -> u32 {
+    let Round { caller, callee, next, sleep, .. } = *round;
+    let at = followed.wakeups.len() as u32;
+    let sent_on = last_cpu(&followed.tasks[callee as usize].seen[..sleep]);
+    added[callee as usize].push((sleep, Seen::Wakeup(at)));
+    let call = known.made[next as usize];
+    let seen = &followed.tasks[caller as usize].seen[..call];
+    let before = if let [before @ .., Seen::Run(..)] = seen { before } else { seen };
+    let (from, until) = (time_at(before), time_at(before));
+    let line_ns = charges.line(sent_on, last_cpu(seen));
+    let taken = Seen::Slept { from, until, cause: Cause::Wakeup(at), line_ns };
+    added[caller as usize].push((before.len(), taken));
+    followed.wakeups.push(Wakeup::silent((callee, caller), wake, sent_on));
+    at
+}
+
+/// What a task takes of its partners, and what it posts to them then.
+#[derive(Default)]
+struct Turns {
+    partners: BTreeSet<TaskIndex>,
+    taken: HashSet<u32>,
+    posts: HashSet<u32>,
+}
+
+impl Turns {
+    /// Who has taken a post answers it before it takes another.
+    fn in_turn(&self, seen: Vec<Seen>, wakeups: &mut [Wakeup]) -> Vec<Seen> {
+        let mut all = Vec::with_capacity(seen.len());
+        let mut later = VecDeque::new();
+        let mut owes = false;
+        for what in seen {
+            match what {
+                Seen::Slept { cause: Cause::Wakeup(at), .. } if self.taken.contains(&at) => {
+                    if owes {
+                        later.push_back(what);
+                        continue;
+                    }
+                    owes = true;
+                }
+                Seen::Wakeup(at) if self.posts.contains(&at) => {
+                    if !owes && let Some(taken) = later.pop_front() {
+                        let computing = all.pop_if(|last| matches!(last, Seen::Run(..)));
+                        all.push(taken);
+                        all.extend(computing);
+                        owes = true;
+                    }
+                    wakeups[at as usize].answers = std::mem::take(&mut owes);
+                }
+                _ => {}
+            }
+            all.push(what);
+        }
+        all
+    }
+}
+
+/// Of each wakeup its place among what its waker did, and among what its wakee did; and when each task slept.
+struct Known {
+    made: Vec<usize>,
+    taken: Vec<usize>,
+    sleeps: Vec<Vec<[Nanos; 2]>>,
+}
+
+impl Known {
+    fn of(followed: &Followed) -> Self {
+        let nowhere = || vec![0; followed.wakeups.len()];
+        let sleeps = vec![Vec::new(); followed.tasks.len()];
+        let mut known = Known { made: nowhere(), taken: nowhere(), sleeps };
+        for (task, sleeps) in followed.tasks.iter().zip(&mut known.sleeps) {
+            for (seen, place) in task.seen.iter().zip(0..) {
+                match *seen {
+                    Seen::Wakeup(at) => known.made[at as usize] = place,
+                    Seen::Slept { from, until, cause, .. } => {
+                        sleeps.extend((from < until).then_some([from, until]));
+                        if let Cause::Wakeup(at) = cause {
+                            known.taken[at as usize] = place;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        known
+    }
+
+    /// Did the task sleep all the while?
+    fn slept(&self, task: TaskIndex, [since, until]: [Nanos; 2]) -> bool {
+        let sleeps = &self.sleeps[task as usize];
+        let last = sleeps.partition_point(|[from, _]| *from <= since).checked_sub(1);
+        last.is_some_and(|last| until <= sleeps[last][1])
+    }
+}
+
+fn last_cpu(seen: &[Seen]) -> u32 {
+    let cpu = |seen: &Seen| match *seen {
+        Seen::Run(_, span) => Some(span.cpu),
+        _ => None,
+    };
+    seen.iter().rev().find_map(cpu).unwrap_or_default()
+}
+
+fn time_at(seen: &[Seen]) -> Nanos {
+    let time = |seen: &Seen| match *seen {
+        Seen::Run(_, span) => Some(span.until),
+        Seen::Slept { until, .. } => Some(until),
+        _ => None,
+    };
+    seen.iter().rev().find_map(time).unwrap_or_default()
+}
+
+/// What a task did, with what was `added`, and without `extra` posts.
+fn with(seen: &[Seen], mut added: Added, extra: &HashSet<u32>) -> Vec<Seen> {
+    added.sort_by_key(|(place, _)| *place);
+    let mut all = Vec::with_capacity(seen.len() + added.len());
+    let mut added = added.into_iter().peekable();
+    for (place, what) in seen.iter().enumerate() {
+        while let Some((_, more)) = added.next_if(|(before, _)| *before == place) {
+            all.push(more);
+        }
+        let is_extra = match *what {
+            Seen::Wakeup(at) | Seen::Slept { cause: Cause::Wakeup(at), .. } => extra.contains(&at),
+            _ => false,
+        };
+        all.extend((!is_extra).then_some(*what));
+    }
+    all
+}
