@@ -22,15 +22,19 @@ impl<'a> Charges<'a> {
         switch + sleep + figures.rq_lock_hold_ns
     }
 
-    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs. One that was still
-    /// queued takes less, which is not told apart.
-    pub fn wakeup(&self, prev_cpu: u32, cpu: u32, scanned: u32) -> Nanos {
+    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs, until that is put on a run
+    /// queue. One that was still queued takes less, which is not told apart.
+    pub fn placing(&self, prev_cpu: u32, cpu: u32, scanned: u32) -> Nanos {
         let figures = self.figures;
         let lines = u64::from(figures.wakeup_lines);
         figures.wakeup_ns
-            + figures.rq_lock_hold_ns
             + lines * self.by_distance(&figures.cache_line_ns, prev_cpu, cpu)
             + u64::from(scanned) * figures.scan_cpu_ns
+    }
+
+    /// To put a task on a run queue.
+    pub fn queueing(&self) -> Nanos {
+        self.figures.rq_lock_hold_ns
     }
 
     /// Telling another CPU of a wakeup, one that idles or runs a task: by an interrupt, unless it idles in a state in

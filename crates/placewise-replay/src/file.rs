@@ -8,7 +8,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use placewise_machine::{CpuSet, Machine};
-use placewise_workload::program::{Cgroup, Nanos, SchedPolicy, Workload};
+use placewise_workload::program::{Call, Cgroup, Nanos, SchedPolicy, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
@@ -23,7 +23,7 @@ const KEY: &str = "\"placewise_replay\"";
 const LARGEST_MIB: u64 = 1024;
 const MOST_TASKS: usize = 16_384;
 const MOST_LINES: u32 = 1_000_000;
-const MOST_REST_NS: u64 = 1_000_000;
+const MOST_OF_CALL_NS: u32 = 1_000_000;
 /// A day: no recording in memory is longer.
 const LONGEST_NS: Nanos = 86_400_000_000_000;
 
@@ -95,7 +95,9 @@ struct TaskEntry {
     cgroup: Option<u32>,
     lines: u32,
     #[serde(default)]
-    rest_ns: u64,
+    queue_ns: u32,
+    #[serde(default)]
+    rest_ns: u32,
     begins_on: u32,
     runs_at_once: bool,
     is_forked: bool,
@@ -273,7 +275,8 @@ impl TaskEntry {
             cpus: task.cpus.map(|cpus| cpus.to_string()),
             cgroup: task.cgroup,
             lines: task.lines,
-            rest_ns: task.rest_ns,
+            queue_ns: task.call.queue_ns,
+            rest_ns: task.call.rest_ns,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
@@ -297,8 +300,8 @@ impl TaskEntry {
         if self.lines > MOST_LINES {
             return wrong(&format!("lines: expected up to {MOST_LINES}"));
         }
-        if self.rest_ns > MOST_REST_NS {
-            return wrong(&format!("rest_ns: expected up to {MOST_REST_NS}"));
+        if self.queue_ns.max(self.rest_ns) > MOST_OF_CALL_NS {
+            return wrong(&format!("queue_ns, rest_ns: expected up to {MOST_OF_CALL_NS}"));
         }
         if !(-20..=19).contains(&self.nice) {
             return wrong("nice: expected -20 to 19");
@@ -313,7 +316,7 @@ impl TaskEntry {
             cpus,
             cgroup: self.cgroup,
             lines: self.lines,
-            rest_ns: self.rest_ns,
+            call: Call { queue_ns: self.queue_ns, rest_ns: self.rest_ns },
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
@@ -341,7 +344,7 @@ mod tests {
             cpus: Some(CpuSet::single(1)),
             cgroup: Some(1),
             lines: 4,
-            rest_ns: 3_000,
+            call: Call { queue_ns: 2_000, rest_ns: 3_000 },
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,

@@ -80,6 +80,10 @@ pub struct Wakeup {
     pub counts: bool,
     /// Its waker has interrupted another CPU, for all that is known.
     pub told: bool,
+    /// What the machine's figures say that it takes until its wakee is on a run queue, and how much more it took, where
+    /// its waker has put it there.
+    pub placing: Nanos,
+    pub excess: Option<i64>,
     /// From when its waker had put the wakee on their run queue until that preempted it.
     pub rest: Option<Nanos>,
     pub seen: Evidence,
@@ -97,6 +101,8 @@ impl Wakeup {
             cpu,
             counts: true,
             told: false,
+            placing: 0,
+            excess: None,
             rest: None,
             seen: Evidence::Silent,
             answers: false,
@@ -488,17 +494,8 @@ impl<'a> Follower<'a> {
             return;
         }
         let at = self.wakeups.len() as u32;
-        self.wakeups.push(Wakeup {
-            waker: index,
-            wakee: waker,
-            wake: Wake::Sync,
-            cpu,
-            counts: true,
-            told: false,
-            rest: None,
-            seen: Evidence::Likely,
-            answers: false,
-        });
+        let seen = Evidence::Likely;
+        self.wakeups.push(Wakeup { seen, ..Wakeup::silent((index, waker), Wake::Sync, cpu) });
         let (from, until) = (self.now, self.now);
         self.see(index, Seen::Wakeup(at));
         self.close(waker);
@@ -620,7 +617,8 @@ impl<'a> Follower<'a> {
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
-        let takes = self.charges.wakeup(prev_cpu, step.cpu, hint.scanned) + telling;
+        let placing = self.charges.placing(prev_cpu, step.cpu, hint.scanned);
+        let takes = placing + self.charges.queueing() + telling;
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();
             self.task(waker).charged += takes + interrupt;
@@ -638,6 +636,8 @@ impl<'a> Follower<'a> {
             cpu,
             counts: false,
             told,
+            placing,
+            excess: None,
             rest: None,
             seen,
             answers: false,
@@ -651,10 +651,15 @@ impl<'a> Follower<'a> {
     /// sched_wakeup: the CPU `by` has put a task on a run queue. If it has not slept, the wakeup that was to come is
     /// none.
     fn woken(&mut self, number: TaskNumber, by: u32) {
-        if let Some(&index) = self.by_number.get(&number) {
-            let now = self.now;
-            let task = self.task(index);
-            (task.early, task.enqueued) = (None, Some((now, by)));
+        let Some(&index) = self.by_number.get(&number) else { return };
+        let now = self.now;
+        let task = self.task(index);
+        (task.early, task.enqueued) = (None, Some((now, by)));
+        if !task.woken_early
+            && let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) = task.seen.last()
+        {
+            let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
+            *excess = (*cpu == by).then(|| (now - until) as i64 - *placing as i64);
         }
     }
 

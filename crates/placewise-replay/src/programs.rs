@@ -231,14 +231,14 @@ impl<'a> Build<'a> {
             Step::Post(to, wake) => Op::Post {
                 semaphore: self.semaphore(task, to),
                 wake,
-                rest: self.recording.tasks[task as usize].rest_ns,
+                call: self.recording.tasks[task as usize].call,
                 answered_at: self.answered_at(task, to),
             },
             Step::Answer(to, wake) => Op::Answer {
                 inbox: self.semaphore(to, task),
                 otherwise: self.semaphore(task, to),
                 wake,
-                rest: self.recording.tasks[task as usize].rest_ns,
+                call: self.recording.tasks[task as usize].call,
             },
             Step::Await(from) => Op::Await {
                 semaphore: self.semaphore(from, task),

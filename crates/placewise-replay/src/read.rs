@@ -7,7 +7,7 @@ use placewise_audit::{Options, Timeline};
 use placewise_machine::Machine;
 use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
-use placewise_workload::program::{Cgroup, Nanos, SchedPolicy};
+use placewise_workload::program::{Call, Cgroup, SchedPolicy};
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
@@ -68,8 +68,8 @@ struct Read {
     posts: Vec<bool>,
     /// Cache lines that come with posts to tasks of each name, where it tells.
     lines: HashMap<String, u32>,
-    /// What comes after wakeups by tasks of each name, where it tells.
-    rests: HashMap<String, Nanos>,
+    /// What wakeups by tasks of each name take beyond the machine's figures, where it tells.
+    calls: HashMap<String, Call>,
     header: Header,
     measured: Measured,
 }
@@ -104,8 +104,8 @@ impl Read {
             .take_run_times(followed.tasks.iter().map(|task| (task.name.as_str(), task.ran_ns)));
         let posts = sleeps::posts(&followed);
         let lines = sleeps::lines(&followed, &posts, machine);
-        let rests = sleeps::rests(&followed, &posts);
-        Ok(Read { followed, posts, lines, rests, header: reader.header().clone(), measured })
+        let calls = sleeps::calls(&followed, &posts);
+        Ok(Read { followed, posts, lines, calls, header: reader.header().clone(), measured })
     }
 
     fn recording(&self, source: &Source<'_>) -> Result<Recording, ReplayError> {
@@ -115,10 +115,10 @@ impl Read {
         let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
             let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
-            let rest_ns = self.rests.get(task.name.as_str()).copied().unwrap_or_default();
+            let call = self.calls.get(task.name.as_str()).copied().unwrap_or_default();
             RecordedTask {
                 lines,
-                rest_ns,
+                call,
                 name: task.name.clone(),
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,
@@ -131,7 +131,7 @@ impl Read {
                 forked_ns: task.forked_ns,
                 exits: task.exits,
                 runs_at_end: task.runs_at_end,
-                steps: sleeps::steps(task, &followed.wakeups, posts, (lines, rest_ns)),
+                steps: sleeps::steps(task, &followed.wakeups, posts, (lines, call)),
             }
         };
         let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();

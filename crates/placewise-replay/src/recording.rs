@@ -1,7 +1,7 @@
 //! What a trace is replayed from: each task with its steps, whatever CPU it took them on.
 
 use placewise_machine::CpuSet;
-use placewise_workload::program::{Nanos, SchedPolicy, Wake};
+use placewise_workload::program::{Call, Nanos, SchedPolicy, Wake};
 use serde::{Deserialize, Serialize};
 
 /// A task of the recording, as its place in [`Recording::tasks`].
@@ -39,8 +39,8 @@ pub struct RecordedTask {
     pub cgroup: Option<u32>,
     /// Cache lines that come with a post to it.
     pub lines: u32,
-    /// What the kernel does yet after a wakeup by it, before the wakee can preempt it.
-    pub rest_ns: Nanos,
+    /// What its wakeups take beyond the machine's figures.
+    pub call: Call,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

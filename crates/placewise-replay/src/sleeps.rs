@@ -12,8 +12,10 @@
 //! further away, outside their core: how much siblings that talk to each other slow each other down is
 //! not known so well. Where that is not beyond noise it is what a channel takes.
 //!
-//! A wakee that preempts its waker does so once the call, or the softirq, that has woken it lets go of the CPU. How
-//! long that takes is the median of a waker's name, and comes after each of its posts.
+//! From `sched_waking` to `sched_wakeup` a waker does nothing else: what that takes beyond the machine's figure, traced
+//! as it is, comes before each wakee of its name is queued. A wakee that preempts its waker does so once the call, or
+//! the softirq, that has woken it lets go of the CPU; how long that takes comes after each of its posts. Both are the
+//! means of the middle halves.
 //!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
@@ -25,7 +27,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use placewise_machine::Machine;
-use placewise_workload::program::{Nanos, Wake};
+use placewise_workload::program::{Call, Nanos, Wake};
 
 use crate::follow::{Cause, Evidence, Followed, FollowedTask, Seen, Wakeup};
 use crate::recording::{Step, TaskIndex};
@@ -34,8 +36,8 @@ use crate::recording::{Step, TaskIndex};
 const FEWEST_OF_DISTANCE: f64 = 30.0;
 const MOST_LINES: f64 = 1_000.0;
 
-/// Fewer wakees that preempt their wakers do not tell how soon they do.
-const FEWEST_RESTS: usize = 30;
+/// Fewer wakeups do not tell what they take.
+const FEWEST_OF_CALL: usize = 30;
 
 /// Fewer sleeps do not tell what they are. Their times are kept; but the whiles of a task that mostly waits for
 /// others: it sleeps after what these made it do.
@@ -117,7 +119,7 @@ pub fn steps(
     task: &FollowedTask,
     wakeups: &[Wakeup],
     posts: &[bool],
-    (lines, rest): (u32, Nanos),
+    (lines, call): (u32, Call),
 ) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
     let keeps_while = sleeps_for_a_while(&task.seen, is_post)
@@ -133,7 +135,7 @@ pub fn steps(
         Seen::Wakeup(at) => {
             let Wakeup { wakee, wake, answers, .. } = wakeups[at as usize];
             posts[at as usize].then(|| {
-                charged += rest;
+                charged += Nanos::from(call.queue_ns) + Nanos::from(call.rest_ns);
                 if answers { Step::Answer(wakee, wake) } else { Step::Post(wakee, wake) }
             })
         }
@@ -223,20 +225,33 @@ pub fn lines(followed: &Followed, posts: &[bool], machine: &Machine) -> HashMap<
     by_name.into_iter().filter_map(told).collect()
 }
 
-/// What the kernel does yet after wakeups by tasks of each name, before the wakee can preempt them: the median.
-pub fn rests(followed: &Followed, posts: &[bool]) -> HashMap<String, Nanos> {
-    let mut by_name: HashMap<&str, Vec<Nanos>> = HashMap::new();
-    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
-        if let Some(rest) = wakeup.rest {
-            by_name.entry(&followed.tasks[wakeup.waker as usize].name).or_default().push(rest);
+/// What wakeups by tasks of each name take beyond the machine's figures.
+pub fn calls(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
+    let of_names = |figure: fn(&Wakeup) -> Option<i64>| {
+        let mut by_name: HashMap<&str, Vec<i64>> = HashMap::new();
+        for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+            let name = &followed.tasks[wakeup.waker as usize].name;
+            by_name.entry(name).or_default().extend(figure(wakeup));
         }
-    }
-    by_name.retain(|_, rests| rests.len() >= FEWEST_RESTS);
-    let median = |(name, mut rests): (&str, Vec<Nanos>)| {
-        let middle = rests.len() / 2;
-        (name.to_owned(), *rests.select_nth_unstable(middle).1)
+        by_name.retain(|_, figures| figures.len() >= FEWEST_OF_CALL);
+        by_name
     };
-    by_name.into_iter().map(median).collect()
+    let mut calls: HashMap<String, Call> = HashMap::new();
+    for (name, excess) in of_names(|wakeup| wakeup.excess) {
+        calls.entry(name.to_owned()).or_default().queue_ns = middle_mean(excess);
+    }
+    for (name, rests) in of_names(|wakeup| wakeup.rest.map(|ns| ns as i64)) {
+        calls.entry(name.to_owned()).or_default().rest_ns = middle_mean(rests);
+    }
+    calls
+}
+
+/// The mean of the middle half: a trace tells microseconds, and interrupts take many.
+fn middle_mean(mut all: Vec<i64>) -> u32 {
+    all.sort_unstable();
+    let middle = &all[all.len() / 4..all.len() - all.len() / 4];
+    let mean = middle.iter().sum::<i64>() / middle.len() as i64;
+    mean.clamp(0, u32::MAX.into()) as u32
 }
 
 /// By how many lines computing grows with what a line takes: the least squares, if that is two standard

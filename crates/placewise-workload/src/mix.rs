@@ -423,17 +423,17 @@ impl Offsets {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
             Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
-            Op::Post { semaphore, wake, rest, answered_at } => Op::Post {
+            Op::Post { semaphore, wake, call, answered_at } => Op::Post {
                 semaphore: semaphore.behind(self.semaphores),
                 wake,
-                rest,
+                call,
                 answered_at: answered_at.map(|it| it.behind(self.semaphores)),
             },
-            Op::Answer { inbox, otherwise, wake, rest } => Op::Answer {
+            Op::Answer { inbox, otherwise, wake, call } => Op::Answer {
                 inbox: inbox.behind(self.semaphores),
                 otherwise: otherwise.behind(self.semaphores),
                 wake,
-                rest,
+                call,
             },
             Op::Await { semaphore, lines } => {
                 Op::Await { semaphore: semaphore.behind(self.semaphores), lines }

@@ -134,12 +134,11 @@ pub enum Op {
     /// Lower a flag in memory, after waiting busily until it is up.
     LowerFlag { flag: Object },
     /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
-    /// of its own: what a recorded call took is in the computing before it, but for the rest after the wakeup,
-    /// in which the kernel gives the CPU to nobody else. Its answer is posted to another one, if it has any.
-    Post { semaphore: Object, wake: Wake, rest: Nanos, answered_at: Option<Object> },
+    /// of its own: what a recorded call took is in the computing before it, but for what it takes around the wakeup. Its answer is posted to another one, if it has any.
+    Post { semaphore: Object, wake: Wake, call: Call, answered_at: Option<Object> },
     /// Post to where the answer is awaited of the post that was taken from `inbox` longest ago and is not answered
     /// yet; to `otherwise` if there is none. The answer to this comes to `inbox`.
-    Answer { inbox: Object, otherwise: Object, wake: Wake, rest: Nanos },
+    Answer { inbox: Object, otherwise: Object, wake: Wake, call: Call },
     /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
     /// where it was posted.
     Await { semaphore: Object, lines: u32 },
@@ -167,6 +166,15 @@ pub enum Op {
     EndSection { section: u8 },
     /// End the task. Every program ends with it.
     Exit,
+}
+
+/// What a call that wakes takes beyond the machine's figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Until its wakee is on a run queue.
+    pub queue_ns: u32,
+    /// From then on, while the kernel gives the CPU to nobody else.
+    pub rest_ns: u32,
 }
 
 /// In what way a task wakes another.

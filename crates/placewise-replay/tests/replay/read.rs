@@ -7,7 +7,7 @@ use placewise_policy::Policy;
 use placewise_replay::{
     Begins, Both, RecordedTask, Recording, ReplayError, Source, Step, read_both,
 };
-use placewise_workload::program::{Object, Op, Wake};
+use placewise_workload::program::{Call, Object, Op, Wake};
 use proptest::prelude::*;
 
 /// Charges nothing, so that times are those of the trace.
@@ -292,20 +292,23 @@ fn preempting(rounds: u32) -> Recording {
     read_on(&format!("preempting-{rounds}"), "uma-8", &lines)
 }
 
-/// Of the 15 us that a computes after its wakeup 4 are no computing, where there are enough to tell.
+/// Of the 15 us that a computes after its wakeup 6 are no computing, where there are enough to tell: 2 until b is on the
+/// run queue, and 4 until it runs.
 #[test]
-fn the_rest_of_a_wakeup_comes_before_the_wakee() {
-    for (rounds, rest_ns) in [(40, 4 * US), (20, 0)] {
+fn what_a_wakeup_takes_comes_before_the_wakee() {
+    let told = Call { queue_ns: 2_000, rest_ns: 4_000 };
+    for (rounds, call) in [(40, told), (20, Call::default())] {
+        let takes = u64::from(call.queue_ns + call.rest_ns);
         let recording = preempting(rounds);
         let ((_, a), (b, _)) = (task(&recording, "a"), task(&recording, "b"));
-        assert_eq!(a.rest_ns, rest_ns, "{rounds}");
+        assert_eq!(a.call, call, "{rounds}");
         let post = a.steps.iter().position(|step| *step == Step::Post(b, Wake::Plain)).unwrap();
-        assert_eq!(a.steps[post + 1], Step::Run(15 * US - rest_ns), "{rounds}");
+        assert_eq!(a.steps[post + 1], Step::Run(15 * US - takes), "{rounds}");
         let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
         let posts = workload.programs.iter().flat_map(|it| &it.ops);
-        let rests =
-            posts.filter_map(|op| if let Op::Post { rest, .. } = op { Some(*rest) } else { None });
-        assert_eq!(rests.collect::<Vec<_>>(), vec![rest_ns; rounds as usize]);
+        let calls =
+            posts.filter_map(|op| if let Op::Post { call, .. } = op { Some(*call) } else { None });
+        assert_eq!(calls.collect::<Vec<_>>(), vec![call; rounds as usize]);
     }
 }
 

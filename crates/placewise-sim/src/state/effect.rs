@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use placewise_policy::TaskId;
+use placewise_workload::program::Call;
 
-use crate::state::event_queue::Time;
 use crate::state::task::Resume;
 use crate::state::waker::WakerContext;
 
@@ -17,8 +17,8 @@ pub struct Effect {
     woken: u32,
     pub sync: bool,
     pub context: WakerContext,
-    /// What the kernel does yet after the wakeups, before it gives the CPU to anybody.
-    pub rest: Time,
+    /// What the kernel does around the wakeups beyond what they take.
+    pub call: Call,
     pub then: Then,
 }
 
@@ -37,6 +37,7 @@ pub enum Then {
 impl Effect {
     /// Another operation begins to have its effect; what is to be done after it is said at its end.
     pub fn begin(&mut self) {
+        self.call = Call::default();
         self.wake_as(false, WakerContext::Task);
     }
 

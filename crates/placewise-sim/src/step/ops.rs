@@ -141,14 +141,14 @@ impl Engine<'_> {
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
             Op::LockCpu => self.lock_cpu(cpu, task),
             Op::UnlockCpu => self.unlock_cpu(cpu, task),
-            Op::Post { semaphore, wake, rest, answered_at } => {
-                effect.rest = rest;
+            Op::Post { semaphore, wake, call, answered_at } => {
+                effect.call = call;
                 let semaphore = self.object(task, semaphore);
                 let answered_at = answered_at.map(|at| self.object(task, at));
                 self.post(semaphore, Post { cpu, answered_at }, wake, effect)
             }
-            Op::Answer { inbox, otherwise, wake, rest } => {
-                effect.rest = rest;
+            Op::Answer { inbox, otherwise, wake, call } => {
+                effect.call = call;
                 self.answer(cpu, task, (inbox, otherwise), wake, effect)
             }
             Op::Await { semaphore, .. } => self.semaphore(task, semaphore).take(task),

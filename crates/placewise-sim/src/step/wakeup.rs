@@ -26,7 +26,7 @@ impl Engine<'_> {
     /// The current task of `cpu` wakes those that its operation wakes, then goes on.
     pub(super) fn wake_all(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         let effect = &mut self.cpus[cpu].effect;
-        if effect.wakees.is_empty() && effect.rest == 0 {
+        if effect.wakees.is_empty() && effect.call.rest_ns == 0 {
             return self.go_on_as(cpu, task, then);
         }
         effect.then = then;
@@ -43,9 +43,10 @@ impl Engine<'_> {
             }
         }
         let effect = &mut self.cpus[cpu].effect;
-        let rest = std::mem::take(&mut effect.rest);
+        let rest = std::mem::take(&mut effect.call.rest_ns);
         if rest > 0 {
-            return self.begin(cpu, Activity::Wakeup, self.now + self.stretched(cpu, rest));
+            let end = self.now + self.stretched(cpu, rest.into());
+            return self.begin(cpu, Activity::Wakeup, end);
         }
         effect.end();
         let then = effect.then;
@@ -179,7 +180,11 @@ impl Engine<'_> {
         let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
-        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines);
+        let call = match context.holds_up_the_task() {
+            true => self.cpus[cpu].effect.call.queue_ns.into(),
+            false => 0,
+        };
+        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + call);
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.

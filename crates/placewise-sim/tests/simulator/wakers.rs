@@ -6,10 +6,12 @@ use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Context, Event, Readings, Record, Sink};
 
 use placewise_machine::CpuSet;
-use placewise_workload::program::{ChannelKind, FOREVER, Object, Op, Program, Wake, Workload};
+use placewise_workload::program::{
+    Call, ChannelKind, FOREVER, Object, Op, Program, Wake, Workload,
+};
 
 use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
-use crate::trace::parse;
+use crate::trace::{Line, parse};
 
 /// A wakeup that asked for a CPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -266,7 +268,7 @@ fn a_polling_cpu_is_woken_by_a_store() {
 /// A poster that posts three times before the waiter takes any, and then in each way.
 fn posts(wake: Wake) -> Workload {
     let semaphore = Object::shared(0);
-    let post = Op::Post { semaphore, wake, rest: 0, answered_at: None };
+    let post = Op::Post { semaphore, wake, call: Call::default(), answered_at: None };
     let take = Op::Await { semaphore, lines: 1 };
     let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
     let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
@@ -300,14 +302,14 @@ fn an_answer_goes_to_whose_post_was_taken() {
     let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
     let serve = [
         Op::Await { semaphore: inbox, lines: 0 },
-        Op::Answer { inbox, otherwise: late, wake: Wake::Plain, rest: 0 },
+        Op::Answer { inbox, otherwise: late, wake: Wake::Plain, call: Call::default() },
     ];
     let main = [&[fork(1), fork(2)], &serve.repeat(2)[..], &[Op::Join, Op::Exit]].concat();
     let client = |name, ns, answered_at| {
         let post = Op::Post {
             semaphore: inbox,
             wake: Wake::Plain,
-            rest: 0,
+            call: Call::default(),
             answered_at: Some(answered_at),
         };
         let answer = Op::Await { semaphore: answered_at, lines: 0 };
@@ -322,10 +324,11 @@ fn an_answer_goes_to_whose_post_was_taken() {
     assert_eq!(woken, ["early", "late"]);
 }
 
-/// From a post until its waiter preempts the poster, on the one CPU that both may use.
-fn preempts_after(rest: u64) -> u64 {
+/// From a post until its waiter is on the run queue, and from then until it preempts the poster, on the one CPU that
+/// both may use.
+fn preempts_after(call: Call) -> [u64; 2] {
     let semaphore = Object::shared(0);
-    let post = Op::Post { semaphore, wake: Wake::Softirq, rest, answered_at: None };
+    let post = Op::Post { semaphore, wake: Wake::Softirq, call, answered_at: None };
     let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
     let compute = Op::Run { ns: 20_000_000 };
     let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
@@ -334,19 +337,22 @@ fn preempts_after(rest: u64) -> u64 {
     let workload = Workload { semaphores: 1, ..programs(vec![main, waiter], 100) };
     let (_, text) = Setup::new("uma-8", "v6.0", "baseline", workload).traced();
     let lines = parse(&text);
-    let woken =
-        lines.iter().position(|line| line.event == "sched_wakeup" && line.text("comm") == "waiter");
-    let woken = woken.expect("it is woken");
+    let at = |event: &str| {
+        let is_it = |line: &Line| line.event == event && line.text("comm") == "waiter";
+        lines.iter().position(is_it).expect("it is woken")
+    };
+    let (waking, woken) = (at("sched_waking"), at("sched_wakeup"));
     let runs = lines[woken..].iter().find(|line| line.event == "sched_switch");
     let runs =
         runs.filter(|line| line.text("next_comm") == "waiter").expect("it preempts the poster");
-    runs.micros - lines[woken].micros
+    [lines[woken].micros - lines[waking].micros, runs.micros - lines[woken].micros]
 }
 
 #[test]
-fn a_wakee_preempts_once_the_kernel_has_done_the_rest() {
-    let (at_once, later) = (preempts_after(0), preempts_after(50_000));
-    assert_eq!(later - at_once, 50, "{at_once} us, {later} us");
+fn a_wakee_is_queued_and_preempts_as_late_as_the_call_says() {
+    let [queued, preempts] = preempts_after(Call::default());
+    let call = Call { queue_ns: 30_000, rest_ns: 50_000 };
+    assert_eq!(preempts_after(call), [queued + 30, preempts + 50]);
 }
 
 #[test]
