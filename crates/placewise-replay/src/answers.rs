@@ -43,10 +43,10 @@ pub fn add(
 ) -> HashSet<Names> {
     let names = followed.names();
     let mut found: HashSet<Names> = HashSet::new();
-    for (one, other) in most_calls_first(followed, posts, &names) {
+    for (one, other) in callers(followed, posts, &names) {
         let is_call = |wakeup: &Wakeup| names_of(wakeup, &names) == (one, other);
         let rounds = Rounds::of(followed, posts, is_call);
-        if !found.contains(&(other, one)) && rounds.end_in_answers() && rounds.are_of_stars() {
+        if rounds.end_in_answers() && rounds.are_of_stars() {
             rounds.take_down(followed, posts, charges);
             found.insert((one, other));
         }
@@ -58,14 +58,17 @@ fn names_of(wakeup: &Wakeup, names: &[usize]) -> Names {
     (names[wakeup.waker as usize], names[wakeup.wakee as usize])
 }
 
-/// Names of tasks that wake each other, first those of whom more were asleep as they were called.
-fn most_calls_first(followed: &Followed, posts: &[bool], names: &[usize]) -> Vec<Names> {
+/// Names of tasks that wake each other. Who wakes more often calls: none but answers may have woken nobody.
+fn callers(followed: &Followed, posts: &[bool], names: &[usize]) -> Vec<Names> {
     let mut calls: BTreeMap<Names, usize> = BTreeMap::new();
     for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
         *calls.entry(names_of(wakeup, names)).or_default() += 1;
     }
     let mut mutual: Vec<Names> = calls.keys().copied().collect();
-    mutual.retain(|(one, other)| one != other && calls.contains_key(&(*other, *one)));
+    mutual.retain(|&(one, other)| {
+        let back = calls.get(&(other, one)).copied();
+        back.is_some_and(|back| (calls[&(one, other)], one) > (back, other))
+    });
     mutual.sort_by_key(|names| Reverse(calls[names]));
     mutual
 }
