@@ -134,7 +134,8 @@ pub enum Op {
     /// Lower a flag in memory, after waiting busily until it is up.
     LowerFlag { flag: Object },
     /// Add one to a semaphore, and wake the first who waits there, in this way. It takes no time
-    /// of its own: what a recorded call took is in the computing before it, but for what it takes around the wakeup. Its answer is posted to another one, if it has any.
+    /// of its own: what a recorded call took is in the computing before it, but for what it takes around the wakeup.
+    /// What answers it is posted to another one, if it has any.
     Post { semaphore: Object, wake: Wake, call: Call, answered_at: Option<Object> },
     /// Post to where the answer is awaited of the post that was taken from `inbox` longest ago and is not answered
     /// yet; to `otherwise` if there is none. The answer to this comes to `inbox`.
