@@ -8,27 +8,50 @@ use crate::read::{US, read_on, task};
 
 const ROUNDS: usize = 40;
 
+/// Who has this pid; the client is 10.
+fn comm(pid: u32) -> &'static str {
+    match pid {
+        0 => "swapper/0",
+        10 => "c",
+        _ => "s",
+    }
+}
+
+fn line(at: usize, by: u32, context: char, event: &str) -> String {
+    let comm = if by == 0 { "<idle>" } else { comm(by) };
+    format!("{comm}-{by} [000] d.{context}2. 1.{at:06}: {event}")
+}
+
+fn switch(at: usize, prev: u32, next: u32) -> String {
+    let state = if prev == 0 { 'R' } else { 'S' };
+    let event = format!(
+        "sched_switch: prev_comm={} prev_pid={prev} prev_prio=120 prev_state={state} ==> \
+         next_comm={} next_pid={next} next_prio=120",
+        comm(prev),
+        comm(next)
+    );
+    line(at, prev, '.', &event)
+}
+
+/// By a task, or by an interrupt of the idle CPU.
+fn wake(at: usize, waker: u32, wakee: u32) -> [String; 2] {
+    let context = if waker == 0 { 'h' } else { '.' };
+    ["sched_waking", "sched_wakeup"].map(|event| {
+        let comm = comm(wakee);
+        let event = format!("{event}: comm={comm} pid={wakee} prio=120 target_cpu=000");
+        line(at, waker, context, &event)
+    })
+}
+
+/// Of a trace in which the client begins.
+fn recorded(name: &str, rounds: impl Iterator<Item = Vec<String>>) -> Recording {
+    let lines: Vec<String> = std::iter::once(switch(0, 0, 10)).chain(rounds.flatten()).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    read_on(name, "uma-8", &lines)
+}
+
 /// The client wakes both servers and sleeps. They compute in this order, and the first of them, 11, wakes it.
 fn rounds(name: &str, order: [u32; 2]) -> Recording {
-    let task = |pid: u32| if pid == 10 { "c" } else { "s" };
-    let switch = |at: usize, prev: u32, next: u32| {
-        format!(
-            "{0}-{prev} [000] d..2. 1.{at:06}: sched_switch: prev_comm={0} prev_pid={prev} prev_prio=120 \
-             prev_state=S ==> next_comm={1} next_pid={next} next_prio=120",
-            task(prev),
-            task(next)
-        )
-    };
-    let wake = |at: usize, waker: u32, wakee: u32| {
-        ["sched_waking", "sched_wakeup"].map(|event| {
-            format!(
-                "{}-{waker} [000] d..2. 1.{at:06}: {event}: comm={} pid={wakee} prio=120 \
-                 target_cpu=000",
-                task(waker),
-                task(wakee)
-            )
-        })
-    };
     let round = |round: usize| {
         let at = |us: usize| 100 * round + us;
         let [first, second] = order;
@@ -43,12 +66,7 @@ fn rounds(name: &str, order: [u32; 2]) -> Recording {
         lines.push(switch(at(40), second, 10));
         lines
     };
-    let begin = "<idle>-0 [000] d..2. 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 \
-                 prev_prio=120 prev_state=R ==> next_comm=c next_pid=10 next_prio=120";
-    let lines: Vec<String> =
-        std::iter::once(begin.to_owned()).chain((0..ROUNDS).flat_map(round)).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    read_on(name, "uma-8", &lines)
+    recorded(name, (0..ROUNDS).map(round))
 }
 
 fn pid(recording: &Recording, pid: u32) -> (u32, &RecordedTask) {
@@ -112,4 +130,29 @@ fn who_lets_its_caller_sleep_has_not_answered() {
     let (c, _) = task(&recording, "c");
     let (_, silent) = pid(&recording, 12);
     assert!(!silent.steps.contains(&Step::Post(c, Wake::Plain)));
+}
+
+/// The client hands out work to both in each round, after a timer; one of them asks for more in each fourth. It has
+/// been given some each time before it asks again, and yet what it is given is no answer.
+#[test]
+fn who_wakes_more_often_does_not_answer() {
+    const ROUNDS: usize = 100;
+    let round = |round: usize| {
+        let at = |us: usize| 100 * round + us;
+        let mut lines = [wake(at(5), 10, 11), wake(at(7), 10, 12)].concat();
+        lines.push(switch(at(10), 10, 11));
+        if round % 4 == 3 {
+            lines.extend(wake(at(15), 11, 10));
+            lines.extend([switch(at(20), 11, 12), switch(at(30), 12, 10)]);
+        } else {
+            lines.extend([switch(at(20), 11, 12), switch(at(30), 12, 0)]);
+            lines.extend(wake(at(60), 0, 10));
+            lines.push(switch(at(62), 0, 10));
+        }
+        lines
+    };
+    let recording = recorded("dispatcher", (0..ROUNDS).map(round));
+    let (_, client) = task(&recording, "c");
+    let posts = client.steps.iter().filter(|step| matches!(step, Step::Post(..))).count();
+    assert_eq!(posts, 2 * ROUNDS);
 }
