@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use placewise_workload::program::{Nanos, Wake};
 
 use crate::charges::Charges;
-use crate::follow::{Cause, Followed, Seen, Wakeup};
+use crate::follow::{Cause, Followed, Names, Seen, Wakeup};
 use crate::recording::TaskIndex;
 
 /// Fewer answers tell nothing.
@@ -32,9 +32,6 @@ const FEWEST: usize = 16;
 /// So many rounds end in an answer for each that does not, or more.
 const ANSWERED: usize = 100;
 
-/// Who wakes and who is woken, by their names, as [`Followed::names`] has them.
-pub type Names = (usize, usize);
-
 /// Takes down answers that woke nobody, and marks the posts that go to whom is answered; returns whose.
 pub fn add(
     followed: &mut Followed,
@@ -42,32 +39,30 @@ pub fn add(
     charges: &Charges<'_>,
 ) -> HashSet<Names> {
     let names = followed.names();
+    let mut known = Known::of(followed);
     let mut found: HashSet<Names> = HashSet::new();
-    for (one, other) in callers(followed, posts, &names) {
-        let is_call = |wakeup: &Wakeup| names_of(wakeup, &names) == (one, other);
-        let rounds = Rounds::of(followed, posts, is_call);
+    for callers in callers(followed, posts, &names) {
+        let is_call = |wakeup: &Wakeup| wakeup.names(&names) == callers;
+        let rounds = Rounds::of((followed, &known), posts, is_call);
         if rounds.end_in_answers() && rounds.are_of_stars() {
-            rounds.take_down(followed, posts, charges);
-            found.insert((one, other));
+            rounds.take_down((followed, &known), posts, charges);
+            known = Known::of(followed);
+            found.insert(callers);
         }
     }
     found
-}
-
-fn names_of(wakeup: &Wakeup, names: &[usize]) -> Names {
-    (names[wakeup.waker as usize], names[wakeup.wakee as usize])
 }
 
 /// Names of tasks that wake each other. Who wakes more often calls: none but answers may have woken nobody.
 fn callers(followed: &Followed, posts: &[bool], names: &[usize]) -> Vec<Names> {
     let mut calls: BTreeMap<Names, usize> = BTreeMap::new();
     for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
-        *calls.entry(names_of(wakeup, names)).or_default() += 1;
+        *calls.entry(wakeup.names(names)).or_default() += 1;
     }
     let mut mutual: Vec<Names> = calls.keys().copied().collect();
     mutual.retain(|&(one, other)| {
-        let back = calls.get(&(other, one)).copied();
-        back.is_some_and(|back| (calls[&(one, other)], one) > (back, other))
+        let back = calls.get(&(other, one)).copied().unwrap_or_default();
+        back >= FEWEST && (calls[&(one, other)], one) > (back, other)
     });
     mutual.sort_by_key(|names| Reverse(calls[names]));
     mutual
@@ -113,20 +108,23 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn of(followed: &Followed, posts: &[bool], is_call: impl Fn(&Wakeup) -> bool) -> Self {
+    fn of(
+        (followed, known): (&Followed, &Known),
+        posts: &[bool],
+        is_call: impl Fn(&Wakeup) -> bool,
+    ) -> Self {
         let is_call = |at: u32| posts[at as usize] && is_call(&followed.wakeups[at as usize]);
         let mut callers: BTreeMap<TaskIndex, BTreeSet<TaskIndex>> = BTreeMap::new();
         for at in (0..followed.wakeups.len() as u32).filter(|at| is_call(*at)) {
             let call = &followed.wakeups[at as usize];
             callers.entry(call.wakee).or_default().insert(call.waker);
         }
-        let known = Known::of(followed);
         let mut rounds = Rounds::default();
         for (callee, callers) in callers {
             let is_middle = callers.len() > 1;
             let since = callers.into_iter().map(|caller| (caller, Since::default())).collect();
             let is_post = |at: u32| posts[at as usize];
-            for left in rounds.follow((followed, &known), callee, since, (&is_call, &is_post)) {
+            for left in rounds.follow((followed, known), callee, since, (&is_call, &is_post)) {
                 // Nobody knows of the next call.
                 rounds.extra.extend(left.answers);
                 rounds.extra.extend(left.call.filter(|_| is_middle));
@@ -204,8 +202,12 @@ impl Rounds {
         pairs.iter().all(|pair| pair.iter().any(|task| partners[task] == 1))
     }
 
-    fn take_down(&self, followed: &mut Followed, posts: &mut Vec<bool>, charges: &Charges<'_>) {
-        let known = Known::of(followed);
+    fn take_down(
+        &self,
+        (followed, known): (&mut Followed, &Known),
+        posts: &mut Vec<bool>,
+        charges: &Charges<'_>,
+    ) {
         let wake = self.way(followed);
         let mut added: Vec<Added> = vec![Vec::new(); followed.tasks.len()];
         let mut turns: BTreeMap<TaskIndex, Turns> = BTreeMap::new();
@@ -215,7 +217,7 @@ impl Rounds {
                 End::Answered(at) => Some(at),
                 End::Silent => {
                     posts.push(true);
-                    Some(silent(round, wake, (followed, &known), charges, &mut added))
+                    Some(silent(round, wake, (followed, known), charges, &mut added))
                 }
                 End::Unanswered => None,
             };
@@ -228,12 +230,14 @@ impl Rounds {
             of_caller.taken.extend(answer);
             of_caller.posts.extend(answer.map(|_| next));
         }
-        for (task, added) in followed.tasks.iter_mut().zip(added) {
-            task.seen = with(&task.seen, added, &self.extra);
-        }
-        for (task, turns) in turns.iter().filter(|(_, turns)| turns.partners.len() > 1) {
-            let seen = std::mem::take(&mut followed.tasks[*task as usize].seen);
-            followed.tasks[*task as usize].seen = turns.in_turn(seen, &mut followed.wakeups);
+        for (&task, turns) in &turns {
+            let added = std::mem::take(&mut added[task as usize]);
+            let all = &mut followed.tasks[task as usize].seen;
+            let seen = with(all, added, &self.extra);
+            *all = match turns.partners.len() {
+                1 => seen,
+                _ => turns.in_turn(seen, &mut followed.wakeups),
+            };
         }
     }
 

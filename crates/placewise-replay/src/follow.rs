@@ -91,7 +91,14 @@ pub struct Wakeup {
     pub answers: bool,
 }
 
+/// Who wakes and who is woken, by their names, as [`Followed::names`] has them.
+pub type Names = (usize, usize);
+
 impl Wakeup {
+    pub fn names(&self, names: &[usize]) -> Names {
+        (names[self.waker as usize], names[self.wakee as usize])
+    }
+
     /// A message that its wakee found there.
     pub fn silent((waker, wakee): (TaskIndex, TaskIndex), wake: Wake, cpu: u32) -> Self {
         Wakeup {

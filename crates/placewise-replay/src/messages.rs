@@ -14,9 +14,8 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use placewise_workload::program::{Nanos, Wake};
 
-use crate::answers::Names;
 use crate::charges::Charges;
-use crate::follow::{Cause, Followed, Seen, Span, Wakeup};
+use crate::follow::{Cause, Followed, Names, Seen, Span, Wakeup};
 use crate::recording::TaskIndex;
 
 /// Fewer turns do not tell what a message takes.

@@ -168,7 +168,7 @@ impl<'a> CostModel<'a> {
     /// Moving `lines` cache lines that `from` wrote last to `to`.
     #[inline]
     pub fn cache_lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
-        u64::from(lines) * self.distances.figure(&self.cache_line, to, from)
+        u64::from(lines) * self.line_to(to).from(from)
     }
 
     /// Moving one line to `to`.
