@@ -98,6 +98,10 @@ struct TaskEntry {
     queue_ns: u32,
     #[serde(default)]
     rest_ns: u32,
+    #[serde(default)]
+    arrival_queue_ns: u32,
+    #[serde(default)]
+    arrival_rest_ns: u32,
     begins_on: u32,
     runs_at_once: bool,
     is_forked: bool,
@@ -277,6 +281,8 @@ impl TaskEntry {
             lines: task.lines,
             queue_ns: task.call.queue_ns,
             rest_ns: task.call.rest_ns,
+            arrival_queue_ns: task.arrival.queue_ns,
+            arrival_rest_ns: task.arrival.rest_ns,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
@@ -300,8 +306,14 @@ impl TaskEntry {
         if self.lines > MOST_LINES {
             return wrong(&format!("lines: expected up to {MOST_LINES}"));
         }
-        if self.queue_ns.max(self.rest_ns) > MOST_OF_CALL_NS {
-            return wrong(&format!("queue_ns, rest_ns: expected up to {MOST_OF_CALL_NS}"));
+        let call = Call { queue_ns: self.queue_ns, rest_ns: self.rest_ns };
+        let arrival = Call { queue_ns: self.arrival_queue_ns, rest_ns: self.arrival_rest_ns };
+        for (names, Call { queue_ns, rest_ns }) in
+            [("queue_ns, rest_ns", call), ("arrival_queue_ns, arrival_rest_ns", arrival)]
+        {
+            if queue_ns.max(rest_ns) > MOST_OF_CALL_NS {
+                return wrong(&format!("{names}: expected up to {MOST_OF_CALL_NS}"));
+            }
         }
         if !(-20..=19).contains(&self.nice) {
             return wrong("nice: expected -20 to 19");
@@ -316,7 +328,8 @@ impl TaskEntry {
             cpus,
             cgroup: self.cgroup,
             lines: self.lines,
-            call: Call { queue_ns: self.queue_ns, rest_ns: self.rest_ns },
+            call,
+            arrival,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
@@ -345,6 +358,7 @@ mod tests {
             cgroup: Some(1),
             lines: 4,
             call: Call { queue_ns: 2_000, rest_ns: 3_000 },
+            arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,

@@ -172,6 +172,12 @@ pub struct FollowedTask {
     post_from: Option<u32>,
     /// When it was put on a run queue, and by which CPU.
     enqueued: Option<(Nanos, u32)>,
+    /// Of the interrupt that is waking it: what placing it takes by the machine's figures.
+    placed_in: Option<Nanos>,
+    /// How much longer each took until it was on a run queue, and how much longer until it ran where it interrupted
+    /// another task, or nobody.
+    pub excesses: Vec<i64>,
+    pub rests: Vec<Nanos>,
     /// The wakeup that it has made last, unless it has gone on since.
     made_last: Option<u32>,
     /// Whom it has preempted, by that one's wakeup.
@@ -333,6 +339,9 @@ impl<'a> Follower<'a> {
             woken_early: false,
             post_from: None,
             enqueued: None,
+            placed_in: None,
+            excesses: Vec::new(),
+            rests: Vec::new(),
             made_last: None,
             answers: None,
         });
@@ -454,6 +463,9 @@ impl<'a> Follower<'a> {
                 PrevState::Dead => self.dies(index, tasks),
             }
         }
+        if prev < FIRST_TASK || prev_state == PrevState::Runnable {
+            self.arrived(cpu, prev, next);
+        }
         let known = self.by_number.contains_key(&next);
         if let Some(index) = self.index(next, cpu, tasks) {
             self.task(index).runs_at_once |= !known;
@@ -475,6 +487,24 @@ impl<'a> Follower<'a> {
             self.wakeups[at as usize].rest = own.map(|(at, _)| self.now - at);
             self.wakeups[at as usize].seen = Evidence::Preempted;
             self.task(wakee).answers = Some(index);
+        }
+    }
+
+    /// `next` runs where an interrupt has just woken it, which was on the time of `prev`.
+    fn arrived(&mut self, cpu: u32, prev: TaskNumber, next: TaskNumber) {
+        let Some(&index) = self.by_number.get(&next) else { return };
+        let task = &self.tasks[index as usize];
+        let has_arrived =
+            matches!(task.seen.last(), Some(Seen::Slept { cause: Cause::Arrival, .. }));
+        let Some((at, _)) =
+            task.enqueued.filter(|(at, by)| has_arrived && *by == cpu && self.now - at < SOON_NS)
+        else {
+            return;
+        };
+        let rest = self.now - at;
+        self.task(index).rests.push(rest);
+        if let Some(&prev) = self.by_number.get(&prev) {
+            self.task(prev).charged += rest;
         }
     }
 
@@ -618,8 +648,12 @@ impl<'a> Follower<'a> {
         tasks: &Tasks,
     ) -> Cause {
         let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
+        self.task(wakee).placed_in = None;
         let Some(waker) = self.cpus[step.cpu as usize].task else {
-            self.task(wakee).softirqs_of_idle += u32::from(is_softirq);
+            let placing = self.charges.placing(prev_cpu, step.cpu, 0);
+            let task = self.task(wakee);
+            task.softirqs_of_idle += u32::from(is_softirq);
+            task.placed_in = Some(placing);
             return Cause::Arrival;
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
@@ -629,6 +663,7 @@ impl<'a> Follower<'a> {
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();
             self.task(waker).charged += takes + interrupt;
+            self.task(wakee).placed_in = Some(placing);
             return Cause::Arrival;
         }
         let wake = if is_softirq { Wake::Softirq } else { hint.wake };
@@ -662,11 +697,27 @@ impl<'a> Follower<'a> {
         let now = self.now;
         let task = self.task(index);
         (task.early, task.enqueued) = (None, Some((now, by)));
-        if !task.woken_early
-            && let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) = task.seen.last()
-        {
-            let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
-            *excess = (*cpu == by).then(|| (now - until) as i64 - *placing as i64);
+        let placed_in = task.placed_in.take();
+        let Some(&Seen::Slept { until, cause, .. }) = task.seen.last() else { return };
+        if task.woken_early {
+            return;
+        }
+        let beyond = |placing: Nanos| (now - until) as i64 - placing as i64;
+        match (cause, placed_in) {
+            (Cause::Wakeup(at), _) => {
+                let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
+                *excess = (*cpu == by).then(|| beyond(*placing));
+            }
+            (Cause::Arrival, Some(placing)) => self.interrupted(index, by, beyond(placing)),
+            (Cause::Arrival, None) => {}
+        }
+    }
+
+    /// An interrupt on `by` took so much longer to put a task on a run queue, on the time of who ran there.
+    fn interrupted(&mut self, index: TaskIndex, by: u32, excess: i64) {
+        self.task(index).excesses.push(excess);
+        if let Some(other) = self.cpus[by as usize].task {
+            self.task(other).charged += excess.max(0) as Nanos;
         }
     }
 

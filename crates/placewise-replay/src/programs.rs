@@ -208,6 +208,7 @@ impl<'a> Build<'a> {
                 Begins::WhereTheyWere => (!task.is_forked).then_some(task.begins_on),
                 Begins::Anywhere => None,
             },
+            arrival: task.arrival,
             part: Some(part),
             ..Program::new(task.name.as_str(), ops)
         }

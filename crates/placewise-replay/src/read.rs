@@ -70,6 +70,8 @@ struct Read {
     lines: HashMap<String, u32>,
     /// What wakeups by tasks of each name take beyond the machine's figures, where it tells.
     calls: HashMap<String, Call>,
+    /// What interrupts that wake these take beyond them.
+    arrivals: HashMap<String, Call>,
     header: Header,
     measured: Measured,
 }
@@ -105,13 +107,18 @@ impl Read {
         let posts = sleeps::posts(&followed);
         let lines = sleeps::lines(&followed, &posts, machine);
         let calls = sleeps::calls(&followed, &posts);
-        Ok(Read { followed, posts, lines, calls, header: reader.header().clone(), measured })
+        let arrivals = sleeps::arrivals(&followed, &posts);
+        let header = reader.header().clone();
+        Ok(Read { followed, posts, lines, calls, arrivals, header, measured })
     }
 
     fn recording(&self, source: &Source<'_>) -> Result<Recording, ReplayError> {
         let Read { followed, posts, header, .. } = self;
         let usual = source.machine.costs.channel_lines;
         let (cgroups, cgroup_of) = cgroups(followed, header);
+        let arrival = |task: &FollowedTask| self.arrivals.get(&task.name).copied();
+        let arrivals: Vec<Call> =
+            followed.tasks.iter().map(|task| arrival(task).unwrap_or_default()).collect();
         let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
             let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
@@ -119,6 +126,7 @@ impl Read {
             RecordedTask {
                 lines,
                 call,
+                arrival: arrival(task).unwrap_or_default(),
                 name: task.name.clone(),
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,
@@ -131,7 +139,7 @@ impl Read {
                 forked_ns: task.forked_ns,
                 exits: task.exits,
                 runs_at_end: task.runs_at_end,
-                steps: sleeps::steps(task, &followed.wakeups, posts, (lines, call)),
+                steps: sleeps::steps(task, &followed.wakeups, posts, (lines, call), &arrivals),
             }
         };
         let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();

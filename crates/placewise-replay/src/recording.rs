@@ -41,6 +41,8 @@ pub struct RecordedTask {
     pub lines: u32,
     /// What its wakeups take beyond the machine's figures.
     pub call: Call,
+    /// What interrupts that wake it take beyond them.
+    pub arrival: Call,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

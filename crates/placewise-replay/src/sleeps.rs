@@ -114,12 +114,13 @@ fn by_chance<'a>(
     chance
 }
 
-/// The steps of a task.
+/// The steps of a task; what an interrupt that wakes each one takes was on the time of whom it interrupted.
 pub fn steps(
     task: &FollowedTask,
     wakeups: &[Wakeup],
     posts: &[bool],
     (lines, call): (u32, Call),
+    arrivals: &[Call],
 ) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
     let keeps_while = sleeps_for_a_while(&task.seen, is_post)
@@ -134,9 +135,12 @@ pub fn steps(
         }
         Seen::Wakeup(at) => {
             let Wakeup { wakee, wake, answers, .. } = wakeups[at as usize];
-            posts[at as usize].then(|| {
-                charged += Nanos::from(call.queue_ns) + Nanos::from(call.rest_ns);
-                if answers { Step::Answer(wakee, wake) } else { Step::Post(wakee, wake) }
+            let is_post = posts[at as usize];
+            let Call { queue_ns, rest_ns } = if is_post { call } else { arrivals[wakee as usize] };
+            charged += Nanos::from(queue_ns) + Nanos::from(rest_ns);
+            is_post.then_some(match answers {
+                true => Step::Answer(wakee, wake),
+                false => Step::Post(wakee, wake),
             })
         }
         Seen::Slept { cause: Cause::Wakeup(at), line_ns, .. } if posts[at as usize] => {
@@ -227,23 +231,53 @@ pub fn lines(followed: &Followed, posts: &[bool], machine: &Machine) -> HashMap<
 
 /// What wakeups by tasks of each name take beyond the machine's figures.
 pub fn calls(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
-    let of_names = |figure: fn(&Wakeup) -> Option<i64>| {
-        let mut by_name: HashMap<&str, Vec<i64>> = HashMap::new();
-        for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
-            let name = &followed.tasks[wakeup.waker as usize].name;
-            by_name.entry(name).or_default().extend(figure(wakeup));
+    let mut taken = Taken::default();
+    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+        taken.add(&followed.tasks[wakeup.waker as usize].name, wakeup.excess, wakeup.rest);
+    }
+    taken.calls()
+}
+
+/// What interrupts that wake tasks of each name take beyond them, softirqs with them.
+pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
+    let mut taken = Taken::default();
+    for task in &followed.tasks {
+        taken.add(&task.name, task.excesses.iter().copied(), task.rests.iter().copied());
+    }
+    for (wakeup, is_post) in followed.wakeups.iter().zip(posts) {
+        if wakeup.counts && wakeup.wake == Wake::Softirq && !is_post {
+            taken.add(&followed.tasks[wakeup.wakee as usize].name, wakeup.excess, wakeup.rest);
         }
-        by_name.retain(|_, figures| figures.len() >= FEWEST_OF_CALL);
-        by_name
-    };
-    let mut calls: HashMap<String, Call> = HashMap::new();
-    for (name, excess) in of_names(|wakeup| wakeup.excess) {
-        calls.entry(name.to_owned()).or_default().queue_ns = middle_mean(excess);
     }
-    for (name, rests) in of_names(|wakeup| wakeup.rest.map(|ns| ns as i64)) {
-        calls.entry(name.to_owned()).or_default().rest_ns = middle_mean(rests);
+    taken.calls()
+}
+
+/// By name: how much longer wakeups took than the machine's figures say, and what came after them.
+#[derive(Default)]
+struct Taken<'a>(HashMap<&'a str, (Vec<i64>, Vec<i64>)>);
+
+impl<'a> Taken<'a> {
+    fn add(
+        &mut self,
+        name: &'a str,
+        excesses: impl IntoIterator<Item = i64>,
+        rests: impl IntoIterator<Item = Nanos>,
+    ) {
+        let (of_name, after) = self.0.entry(name).or_default();
+        of_name.extend(excesses);
+        after.extend(rests.into_iter().map(|ns| ns as i64));
     }
-    calls
+
+    fn calls(self) -> HashMap<String, Call> {
+        let told = |figures: Vec<i64>| match figures.len() >= FEWEST_OF_CALL {
+            true => middle_mean(figures),
+            false => 0,
+        };
+        let call = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
+            (name.to_owned(), Call { queue_ns: told(excesses), rest_ns: told(rests) })
+        };
+        self.0.into_iter().map(call).collect()
+    }
 }
 
 /// The mean of the middle half: a trace tells microseconds, and interrupts take many.

@@ -169,7 +169,7 @@ pub enum Op {
     Exit,
 }
 
-/// What a call that wakes takes beyond the machine's figures.
+/// What a call, or an interrupt, that wakes takes beyond the machine's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// Until its wakee is on a run queue.
@@ -245,6 +245,8 @@ pub struct Program {
     pub cpus: Option<CpuSet>,
     /// The CPU that its tasks begin on; the policy chooses one if none is named.
     pub begins_on: Option<u32>,
+    /// What interrupts that wake its tasks take beyond the machine's figures.
+    pub arrival: Call,
     /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
     pub process: bool,
     /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
@@ -429,6 +431,7 @@ impl Program {
             policy: SchedPolicy::Other,
             cpus: None,
             begins_on: None,
+            arrival: Call::default(),
             process: false,
             nodes: None,
             footprint_kib: 0,

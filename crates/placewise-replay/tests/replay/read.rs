@@ -251,9 +251,9 @@ fn the_sleep_of_the_task_before_is_no_computing() {
     }
 }
 
-/// a computes for 10 us and wakes b, which is on the run queue 2 us later, preempts a after 4 more and computes for 5;
-/// a goes on for 9, and sleeps.
-fn preempting(rounds: u32) -> Recording {
+/// a computes for 10 us and wakes b, or what runs then does, as the flags have it; b is on the run queue 2 us later,
+/// preempts a after 4 more and computes for 5; a goes on for 9, and sleeps.
+fn preempting(rounds: u32, [waking, woken]: [&str; 2]) -> Recording {
     let round = |round: u32| {
         let at = |us: u32| format!("1.{:06}", round * 100 + us);
         let switch = |task: &str, us, prev: &str, state: &str, next: &str| {
@@ -272,8 +272,8 @@ fn preempting(rounds: u32) -> Recording {
         };
         [
             switch("<idle>-0", 0, "swapper/0-0", "R", "a-10"),
-            wake("d..5.", "sched_waking", 10),
-            wake("dN.6.", "sched_wakeup", 12),
+            wake(waking, "sched_waking", 10),
+            wake(woken, "sched_wakeup", 12),
             switch("a-10", 16, "a-10", "R+", "b-11"),
             switch("b-11", 21, "b-11", "S", "a-10"),
             switch("a-10", 30, "a-10", "S", "swapper/0-0"),
@@ -289,7 +289,7 @@ fn preempting(rounds: u32) -> Recording {
     };
     let lines: Vec<String> = (1..=rounds).flat_map(round).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    read_on(&format!("preempting-{rounds}"), "uma-8", &lines)
+    read_on(&format!("preempting-{rounds}-{waking}"), "uma-8", &lines)
 }
 
 /// Of the 15 us that a computes after its wakeup 6 are no computing, where there are enough to tell: 2 until b is on the
@@ -299,7 +299,7 @@ fn what_a_wakeup_takes_comes_before_the_wakee() {
     let told = Call { queue_ns: 2_000, rest_ns: 4_000 };
     for (rounds, call) in [(40, told), (20, Call::default())] {
         let takes = u64::from(call.queue_ns + call.rest_ns);
-        let recording = preempting(rounds);
+        let recording = preempting(rounds, ["d..5.", "dN.6."]);
         let ((_, a), (b, _)) = (task(&recording, "a"), task(&recording, "b"));
         assert_eq!(a.call, call, "{rounds}");
         let post = a.steps.iter().position(|step| *step == Step::Post(b, Wake::Plain)).unwrap();
@@ -309,6 +309,29 @@ fn what_a_wakeup_takes_comes_before_the_wakee() {
         let calls =
             posts.filter_map(|op| if let Op::Post { call, .. } = op { Some(*call) } else { None });
         assert_eq!(calls.collect::<Vec<_>>(), vec![call; rounds as usize]);
+    }
+}
+
+/// The same of interrupts, also of those that a softirq ends in: they are on the time of a, which computes for 19 us.
+#[test]
+fn what_an_interrupt_takes_comes_before_whom_it_wakes() {
+    let told = Call { queue_ns: 2_000, rest_ns: 4_000 };
+    for (rounds, arrival) in [(40, told), (20, Call::default())] {
+        for flags in [["d.h4.", "dNh5."], ["d.s4.", "dNs5."]] {
+            let recording = preempting(rounds, flags);
+            let ((_, a), (_, b)) = (task(&recording, "a"), task(&recording, "b"));
+            assert_eq!(b.arrival, arrival, "{rounds}, {flags:?}");
+            let taken = if flags[0] == "d.h4." { told } else { arrival };
+            let computes = 25 * US - u64::from(taken.queue_ns + taken.rest_ns);
+            assert!(
+                a.steps.contains(&Step::Run(computes)),
+                "{rounds}, {flags:?}: {:?}",
+                &a.steps[..4]
+            );
+            let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+            let program = workload.programs.iter().find(|program| program.name == "b");
+            assert_eq!(program.expect("b runs").arrival, arrival);
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! affinity of interrupts, and no device with a queue for each CPU.
 
 use placewise_policy::{CpuId, TaskId};
-use placewise_workload::program::SchedPolicy;
+use placewise_workload::program::{Call, SchedPolicy};
 
 use crate::engine::Engine;
 use crate::state::cpu::{Activity, Interrupt};
@@ -116,12 +116,23 @@ impl Engine<'_> {
         }
     }
 
-    /// A wakeup in interrupt context has come to its next step.
+    /// What an interrupt takes that wakes the task.
+    pub(super) fn arrival(&self, wakee: TaskId) -> Call {
+        self.workload.programs[self.tasks[wakee].program as usize].arrival
+    }
+
+    /// A wakeup in interrupt context has come to its next step: nothing is left but the interrupt's own end once the
+    /// wakee is where it was placed.
     pub(crate) fn interrupt_wakeup_done(&mut self, cpu: CpuId) {
-        if let Some(placed) = self.cpus[cpu].interrupt_placed.take()
-            && !self.finish_wakeup(cpu, WakerContext::Interrupt, placed)
-        {
-            return;
+        if let Some(placed) = self.cpus[cpu].interrupt_placed.take() {
+            if !self.finish_wakeup(cpu, WakerContext::Interrupt, placed) {
+                return;
+            }
+            let rest = self.arrival(placed.wakee).rest_ns;
+            if rest > 0 {
+                let end = self.now + self.stretched(cpu, rest.into());
+                return self.events.arm(Slot::InterruptWakeup(cpu), end);
+            }
         }
         self.begin_interrupt(cpu);
     }

@@ -181,10 +181,11 @@ impl Engine<'_> {
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         let call = match context.holds_up_the_task() {
-            true => self.cpus[cpu].effect.call.queue_ns.into(),
-            false => 0,
+            true => self.cpus[cpu].effect.call,
+            false => self.arrival(wakee),
         };
-        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + call);
+        let beyond = Time::from(call.queue_ns);
+        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + beyond);
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.

@@ -1,6 +1,6 @@
 //! Who wakes whom, sync or not, and in which context, by what carries the messages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use placewise_sim::{Scenario, simulate};
 use placewise_trace::{Context, Event, Readings, Record, Sink};
@@ -26,19 +26,22 @@ struct Wakeup {
 
 #[derive(Default)]
 struct Wakeups {
-    wakee: String,
+    /// Of whom a CPU last began to wake.
+    wakees: BTreeMap<u32, String>,
     seen: Vec<Wakeup>,
 }
 
 impl Sink for Wakeups {
     fn record(&mut self, record: &Record<'_>) {
         match &record.event {
-            Event::Waking { comm, .. } => self.wakee = comm.to_string(),
+            Event::Waking { comm, .. } => {
+                self.wakees.insert(record.cpu, comm.to_string());
+            }
             Event::Decision(decision) => {
                 let Readings::Wakeup(readings) = &decision.placement else { return };
                 self.seen.push(Wakeup {
                     waker: record.comm.to_string(),
-                    wakee: self.wakee.clone(),
+                    wakee: self.wakees[&record.cpu].clone(),
                     sync: readings.sync,
                     interrupt: readings.interrupt,
                     softirq: record.context == Context::SoftInterrupt,
@@ -324,35 +327,50 @@ fn an_answer_goes_to_whose_post_was_taken() {
     assert_eq!(woken, ["early", "late"]);
 }
 
-/// From a post until its waiter is on the run queue, and from then until it preempts the poster, on the one CPU that
-/// both may use.
-fn preempts_after(call: Call) -> [u64; 2] {
-    let semaphore = Object::shared(0);
-    let post = Op::Post { semaphore, wake: Wake::Softirq, call, answered_at: None };
-    let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
-    let compute = Op::Run { ns: 20_000_000 };
+/// From its wakeup until the waiter is on the run queue, and from then until it preempts whoever computes, on the one
+/// CPU that both may use.
+fn preempts_after(computes: Vec<Op>, waits: Op, arrival: Call) -> [u64; 2] {
     let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
-    let main = on_one("poster", vec![fork, Op::Yield, compute, post, compute, Op::Join, Op::Exit]);
-    let waiter = on_one("waiter", vec![Op::Await { semaphore, lines: 0 }, Op::Exit]);
+    let main = on_one("computes", computes);
+    let waiter = Program { arrival, ..on_one("waiter", vec![waits, Op::Exit]) };
     let workload = Workload { semaphores: 1, ..programs(vec![main, waiter], 100) };
-    let (_, text) = Setup::new("uma-8", "v6.0", "baseline", workload).traced();
-    let lines = parse(&text);
+    let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+    setup.machine.costs.jitter_pct = 0;
+    let lines = parse(&setup.traced().1);
     let at = |event: &str| {
         let is_it = |line: &Line| line.event == event && line.text("comm") == "waiter";
         lines.iter().position(is_it).expect("it is woken")
     };
     let (waking, woken) = (at("sched_waking"), at("sched_wakeup"));
     let runs = lines[woken..].iter().find(|line| line.event == "sched_switch");
-    let runs =
-        runs.filter(|line| line.text("next_comm") == "waiter").expect("it preempts the poster");
+    let runs = runs.filter(|line| line.text("next_comm") == "waiter").expect("it preempts");
     [lines[woken].micros - lines[waking].micros, runs.micros - lines[woken].micros]
 }
 
+const TAKES: Call = Call { queue_ns: 30_000, rest_ns: 50_000 };
+const COMPUTE: Op = Op::Run { ns: 20_000_000 };
+const FORK: Op = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+
 #[test]
 fn a_wakee_is_queued_and_preempts_as_late_as_the_call_says() {
-    let [queued, preempts] = preempts_after(Call::default());
-    let call = Call { queue_ns: 30_000, rest_ns: 50_000 };
-    assert_eq!(preempts_after(call), [queued + 30, preempts + 50]);
+    let semaphore = Object::shared(0);
+    let preempts = |call| {
+        let post = Op::Post { semaphore, wake: Wake::Softirq, call, answered_at: None };
+        let poster = vec![FORK, Op::Yield, COMPUTE, post, COMPUTE, Op::Join, Op::Exit];
+        preempts_after(poster, Op::Await { semaphore, lines: 0 }, Call::default())
+    };
+    let [queued, runs] = preempts(Call::default());
+    assert_eq!(preempts(TAKES), [queued + 30, runs + 50]);
+}
+
+#[test]
+fn whom_an_interrupt_wakes_is_queued_and_preempts_as_late_as_its_program_says() {
+    let preempts = |arrival| {
+        let computes = vec![FORK, Op::Yield, COMPUTE, COMPUTE, Op::Join, Op::Exit];
+        preempts_after(computes, Op::Sleep { ns: 20_500_000, random_pct: 0 }, arrival)
+    };
+    let [queued, runs] = preempts(Call::default());
+    assert_eq!(preempts(TAKES), [queued + 30, runs + 50]);
 }
 
 #[test]
