@@ -470,7 +470,7 @@ impl<'a> Follower<'a> {
         if let Some(index) = self.index(next, cpu, tasks) {
             self.task(index).runs_at_once |= !known;
             let from_sleeper = prev_state == PrevState::Asleep;
-            self.task(index).charged = self.charges.switch(prev < FIRST_TASK, from_sleeper);
+            self.task(index).charged += self.charges.switch(prev < FIRST_TASK, from_sleeper);
             self.enter(cpu, index);
         }
     }
@@ -544,7 +544,7 @@ impl<'a> Follower<'a> {
         self.answer(index, cpu);
         let now = self.now;
         let task = self.task(index);
-        task.state = State::Asleep;
+        (task.state, task.charged) = (State::Asleep, 0);
         task.slept_since = now;
         if let Some((cause, _)) = task.early.take() {
             self.wake(index, cause);
