@@ -172,8 +172,8 @@ pub struct FollowedTask {
     post_from: Option<u32>,
     /// When it was put on a run queue, and by which CPU.
     enqueued: Option<(Nanos, u32)>,
-    /// Of the interrupt that is waking it: what placing it takes by the machine's figures.
-    placed_in: Option<Nanos>,
+    /// Of the interrupt that is waking it: its CPU, and what placing takes by the machine's figures.
+    interrupt: Option<(u32, Nanos)>,
     /// How much longer each took until it was on a run queue, and how much longer until it ran where it interrupted
     /// another task, or nobody.
     pub excesses: Vec<i64>,
@@ -339,7 +339,7 @@ impl<'a> Follower<'a> {
             woken_early: false,
             post_from: None,
             enqueued: None,
-            placed_in: None,
+            interrupt: None,
             excesses: Vec::new(),
             rests: Vec::new(),
             made_last: None,
@@ -482,9 +482,7 @@ impl<'a> Follower<'a> {
         let Some(at) = self.task(index).made_last else { return };
         let wakee = self.wakeups[at as usize].wakee;
         if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
-            let enqueued = self.tasks[wakee as usize].enqueued;
-            let own = enqueued.filter(|(at, by)| *by == cpu && self.now - at < SOON_NS);
-            self.wakeups[at as usize].rest = own.map(|(at, _)| self.now - at);
+            self.wakeups[at as usize].rest = self.since_queued(wakee, cpu);
             self.wakeups[at as usize].seen = Evidence::Preempted;
             self.task(wakee).answers = Some(index);
         }
@@ -493,19 +491,19 @@ impl<'a> Follower<'a> {
     /// `next` runs where an interrupt has just woken it, which was on the time of `prev`.
     fn arrived(&mut self, cpu: u32, prev: TaskNumber, next: TaskNumber) {
         let Some(&index) = self.by_number.get(&next) else { return };
-        let task = &self.tasks[index as usize];
-        let has_arrived =
-            matches!(task.seen.last(), Some(Seen::Slept { cause: Cause::Arrival, .. }));
-        let Some((at, _)) =
-            task.enqueued.filter(|(at, by)| has_arrived && *by == cpu && self.now - at < SOON_NS)
-        else {
-            return;
-        };
-        let rest = self.now - at;
+        let last = self.tasks[index as usize].seen.last();
+        let Some(Seen::Slept { cause: Cause::Arrival, .. }) = last else { return };
+        let Some(rest) = self.since_queued(index, cpu) else { return };
         self.task(index).rests.push(rest);
         if let Some(&prev) = self.by_number.get(&prev) {
             self.task(prev).charged += rest;
         }
+    }
+
+    /// How long ago `cpu` put a task on a run queue, if that was soon before.
+    fn since_queued(&self, index: TaskIndex, cpu: u32) -> Option<Nanos> {
+        let (at, by) = self.tasks[index as usize].enqueued?;
+        Some(self.now - at).filter(|&since| by == cpu && since < SOON_NS)
     }
 
     /// `next` preempts a task of `cpu`, perhaps as another CPU has just woken it.
@@ -648,12 +646,12 @@ impl<'a> Follower<'a> {
         tasks: &Tasks,
     ) -> Cause {
         let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
-        self.task(wakee).placed_in = None;
+        self.task(wakee).interrupt = None;
         let Some(waker) = self.cpus[step.cpu as usize].task else {
             let placing = self.charges.placing(prev_cpu, step.cpu, 0);
             let task = self.task(wakee);
             task.softirqs_of_idle += u32::from(is_softirq);
-            task.placed_in = Some(placing);
+            task.interrupt = Some((step.cpu, placing));
             return Cause::Arrival;
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
@@ -663,7 +661,7 @@ impl<'a> Follower<'a> {
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();
             self.task(waker).charged += takes + interrupt;
-            self.task(wakee).placed_in = Some(placing);
+            self.task(wakee).interrupt = Some((step.cpu, placing));
             return Cause::Arrival;
         }
         let wake = if is_softirq { Wake::Softirq } else { hint.wake };
@@ -696,27 +694,30 @@ impl<'a> Follower<'a> {
         let Some(&index) = self.by_number.get(&number) else { return };
         let now = self.now;
         let task = self.task(index);
-        (task.early, task.enqueued) = (None, Some((now, by)));
-        let placed_in = task.placed_in.take();
+        task.enqueued = Some((now, by));
+        let (early, interrupt) = (task.early.take(), task.interrupt.take());
         let Some(&Seen::Slept { until, cause, .. }) = task.seen.last() else { return };
-        if task.woken_early {
+        if early.is_some() || task.woken_early {
             return;
         }
         let beyond = |placing: Nanos| (now - until) as i64 - placing as i64;
-        match (cause, placed_in) {
-            (Cause::Wakeup(at), _) => {
+        match cause {
+            Cause::Wakeup(at) => {
                 let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
                 *excess = (*cpu == by).then(|| beyond(*placing));
             }
-            (Cause::Arrival, Some(placing)) => self.interrupted(index, by, beyond(placing)),
-            (Cause::Arrival, None) => {}
+            Cause::Arrival => {
+                if let Some((_, placing)) = interrupt.filter(|(cpu, _)| *cpu == by) {
+                    self.interrupted(index, by, beyond(placing));
+                }
+            }
         }
     }
 
-    /// An interrupt on `by` took so much longer to put a task on a run queue, on the time of who ran there.
-    fn interrupted(&mut self, index: TaskIndex, by: u32, excess: i64) {
+    /// An interrupt on `cpu` took so much longer to put a task on a run queue, on the time of who ran there.
+    fn interrupted(&mut self, index: TaskIndex, cpu: u32, excess: i64) {
         self.task(index).excesses.push(excess);
-        if let Some(other) = self.cpus[by as usize].task {
+        if let Some(other) = self.cpus[cpu as usize].task {
             self.task(other).charged += excess.max(0) as Nanos;
         }
     }

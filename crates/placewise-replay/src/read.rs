@@ -117,16 +117,16 @@ impl Read {
         let usual = source.machine.costs.channel_lines;
         let (cgroups, cgroup_of) = cgroups(followed, header);
         let arrival = |task: &FollowedTask| self.arrivals.get(&task.name).copied();
-        let arrivals: Vec<Call> =
-            followed.tasks.iter().map(|task| arrival(task).unwrap_or_default()).collect();
-        let task = |(task, &cgroup): (&FollowedTask, &Option<u32>)| {
+        let arrivals = followed.tasks.iter().map(|task| arrival(task).unwrap_or_default());
+        let arrivals: Vec<Call> = arrivals.collect();
+        let task = |((task, &cgroup), &arrival): ((&FollowedTask, &Option<u32>), &Call)| {
             let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
             let call = self.calls.get(task.name.as_str()).copied().unwrap_or_default();
             RecordedTask {
                 lines,
                 call,
-                arrival: arrival(task).unwrap_or_default(),
+                arrival,
                 name: task.name.clone(),
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,
@@ -142,7 +142,7 @@ impl Read {
                 steps: sleeps::steps(task, &followed.wakeups, posts, (lines, call), &arrivals),
             }
         };
-        let tasks = followed.tasks.iter().zip(&cgroup_of).map(task).collect();
+        let tasks = followed.tasks.iter().zip(&cgroup_of).zip(&arrivals).map(task).collect();
         let recording = Recording { length_ns: followed.length_ns, cgroups, tasks };
         if recording.segments() == 0 {
             return Err(unfit(source.trace, "no task of it sleeps; record for longer".into()));

@@ -14,8 +14,9 @@
 //!
 //! From `sched_waking` to `sched_wakeup` a waker does nothing else: what that takes beyond the machine's figure, traced
 //! as it is, comes before each wakee of its name is queued. A wakee that preempts its waker does so once the call, or
-//! the softirq, that has woken it lets go of the CPU; how long that takes comes after each of its posts. Both are the
-//! means of the middle halves.
+//! the softirq, that has woken it lets go of the CPU; how long that takes comes after each of its posts. An interrupt,
+//! or a softirq, that happens to wake a task is like that on the time of whom it interrupts, and is told by the name of
+//! whom it wakes. All are the means of the middle halves.
 //!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever

@@ -335,6 +335,42 @@ fn what_an_interrupt_takes_comes_before_whom_it_wakes() {
     }
 }
 
+/// An interrupt on CPU 0 wakes b, which CPU 1 takes from its wake list 9 us later; and one that comes while b runs, 50 us
+/// after it was woken, wakes nobody. Fails if what lies between were taken for what interrupts take.
+#[test]
+fn what_an_interrupt_takes_is_not_told_by_others() {
+    let round = |round: u32| {
+        let wake = |task: &str, cpu: u32, flags: &str, us: u32, event: &str| {
+            let at = format!("1.{:06}", round * 100 + us);
+            format!("{task} [00{cpu}] {flags} {at}: {event}: comm=b pid=11 prio=120 target_cpu=001")
+        };
+        let switch = |task: &str, us: u32, rest: &str| {
+            format!("{task} [001] d..2. 1.{:06}: sched_switch: {rest}", round * 100 + us)
+        };
+        let runs = "prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120";
+        let sleeps = "prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
+        [
+            wake("<idle>-0", 0, "d.h4.", 0, "sched_waking"),
+            wake("<idle>-0", 1, "dN.3.", 9, "sched_wakeup"),
+            switch("<idle>-0", 10, runs),
+            wake("b-11", 1, "d.h4.", 50, "sched_waking"),
+            wake("b-11", 1, "d.h5.", 51, "sched_wakeup"),
+            switch("b-11", 80, sleeps),
+        ]
+    };
+    let lines: Vec<String> = (1..=40).flat_map(round).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let recording = read_on("told-by-others", "uma-8", &lines);
+    let (_, b) = task(&recording, "b");
+    // The first switch is that of CPU 1, 1 us after it has queued b.
+    assert_eq!(b.arrival, Call { queue_ns: 0, rest_ns: 1_000 });
+    assert!(
+        b.steps.iter().all(|it| !matches!(it, Step::Run(ns) if *ns != 70 * US)),
+        "{:?}",
+        b.steps
+    );
+}
+
 /// b is woken while it is still on its CPU: if it then sleeps, that wakeup ended the sleep; if it is
 /// woken once more, it did not.
 #[test]
