@@ -2,13 +2,13 @@
 //! long as one message takes has read as many. Without them a replay's readers would sleep less often
 //! than recorded where a message comes early, and never more often.
 //!
-//! Tasks of one name that those of another wake often read messages of these. A message takes as long as
-//! their shorter turns. Those that a task read without a sleep came while it was awake, as often early as
+//! Tasks that are woken more often than they wake read messages of whom they are woken by: those who write many sleep
+//! for want of room. A message takes as long as the shorter turns of tasks of a name. Those that a task read without a sleep came while it was awake, as often early as
 //! late, from those that have woken it and computed just then, from each in turn. Where nobody did there is
 //! none: who waits for an answer has sent no more.
 //!
-//! Limits: what a message takes is one figure for all readers of a name. Who sleeps for want of room is
-//! taken for a reader of it. A turn at whose end its task exits, or the trace ends, counts as one message.
+//! Limits: what a message takes is one figure for all readers of a name, and hardly told where it is no longer than a
+//! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn at whose end its task exits, or the trace ends, counts as one message.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -21,8 +21,9 @@ use crate::recording::TaskIndex;
 /// Fewer turns do not tell what a message takes.
 const FEWEST: usize = 100;
 
-/// So many of a hundred turns are no longer than a message takes.
-const SHORTER_PCT: usize = 10;
+/// So many of a hundred turns are no longer than a message takes. Of the busy periods of a queue half or more serve
+/// one (M/M/1; more than a third where each takes as long): this is in their middle.
+const SHORTER_PCT: usize = 25;
 
 /// No more messages are read in a turn, and no more of all are kept in memory.
 const MOST_OF_TURN: u64 = 256;
@@ -58,7 +59,9 @@ pub fn add(
     in_turn: &HashSet<Names>,
 ) -> BTreeSet<String> {
     let names = followed.names();
-    let mut takes = takes(followed, posts, &names);
+    let turns: Vec<_> =
+        (0..followed.tasks.len()).map(|task| turns(followed, posts, task as TaskIndex)).collect();
+    let mut takes = takes(&turns, &names);
     takes.retain(|&(one, other), _| {
         !in_turn.contains(&(one, other)) && !in_turn.contains(&(other, one))
     });
@@ -66,8 +69,7 @@ pub fn add(
     let mut writers = Writers { followed, spans: HashMap::new() };
     let mut messages: Vec<Message> = Vec::new();
     let mut readers = BTreeSet::new();
-    for reader in 0..followed.tasks.len() as TaskIndex {
-        let mut turns = turns(followed, posts, reader);
+    for (reader, mut turns) in turns.into_iter().enumerate() {
         turns.retain(|turn| takes(turn).is_some());
         let mut wakers = VecDeque::new();
         for turn in &turns {
@@ -80,7 +82,7 @@ pub fn add(
             let each = takes(turn).unwrap_or_default();
             messages.extend(writers.messages(turn, each, &mut wakers));
         }
-        let name = &followed.tasks[reader as usize].name;
+        let name = &followed.tasks[reader].name;
         readers.extend((messages.len() > before).then(|| name.clone()));
         if messages.len() > MOST {
             break;
@@ -104,7 +106,7 @@ impl Turn {
     }
 }
 
-/// Those of a task that a post began and a sleep ended.
+/// Those of a task that a post began and a sleep ended, if it reads.
 fn turns(followed: &Followed, posts: &[bool], reader: TaskIndex) -> Vec<Turn> {
     let post = |at: u32| Some(followed.wakeups[at as usize]).filter(|_| posts[at as usize]);
     let begun = |cause: Cause, woken: Nanos| match cause {
@@ -120,6 +122,7 @@ fn turns(followed: &Followed, posts: &[bool], reader: TaskIndex) -> Vec<Turn> {
     };
     let mut turns = Vec::new();
     let mut turn: Option<Turn> = None;
+    let mut wakes = 0;
     for seen in &followed.tasks[reader as usize].seen {
         match (*seen, &mut turn) {
             (Seen::Slept { until, cause, .. }, _) => {
@@ -127,19 +130,18 @@ fn turns(followed: &Followed, posts: &[bool], reader: TaskIndex) -> Vec<Turn> {
                 turn = begun(cause, until);
             }
             (Seen::Run(ns, span), Some(turn)) => turn.computes(ns, span),
+            (Seen::Wakeup(at), _) => wakes += usize::from(posts[at as usize]),
             _ => {}
         }
     }
-    turns
+    if wakes > turns.len() { Vec::new() } else { turns }
 }
 
 /// How long a message takes, where tasks of one name read those of another.
-fn takes(followed: &Followed, posts: &[bool], names: &[usize]) -> HashMap<Names, Nanos> {
+fn takes(turns: &[Vec<Turn>], names: &[usize]) -> HashMap<Names, Nanos> {
     let mut by_names: HashMap<Names, Vec<Nanos>> = HashMap::new();
-    for reader in 0..followed.tasks.len() as TaskIndex {
-        for turn in turns(followed, posts, reader) {
-            by_names.entry(turn.names(names)).or_default().push(turn.ns);
-        }
+    for turn in turns.iter().flatten() {
+        by_names.entry(turn.names(names)).or_default().push(turn.ns);
     }
     by_names.retain(|_, lengths| lengths.len() >= FEWEST);
     let shorter = |mut lengths: Vec<Nanos>| {

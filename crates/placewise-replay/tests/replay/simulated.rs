@@ -22,7 +22,7 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
 /// hangs on who is ahead in a pipe, though, and the replay has more of it, or less, from case to case.
 #[test]
 fn readers_find_messages_that_wake_nobody() {
-    let mut errors = ["100", "120", "140"].map(|loops| {
+    let mut errors = ["120", "140", "160"].map(|loops| {
         let case = format!("groups=4;loops={loops}");
         let lab = Lab::new("icx-2s", "v6.18", "hackbench", &case);
         let wakeups = |all: &[_]| row(all, "wakeups").error.expect("there were some");
