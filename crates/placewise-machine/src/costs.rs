@@ -27,6 +27,9 @@ pub struct Costs {
     pub socket_message_ns: u64,
     /// As for a pipe.
     pub socket_writer_pct: u32,
+    /// Of what a side does with a message, on the average of both sides where there is only that, how much comes after
+    /// it has woken the other one. Leaving the kernel is not in it.
+    pub after_wakeup_pct: ByChannel,
     /// Sending or receiving one message over TCP on loopback, the softirq with it, without the system
     /// call, the copying and any wakeup.
     pub tcp_message_ns: u64,
@@ -103,6 +106,11 @@ pub struct Costs {
     pub pipe_lines: ChannelLines,
     /// Those of a stream socket.
     pub socket_lines: ChannelLines,
+    /// Those of a message over TCP on loopback, from whoever made the last call on either side: the sender's softirq
+    /// goes through the receiver's socket.
+    pub tcp_lines: BySide,
+    /// The same for UDP.
+    pub udp_lines: BySide,
     /// Cache lines that both sides of any other channel write: its lock, counts and wait queue.
     pub channel_lines: u32,
     /// Cache lines read per CPU in a load-balance pass; each costs `cache_line_ns` by distance.
@@ -131,6 +139,24 @@ pub struct ChannelLines {
     pub message: u32,
     /// The same, but only with the first message that a writer puts into a page, and the last that a reader takes out.
     pub page: u32,
+}
+
+/// Shares of what the two sides of a channel do with a message, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByChannel {
+    pub pipe: BySide,
+    pub socket: BySide,
+    pub tcp: BySide,
+    pub udp: BySide,
+}
+
+/// A figure of a writer and one of a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BySide {
+    pub write: u32,
+    pub read: u32,
 }
 
 /// A cost that depends on how far apart two CPUs are.

@@ -15,8 +15,8 @@ mod machine;
 mod scaled;
 
 pub use costs::{
-    BandwidthCurve, ByAccess, ByDistance, ChannelLines, Costs, IdleState, Place, RemoteBandwidth,
-    SHORT_COPY_OVERLAP,
+    BandwidthCurve, ByAccess, ByChannel, ByDistance, BySide, ChannelLines, Costs, IdleState, Place,
+    RemoteBandwidth, SHORT_COPY_OVERLAP,
 };
 pub use cpuset::CpuSet;
 pub use domains::{

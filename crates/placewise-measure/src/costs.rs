@@ -280,7 +280,8 @@ impl Figures<'_> {
             + lines * costs.cache_line_ns.at(distance)
     }
 
-    /// Of half a round trip to an idle CPU, delivery and the exit of the idle state.
+    /// Of half a round trip to an idle CPU, delivery and the exit of the idle state. The end of the waker's call goes on
+    /// beside them; in place of its way out of the kernel comes that of the reader, which has slept in there.
     fn delivery_and_exit(&self, distance: Distance) -> Option<f64> {
         let costs = &self.costs;
         let line = costs.cache_line_ns.at(distance);
@@ -289,7 +290,8 @@ impl Figures<'_> {
             + line / u64::from(SHORT_COPY_OVERLAP)
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
-            + costs.idle_switch_ns;
+            + costs.idle_switch_ns
+            - after_wakeup(costs);
         let half = self.get(Quantity::RoundTrip(distance))? / 2.0;
         Some((half - others as f64).max(0.0))
     }
@@ -488,6 +490,11 @@ fn message_lines(costs: &Costs) -> u32 {
     costs.pipe_lines.channel + costs.pipe_lines.page
 }
 
+/// What a write does after its wakeup.
+fn after_wakeup(costs: &Costs) -> u64 {
+    costs.pipe_message_ns * u64::from(costs.after_wakeup_pct.pipe.write) / 100
+}
+
 /// Of a [`BandwidthCurve`] that goes through `one` and through `together` at so many streams.
 fn peak(one: f64, together: f64, streams: u32) -> f64 {
     let at = |peak: f64| peak * (1.0 - (1.0 - one / peak).powi(streams as i32));
@@ -517,7 +524,8 @@ mod tests {
             + line / u64::from(SHORT_COPY_OVERLAP)
             + pipe
             + 2 * hold
-            + costs.idle_switch_ns;
+            + costs.idle_switch_ns
+            - after_wakeup(costs);
         let there = idle + costs.ipi_delivery_ns.llc + costs.idle_states[0].exit_ns;
         let deeper = there + costs.idle_states[1].exit_ns - costs.idle_states[0].exit_ns;
         let join = syscall_ns + costs.futex_ns + wakeup_ns + 3 * hold + 2 * costs.context_switch_ns;

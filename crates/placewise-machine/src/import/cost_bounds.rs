@@ -18,13 +18,15 @@ pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
         "hz" => HZ,
         "smt_throughput_pct" | "remote_bandwidth_pct" => 1..=100,
         "jitter_pct" => 0..=50,
-        "pipe_locked_pct" | "pipe_writer_pct" | "socket_writer_pct" => 0..=100,
+        "pipe_locked_pct" | "pipe_writer_pct" | "socket_writer_pct" | "after_wakeup_pct" => 0..=100,
         "copy_overlap" | "balance_overlap" => 1..=64,
         "wakeup_lines"
         | "rq_lock_lines"
         | "channel_lines"
         | "pipe_lines"
         | "socket_lines"
+        | "tcp_lines"
+        | "udp_lines"
         | "balance_lines_per_cpu" => 0..=1000,
         // Up to 4 TiB.
         "llc_kib" => 1..=1 << 32,

@@ -69,6 +69,8 @@ struct Auditor {
 #[derive(Clone, Copy)]
 enum Spending {
     Task,
+    /// The current task's, or whose wakee it will be that preempts it; the idle task's, if that one has gone.
+    Standing,
     NewIdle,
     Idle,
     IdleExit,
@@ -79,6 +81,7 @@ enum Spending {
 #[derive(Clone, Copy, Default)]
 struct Spent {
     task: Time,
+    standing: Time,
     newidle: Time,
     idle: Time,
     idle_exit: Time,
@@ -123,6 +126,7 @@ impl Auditor {
             let state = &mut self.states[cpu];
             *match state {
                 Spending::Task => &mut spent.task,
+                Spending::Standing => &mut spent.standing,
                 Spending::NewIdle => &mut spent.newidle,
                 Spending::Idle => &mut spent.idle,
                 Spending::IdleExit => &mut spent.idle_exit,
@@ -155,21 +159,23 @@ impl Auditor {
         let since = engine.now - self.last;
         match self.states[cpu] {
             Spending::Task => spent.task += since,
+            Spending::Standing => spent.standing += since,
             Spending::NewIdle => spent.newidle += since,
             Spending::Idle => spent.idle += since,
             Spending::IdleExit => spent.idle_exit += since,
             Spending::Overhead => spent.overhead += since,
         }
-        let Spent { task, newidle, idle, idle_exit, overhead } = spent;
+        let Spent { task, standing, newidle, idle, idle_exit, overhead } = spent;
         let elapsed = engine.now - BOOT;
-        assert_eq!(task + newidle + idle + idle_exit + overhead, elapsed, "CPU {cpu}");
+        let total = task + standing + newidle + idle + idle_exit + overhead;
+        assert_eq!(total, elapsed, "CPU {cpu}");
 
         let here = &engine.cpus[cpu];
         let run = here.counters.run_ns + unaccounted(engine, cpu);
         assert!(
-            (task..=task + newidle).contains(&run),
-            "CPU {cpu} accounts {run} ns to tasks, which had {task} ns, and {newidle} ns of \
-             newly-idle balance, by {}",
+            (task..=task + standing + newidle).contains(&run),
+            "CPU {cpu} accounts {run} ns to tasks, which had {task} ns, {standing} ns with its clock \
+             standing, and {newidle} ns of newly-idle balance, by {}",
             engine.now
         );
         let rests = engine.scheduler.running(cpu).is_none();
@@ -177,9 +183,9 @@ impl Auditor {
         let counted = here.counters.idle_ns + resting;
         let idle = idle + idle_exit + overhead;
         assert!(
-            (idle..=idle + newidle + BOOT).contains(&counted),
-            "CPU {cpu} counts {counted} ns to its idle task, which had {idle} ns, and {newidle} ns \
-             of newly-idle balance, by {}",
+            (idle..=idle + standing + newidle + BOOT).contains(&counted),
+            "CPU {cpu} counts {counted} ns to its idle task, which had {idle} ns, {standing} ns with its \
+             clock standing, and {newidle} ns of newly-idle balance, by {}",
             engine.now
         );
     }
@@ -190,6 +196,7 @@ fn spending(engine: &Engine, cpu: CpuId) -> Spending {
         Activity::Idle => Spending::Idle,
         Activity::IdleExit => Spending::IdleExit,
         Activity::NewIdle | Activity::TakeOver => Spending::NewIdle,
+        _ if engine.cpus[cpu].clock_stands_at.is_some() => Spending::Standing,
         _ if engine.scheduler.running(cpu).is_some() => Spending::Task,
         _ => Spending::Overhead,
     }

@@ -62,6 +62,8 @@ pub enum Interrupt {
 pub struct Cpu {
     pub activity: Activity,
     pub need_resched: bool,
+    /// When the run queue's clock was last brought up to now, if schedule() is not to do so again.
+    pub clock_stands_at: Option<Time>,
     /// What its core gives this thread at the moment: less while its siblings are busy.
     pub pace: Speed,
     /// Of the segment under way.

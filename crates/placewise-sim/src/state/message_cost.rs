@@ -1,7 +1,7 @@
 //! What a call that transfers a message takes beside entering and leaving the kernel, by the kind of
 //! its channel and the side that it is on.
 
-use placewise_machine::{ChannelLines, Costs, SHORT_COPY_OVERLAP};
+use placewise_machine::{BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
 use placewise_workload::program::ChannelKind;
 
 use crate::state::channel::Side;
@@ -12,7 +12,11 @@ pub struct MessageCost {
     /// The work, and what of it grows with the message.
     pub ns: Time,
     pub ns_per_kib: Time,
-    /// Percent of that, and all lines, if the message is moved with the channel's lock.
+    /// Of that, what comes after the other side was woken; and of the system call, which is assumed to take as long
+    /// to leave as to enter.
+    pub after_ns: Time,
+    pub leaving_ns: Time,
+    /// Percent of that work, and all lines, if the message is moved with the channel's lock.
     pub locked_pct: Option<u32>,
     pub lines: ChannelLines,
     /// The message's own lines come from where it was written, so many at once.
@@ -38,6 +42,18 @@ impl MessageCost {
             ChannelKind::LoopbackUdp => figures.udp_message_ns,
             ChannelKind::KernelQueue => figures.kernel_queue_ns,
         };
+        let of_side = |figure: BySide| match side {
+            Side::Writer => figure.write,
+            Side::Reader => figure.read,
+        };
+        let after = figures.after_wakeup_pct;
+        let after_pct = match kind {
+            ChannelKind::Pipe => of_side(after.pipe),
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => of_side(after.socket),
+            ChannelKind::LoopbackTcp => of_side(after.tcp),
+            ChannelKind::LoopbackUdp => of_side(after.udp),
+            ChannelKind::KernelQueue => 0,
+        };
         let is_loopback = matches!(kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp);
         let lines_at_once = match kind {
             // Nobody waits for what a writer stores.
@@ -47,17 +63,18 @@ impl MessageCost {
             _ if is_loopback => Some(figures.copy_overlap),
             _ => None,
         };
+        let touched = |channel| ChannelLines { channel, side: 0, message: 0, page: 0 };
         let lines = match kind {
             ChannelKind::Pipe => figures.pipe_lines,
             ChannelKind::UnixSocket | ChannelKind::PolledSockets => figures.socket_lines,
-            _ => {
-                // The head of the buffer, for who reads it.
-                let message = u32::from(is_loopback && side == Side::Reader);
-                ChannelLines { channel: figures.channel_lines, side: 0, message, page: 0 }
-            }
+            ChannelKind::LoopbackTcp => touched(of_side(figures.tcp_lines)),
+            ChannelKind::LoopbackUdp => touched(of_side(figures.udp_lines)),
+            ChannelKind::KernelQueue => touched(figures.channel_lines),
         };
         MessageCost {
             ns,
+            after_ns: ns * Time::from(after_pct) / 100,
+            leaving_ns: figures.syscall_ns / 2,
             lines,
             ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which

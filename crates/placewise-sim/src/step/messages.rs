@@ -1,4 +1,8 @@
 //! Messages: what a transfer takes, and whom it wakes.
+//!
+//! A call wakes the other side before it is over. What is left of it comes before the wakee may take the CPU, but
+//! where the kernel preempts itself. Limits: there the end of loopback's softirq comes after the switch, too; calls that
+//! transfer nothing are over with their wakeup.
 
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
 use placewise_workload::program::ChannelKind;
@@ -25,7 +29,8 @@ mod stage {
     pub const COMES: u32 = 4;
 }
 
-/// A call that begins later than this takes no turn at the channel's lock until it has come there.
+/// A call that begins later than this takes no turn at the channel's lock until it has come there; nor does one that
+/// would find nothing to do now.
 const SOON: Time = 1_000;
 
 /// Where a step of a call begins: now, after the CPU has worked for some time.
@@ -37,8 +42,8 @@ pub(super) struct Begin {
     pub before: Time,
 }
 
-/// What a call takes beside entering and leaving the kernel, and how much of that with the channel's lock; and what
-/// one of its lines does.
+/// What a call takes in the kernel until it wakes others, and how much of that with the channel's lock; and what one
+/// of its lines does.
 struct Inside {
     all: Time,
     locked: Time,
@@ -55,14 +60,15 @@ pub(super) fn step_cost(
     mut begin: Begin,
 ) -> Time {
     let calls = state.stage == stage::CALLS;
-    if calls && begin.before > SOON {
+    let waits = calls && !transfer.is_possible(channel, false);
+    if calls && (begin.before > SOON || waits && begin.before > 0) {
         state.stage = stage::COMES;
         return 0;
     }
-    if calls && !transfer.is_possible(channel, false) {
+    if waits {
         state.stage = stage::LOOKS;
     }
-    let call = if calls { costs.draw(costs.figures.syscall_ns) } else { 0 };
+    let call = if calls { enter(transfer, channel, costs) } else { 0 };
     match state.stage {
         stage::LOOKS | stage::SLEPT => {
             let from = std::mem::replace(&mut channel.last_cpu, begin.cpu);
@@ -75,6 +81,20 @@ pub(super) fn step_cost(
             call + inside.all + lock_wait(transfer.side, channel, begin, inside)
         }
     }
+}
+
+/// The call's way into the kernel.
+#[inline(always)]
+fn enter(transfer: &Transfer, channel: &Channel, costs: &mut CostModel) -> Time {
+    let leaving = costs.message(channel.kind, transfer.side).leaving_ns;
+    costs.draw(costs.figures.syscall_ns).saturating_sub(leaving)
+}
+
+/// What is left of a call once it has woken whom it wakes.
+#[inline(always)]
+pub(super) fn rest(transfer: &Transfer, channel: &Channel, costs: &CostModel) -> Time {
+    let cost = costs.message(channel.kind, transfer.side);
+    cost.after_ns + cost.leaving_ns
 }
 
 /// Lines come from where they were touched last: those of the channel by either side, those of a side by that
@@ -100,7 +120,7 @@ fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu
         Some(pct) => copy * Time::from(pct) / 100 + shared + moved,
         None => shared,
     };
-    Inside { all: copy + shared + moved, locked, line }
+    Inside { all: copy.saturating_sub(cost.after_ns) + shared + moved, locked, line }
 }
 
 /// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a
@@ -111,7 +131,7 @@ fn lock_wait(side: Side, channel: &mut Channel, begin: Begin, inside: Inside) ->
         return 0;
     }
     let unlocked = match side {
-        Side::Writer => inside.all - inside.locked,
+        Side::Writer => inside.all.saturating_sub(inside.locked),
         Side::Reader => 0,
     };
     let arrives = begin.now + begin.pace.time_for(begin.before + unlocked);
@@ -134,17 +154,16 @@ pub(super) fn end_step(
         state.stage = stage::CALLS;
         return Then::Again;
     }
-    let slept = matches!(state.stage, stage::SLEPT | stage::GOES_ON);
-    if !transfer.is_possible(channel, slept) {
+    let waited = matches!(state.stage, stage::LOOKS | stage::SLEPT | stage::GOES_ON);
+    if !transfer.is_possible(channel, waited) {
         state.stage = stage::SLEPT;
         channel.wait(task, transfer.side);
         return Then::Block(Resume::Retry);
     }
     match state.stage {
-        stage::LOOKS => state.stage = stage::CALLS,
-        stage::SLEPT => state.stage = stage::GOES_ON,
+        stage::LOOKS | stage::SLEPT => state.stage = stage::GOES_ON,
         _ => {
-            take_place(transfer, channel, state, rule, slept, effect);
+            take_place(transfer, channel, state, rule, waited, effect);
             return Then::Next;
         }
     }

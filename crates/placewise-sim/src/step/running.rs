@@ -1,8 +1,8 @@
 //! The current task of a CPU together with what it works with: most events end one segment of a program
 //! and begin the next, and here nothing is looked up twice for that.
 
-use placewise_policy::{CpuId, PipeWakeRule, TaskId};
-use placewise_workload::program::Op;
+use placewise_policy::{CpuId, PREEMPT_FULL, PipeWakeRule, TaskId};
+use placewise_workload::program::{Call, Op};
 
 use super::messages::{self, Begin};
 use crate::engine::Engine;
@@ -29,6 +29,8 @@ pub(super) struct Running<'e, 'a> {
     costs: &'e mut CostModel<'a>,
     measurement: &'e mut Measurement,
     pipe_wakes: PipeWakeRule,
+    /// A wakee need not wait until a call of the kernel is over.
+    preempts_itself: bool,
 }
 
 /// What the current task's segment comes to.
@@ -44,6 +46,7 @@ pub(super) enum Segment {
 impl<'a> Engine<'a> {
     #[inline(always)]
     pub(super) fn running(&mut self, cpu: CpuId, task: TaskId) -> Running<'_, 'a> {
+        let profile = &self.scheduler.policy.profile;
         Running {
             state: &mut self.tasks[task],
             here: &mut self.cpus[cpu],
@@ -54,7 +57,8 @@ impl<'a> Engine<'a> {
             channels: &mut self.objects.channels,
             costs: &mut self.costs,
             measurement: &mut self.measurement,
-            pipe_wakes: self.scheduler.policy.profile.pipe_wakes,
+            pipe_wakes: profile.pipe_wakes,
+            preempts_itself: profile.preempt == PREEMPT_FULL,
         }
     }
 }
@@ -171,9 +175,18 @@ impl<'e> Running<'e, '_> {
     pub fn end_transfer(&mut self) -> Option<Then> {
         let Step::Transfer(transfer) = self.programs.step(self.state.pc) else { return None };
         let channel = transfer.channel(self.channels, self.state);
-        let Running { task, state, pipe_wakes, .. } = self;
+        let Running { task, state, pipe_wakes, costs, .. } = self;
         let effect = &mut self.here.effect;
-        Some(messages::end_step(transfer, *task, state, channel, *pipe_wakes, effect))
+        let then = messages::end_step(transfer, *task, state, channel, *pipe_wakes, effect);
+        if then == Then::Next {
+            let rest = messages::rest(transfer, channel, costs);
+            if effect.wakees.is_empty() || self.preempts_itself {
+                state.work_left = rest;
+            } else {
+                effect.call = Call { queue_ns: 0, rest_ns: rest as u32 };
+            }
+        }
+        Some(then)
     }
 
     /// The task goes on with its program at once, and is where it does so.

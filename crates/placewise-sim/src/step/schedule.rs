@@ -15,12 +15,19 @@ impl Engine<'_> {
         let here = &mut self.cpus[cpu];
         here.counters.run_ns += ns;
         here.need_resched |= reschedule;
+        here.clock_stands_at = here.clock_stands_at.map(|_| self.now);
         if ns > 0
             && self.confinement.cfs_bandwidth.in_use
             && let Some(current) = self.scheduler.running_fair(cpu)
         {
             self.account_runtime(cpu, current, ns);
         }
+    }
+
+    /// As schedule() sees it. Where a wakee that preempts has come it is not updated once more
+    /// (RQCF_REQ_SKIP): what the current task did since, and what its call did yet, is the next one's time.
+    fn rq_clock(&self, cpu: CpuId) -> Time {
+        self.cpus[cpu].clock_stands_at.unwrap_or(self.now)
     }
 
     /// The current task goes on, unless something else comes first.
@@ -43,7 +50,9 @@ impl Engine<'_> {
     pub(super) fn schedule(&mut self, cpu: CpuId) {
         let prev = self.scheduler.current(cpu);
         self.cpus[cpu].counters.schedules += 1;
-        self.account_current(cpu);
+        if self.cpus[cpu].clock_stands_at.is_none() {
+            self.account_current(cpu);
+        }
         self.cpus[cpu].need_resched = false;
         if self.tasks[prev].state == TaskState::Runnable {
             self.put_back(cpu, prev);
@@ -53,10 +62,10 @@ impl Engine<'_> {
         self.pick_next(cpu, prev);
     }
 
-    /// The current task, accounted up to now, waits again.
+    /// The current task, accounted for, waits again.
     pub(super) fn put_back(&mut self, cpu: CpuId, task: TaskId) {
         self.lock_list(cpu, cpu);
-        self.scheduler.put_back(cpu, self.now);
+        self.scheduler.put_back(cpu, self.rq_clock(cpu));
         self.tasks[task].queued_since = self.now;
         self.throttle_exhausted(cpu, task);
     }
@@ -64,9 +73,9 @@ impl Engine<'_> {
     /// A task that blocks may stay in the queue; one that has exited leaves it.
     fn block(&mut self, cpu: CpuId, task: TaskId) {
         let stays = match self.tasks[task].state {
-            TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.now),
+            TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.rq_clock(cpu)),
             _ => {
-                self.scheduler.deactivate(cpu, self.now);
+                self.scheduler.deactivate(cpu, self.rq_clock(cpu));
                 false
             }
         };
@@ -87,7 +96,7 @@ impl Engine<'_> {
     /// The next task; delayed tasks met on the way leave the queue.
     pub(super) fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         loop {
-            match self.scheduler.pick(cpu, self.now)? {
+            match self.scheduler.pick(cpu, self.rq_clock(cpu))? {
                 Picked::Next(task) => return Some(task),
                 Picked::Left(task) => self.left_to_sleep(cpu, task),
             }
@@ -114,7 +123,7 @@ impl Engine<'_> {
     }
 
     fn switch_to(&mut self, cpu: CpuId, prev: TaskId, next: TaskId) {
-        self.scheduler.take(cpu, next, self.now);
+        self.take(cpu, next);
         self.account_wait(cpu, next);
         if next == prev {
             return self.go_on(cpu);
@@ -138,6 +147,12 @@ impl Engine<'_> {
         self.begin_switch(cpu, prev, next, figure);
     }
 
+    /// The run queue's clock goes on from here.
+    fn take(&mut self, cpu: CpuId, next: TaskId) {
+        self.scheduler.take(cpu, next, self.rq_clock(cpu));
+        self.cpus[cpu].clock_stands_at = None;
+    }
+
     /// If the previous task is preempted, or throttled, a balancing CPU may take it, and run it,
     /// before the switch is over.
     fn leave_runnable(&mut self, prev: TaskId) {
@@ -154,7 +169,7 @@ impl Engine<'_> {
         self.cpus[cpu].counters.schedules_idle += 1;
         self.cpus[cpu].idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
-        self.scheduler.take(cpu, idle, self.now);
+        self.take(cpu, idle);
         self.begin_switch(cpu, prev, idle, self.costs.figures.context_switch_ns);
     }
 

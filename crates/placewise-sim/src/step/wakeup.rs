@@ -333,11 +333,15 @@ impl Engine<'_> {
         let here = &mut self.cpus[cpu];
         if self.scheduler.running(cpu).is_some() {
             let is_told = here.need_resched && !lazily;
-            if is_told || !self.scheduler.preempts(cpu, task, enqueued_by) {
+            if !is_told && !self.scheduler.preempts(cpu, task, enqueued_by) {
                 return;
             }
             here.need_resched = true;
             if lazily {
+                return;
+            }
+            here.clock_stands_at = Some(self.now);
+            if is_told {
                 return;
             }
         } else if matches!(here.activity, Activity::IdleExit | Activity::Pick) {

@@ -1,9 +1,12 @@
-//! Calls that find a pipe full: what they cost, and what they do once they are woken; and who waits for
-//! the lock of a channel.
+//! Calls that find a pipe full or empty: what they cost, and what they do once they are woken; what is left of a
+//! call that wakes; and who waits for the lock of a channel.
 
 use std::collections::BTreeMap;
 
-use placewise_workload::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
+use placewise_machine::CpuSet;
+use placewise_workload::program::{
+    ChannelKind, FOREVER, Metric, Object, Op, Program, SchedPolicy, Workload,
+};
 
 use crate::common::{Setup, figure, main_of, programs};
 use crate::trace::parse;
@@ -64,6 +67,62 @@ fn a_writer_that_slept_waits_until_a_page_is_free() {
     // Until the pipe is full both fill it, and the first page to be freed is begun before.
     let between = &looks[3..looks.len() - 1];
     assert!(!between.is_empty() && between.iter().all(|&n| n == 39), "{looks:?}");
+}
+
+/// A task that writes to another one, which preempts it on the CPU of both: from its wakeup until it runs, if so much
+/// of a write comes after the wakeup.
+fn preempts_after(kernel: &str, write: u32) -> u64 {
+    let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
+    let compute = Op::Run { ns: 20_000_000 };
+    let send = Op::Send { channel: CHANNEL, bytes: 100 };
+    let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+    let writer =
+        on_one("writer", vec![fork, Op::Yield, compute, send, compute, Op::Join, Op::Exit]);
+    let reader = on_one("reader", vec![Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    let reader = reader.with_policy(SchedPolicy::Fifo(50));
+    let all = programs(vec![writer, reader], 100);
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let mut setup = Setup::new("uma-8", kernel, "baseline", workload);
+    setup.machine.costs.pipe_message_ns = MESSAGE_US * 1_000;
+    setup.machine.costs.after_wakeup_pct.pipe.write = write;
+    setup.machine.costs.jitter_pct = 0;
+    let lines = parse(&setup.traced().1);
+    let woken =
+        lines.iter().position(|line| line.event == "sched_wakeup" && line.text("comm") == "reader");
+    let woken = woken.expect("it is woken");
+    let switch = lines[woken..].iter().find(|line| line.event == "sched_switch");
+    let switch = switch.filter(|line| line.text("next_comm") == "reader").expect("it preempts");
+    switch.micros - lines[woken].micros
+}
+
+#[test]
+fn what_is_left_of_a_call_comes_before_the_wakee_but_where_the_kernel_preempts_itself() {
+    let [all, later] = [0, 40].map(|write| preempts_after("v6.0", write));
+    assert_eq!(later, all + MESSAGE_US * 40 / 100);
+    let [all, later] = [0, 40].map(|write| preempts_after("v6.18", write));
+    assert_eq!(later, all);
+}
+
+/// Fails if it entered the kernel anew: it would run for half of a call more.
+#[test]
+fn a_reader_whose_message_comes_when_it_looks_last_goes_on_in_its_call() {
+    const CALL_US: u64 = 1_000;
+    let writer = Program::new("writer", vec![Op::Send { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    let reader =
+        Program::new("reader", vec![Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    // It is forked while the writer enters the kernel.
+    let all = programs(vec![main_of(2), writer, reader], 10);
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+    setup.machine.costs.jitter_pct = 0;
+    setup.machine.costs.syscall_ns = CALL_US * 1_000;
+    let trace = setup.traced().1;
+    let woken = parse(&trace)
+        .into_iter()
+        .any(|line| line.event == "sched_waking" && line.text("comm") == "reader");
+    assert!(!woken, "it need not sleep");
+    let runs = stint(&trace, "reader");
+    assert!((CALL_US..CALL_US + 100).contains(&runs), "{runs} us");
 }
 
 /// What the tasks that count do in all, in each of `ms`, with a channel of that kind whose message costs
@@ -184,4 +243,13 @@ fn the_buffers_of_a_socket_go_to_and_fro() {
         let more = socket[side] - pipe[side];
         assert!((150.0..165.0).contains(&more), "{more} lines more for the {name}");
     }
+}
+
+/// Fails if messages over loopback had the lines of another protocol, or of the other side.
+#[test]
+fn messages_over_loopback_move_lines_by_protocol_and_side() {
+    let [tcp, udp] =
+        [ChannelKind::LoopbackTcp, ChannelKind::LoopbackUdp].map(|kind| lines_of(kind, 1, 100));
+    let more = [0, 1].map(|side| (tcp[side] - udp[side]).round());
+    assert_eq!(more, [4.0, 3.0], "8 and 3 lines of TCP, 4 and none of UDP");
 }

@@ -193,9 +193,13 @@ fn advice_beside_batch(machine: &str, service_us: u32, service_sleeps_us: u32) -
         "batch": {{"instance": 4, "loop": -1, "run": 9000, "sleep": 100}}}}}}"#
     );
     fs::write(&workload, tasks).unwrap();
+    let environment = directory.path().join("cgroups.toml");
+    let cgroup = |name: &str| format!("[[cgroup]]\nname = \"{name}\"\ntasks = [\"{name}\"]\n");
+    fs::write(&environment, cgroup("service") + &cgroup("batch")).unwrap();
     let machine = format!("--machine={machine}");
-    let trace =
-        recorded(directory.path(), &[&machine, &format!("--workload={}", workload.display())]);
+    let workload = format!("--workload={}", workload.display());
+    let environment = format!("--environment={}", environment.display());
+    let trace = recorded(directory.path(), &[&machine, &workload, &environment]);
     let cgroup =
         |name: &str, pids: &[String]| vec![format!("# cgroup: {} /{name}", pids.join(","))];
     let trace = end_of(&trace, &[("service", 4), ("batch", 4)], cgroup);
