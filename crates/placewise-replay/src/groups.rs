@@ -82,7 +82,7 @@ impl Recording {
         let is_movable = |task: TaskIndex| !self.tasks[task as usize].is_immovable();
         for (task, index) in self.tasks.iter().zip(0..) {
             for step in &task.steps {
-                let (Step::Post(to, _) | Step::Answer(to, _)) = *step else { continue };
+                let Some((to, _)) = step.posts() else { continue };
                 let (one, other) = (ancestors[index], ancestors[to as usize]);
                 if one != other && is_movable(one) && is_movable(other) {
                     *weights.entry((one.min(other), one.max(other))).or_default() += 1;

@@ -2,14 +2,15 @@
 //! A recording of any length is drawn of it, with more clients if asked for.
 //!
 //! ```text
-//!   Recording ─> answers.rs   each call has an answer
+//!   Recording ─> pairs.rs (peers.rs: of one class)   who calls whom, and when that is answered
+//!        │  └──> answers.rs   each call has an answer
 //!        └─────> learn.rs (chain.rs: what follows what) ─> draw.rs ─> Recording
 //!                    fit.rs: how fast each class is in it
 //! ```
 //!
-//! **A class** is the tasks of one name that the same name wakes most. Of each class: a Markov chain over what
-//! its tasks do (its state is the last two of these, and how many calls are not answered), and how long it took,
-//! for each that follows another.
+//! **A class** is the tasks of one name that mostly sleep for the same: tasks of a name, arrivals, or a while. Of each
+//! class: a Markov chain over what its tasks do (its state is the last two of these, and how many calls are not
+//! answered), and how long it took, for each that follows another.
 //! Of each task that was there: its class, whom it wakes, and whom it owed an answer as the trace began.
 //!
 //! A task does first what it did first, in its order, and then what its class does: so starting up is no
@@ -25,6 +26,8 @@ mod chain;
 mod draw;
 mod fit;
 mod learn;
+mod pairs;
+mod peers;
 
 pub use draw::Draw;
 pub use learn::Model;

@@ -33,9 +33,10 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Beside the root; tasks in others count as the root's.
 const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
-/// What the tasks of a trace did, as if each wakeup were for one message and no post an answer, and how it went.
+/// What the tasks of a trace did, as if each wakeup were for one message, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
-    let read = Read::of(source)?;
+    let mut read = Read::of(source)?;
+    answers::add(&mut read.followed, &mut read.posts, &Charges::new(source.machine));
     Ok((read.recording(source)?, read.measured))
 }
 

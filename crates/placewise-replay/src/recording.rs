@@ -92,6 +92,14 @@ impl Step {
     pub fn sleeps(self) -> bool {
         matches!(self, Step::Await(_) | Step::Until(_) | Step::Sleep(_))
     }
+
+    /// Whom it posts to, or has posted to where it answers, and how.
+    pub fn posts(self) -> Option<(TaskIndex, Wake)> {
+        match self {
+            Step::Post(to, wake) | Step::Answer(to, wake) => Some((to, wake)),
+            _ => None,
+        }
+    }
 }
 
 /// What is computed in these steps.

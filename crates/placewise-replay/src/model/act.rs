@@ -17,7 +17,7 @@ pub enum Act {
     Rest,
     /// What it computed when the trace ended.
     Compute,
-    /// Post to the task of that class that has posted to this one: last, or the longest ago.
+    /// Post to the task of that class that has posted to this one.
     Answer(ClassIndex, Owed, Wake),
     /// Post to a task of that class that waits.
     Call(ClassIndex, Wake),
@@ -30,9 +30,10 @@ pub enum Act {
     Exit,
 }
 
-/// Which of several that wait for an answer.
+/// Which of several that wait for an answer: who has posted last, or longest ago; or in a replay longest ago then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owed {
     Latest,
     Earliest,
+    InTurn,
 }

@@ -1,66 +1,31 @@
-//! Answers that woke nobody. Where tasks of one class wake those of another, and are woken by these in
-//! turn, each wakeup is a call or its answer; one that came while the other was awake is in no trace. It is
-//! put where it must have been: a callee answers before it sleeps, and who calls again has had its answer.
-//! Without them calls would be more or fewer than answers, and in the long run all or nobody would be
-//! awake.
-//!
-//! Tasks of one name that wake each other as often one way as the other, and not in turn, hand on a lock. Who
-//! holds it next depends on who wants it then: what is kept is that a task waits for it. Limit: so it is
-//! with queues among peers.
+//! Answers that woke nobody. Where tasks of one class and of another wake each other, an answer that came while the
+//! other was awake is in no trace. It is put where it must have been: a callee answers before it sleeps, and who calls
+//! again has had its answer. Without them calls would be more or fewer than answers, and in the long run all or nobody
+//! would be awake. Where all answers are there, or one is answered only if it waits, nothing is put in.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use placewise_workload::program::Wake;
 
 use super::act::ClassIndex;
+use super::pairs::{Pair, Pairs};
+use super::peers::Peers;
 use crate::recording::{RecordedTask, Recording, Step, TaskIndex};
-
-/// Where tasks wake others, and fewer of a hundred of these wakeups are made the other way, those are no answers.
-const FEWEST_PCT: u64 = 2;
 
 /// Which tasks answer each other.
 pub struct Answers<'a> {
     class_of: &'a [ClassIndex],
-    /// Classes that wake each other.
-    mutual: HashSet<(ClassIndex, ClassIndex)>,
-    recording: &'a Recording,
-    peers: Peers<'a>,
-    /// How they do: of the class that wakes, and whom.
-    ways: HashMap<(ClassIndex, ClassIndex), Wake>,
+    pub pairs: Pairs,
+    peers: Peers,
     /// Of each task, whom it owed an answer as the trace began.
     owed_at_first: Vec<Vec<TaskIndex>>,
 }
 
 impl<'a> Answers<'a> {
-    pub fn of(recording: &'a Recording, class_of: &'a [ClassIndex]) -> Self {
-        let class = |task: TaskIndex| class_of[task as usize];
-        let mut ways = HashMap::new();
-        let mut posts: HashMap<(ClassIndex, ClassIndex), u64> = HashMap::new();
-        for (task, index) in recording.tasks.iter().zip(0..) {
-            for step in &task.steps {
-                if let Step::Post(to, wake) = *step {
-                    ways.entry((class(index), class(to))).or_insert(wake);
-                    *posts.entry((class(index), class(to))).or_default() += 1;
-                }
-            }
-        }
-        let peers = Peers::of(recording);
-        let mut name_of: HashMap<ClassIndex, &str> = HashMap::new();
-        for (task, index) in recording.tasks.iter().zip(0..) {
-            name_of.insert(class(index), &task.name);
-        }
-        let is_mutual = |pair: &&(ClassIndex, ClassIndex)| {
-            let [name, other] = [pair.0, pair.1].map(|class| name_of[&class]);
-            if name == other && !peers.in_turn.contains(name) {
-                return false;
-            }
-            let back = posts.get(&(pair.1, pair.0)).copied().unwrap_or_default();
-            let fewer = back.min(posts[pair]) * 100 / FEWEST_PCT;
-            fewer >= back.max(posts[pair])
-        };
-        let mutual = ways.keys().filter(is_mutual).copied().collect();
-        let owed_at_first = Vec::new();
-        let mut answers = Answers { class_of, mutual, recording, peers, ways, owed_at_first };
+    pub fn of(recording: &Recording, class_of: &'a [ClassIndex]) -> Self {
+        let peers = Peers::of(recording, class_of);
+        let pairs = Pairs::of(recording, class_of, &peers);
+        let mut answers = Answers { class_of, pairs, peers, owed_at_first: Vec::new() };
         let owed = |(task, index): (&RecordedTask, u32)| match task.is_forked {
             // What begins owes nothing.
             true => Vec::new(),
@@ -70,16 +35,27 @@ impl<'a> Answers<'a> {
         answers
     }
 
-    pub fn mutual(&self) -> impl Iterator<Item = (ClassIndex, ClassIndex)> {
-        self.mutual.iter().copied()
-    }
-
-    fn class(&self, task: TaskIndex) -> ClassIndex {
-        self.class_of[task as usize]
+    fn pair(&self, one: TaskIndex, other: TaskIndex) -> Pair {
+        (self.class_of[one as usize], self.class_of[other as usize])
     }
 
     pub fn is_mutual(&self, one: TaskIndex, other: TaskIndex) -> bool {
-        self.mutual.contains(&(self.class(one), self.class(other)))
+        self.pairs.mutual.contains(&self.pair(one, other))
+    }
+
+    /// The second answers the first if that waits.
+    pub fn is_answered_if_it_waits(&self, caller: TaskIndex, callee: TaskIndex) -> bool {
+        self.pairs.if_awaited.contains_key(&self.pair(caller, callee))
+    }
+
+    /// The second sleeps for others.
+    pub fn is_rare(&self, waker: TaskIndex, wakee: TaskIndex) -> bool {
+        self.pairs.rare.contains(&self.pair(waker, wakee))
+    }
+
+    /// They answer each other, and some of these answers are in no trace.
+    fn miss_answers(&self, one: TaskIndex, other: TaskIndex) -> bool {
+        self.is_mutual(one, other) && !self.pairs.in_turn.contains(&self.pair(one, other))
     }
 
     /// Those that it posts to before it has awaited them.
@@ -89,7 +65,11 @@ impl<'a> Answers<'a> {
         for step in steps {
             match *step {
                 Step::Await(from) => _ = met.insert(from),
-                Step::Post(to, _) if met.insert(to) && self.is_mutual(task, to) => owed.push(to),
+                Step::Post(to, _) if met.insert(to) => {
+                    let owes =
+                        self.miss_answers(task, to) || self.is_answered_if_it_waits(to, task);
+                    owed.extend(Some(to).filter(|_| owes));
+                }
                 _ => {}
             }
         }
@@ -102,13 +82,13 @@ impl<'a> Answers<'a> {
 
     /// One hands on to the other.
     fn are_peers(&self, one: TaskIndex, other: TaskIndex) -> bool {
-        let name = |task: TaskIndex| self.recording.tasks[task as usize].name.as_str();
-        name(one) == name(other) && self.peers.handing_on.contains(name(one))
+        let (class, of_other) = self.pair(one, other);
+        class == of_other && self.peers.handing_on.contains(&class)
     }
 
     /// How `peer` hands on to a task, if that is what it does.
     pub fn hands_on(&self, peer: TaskIndex, task: TaskIndex) -> Option<Wake> {
-        let way = self.ways.get(&(self.class(peer), self.class(task)));
+        let way = self.pairs.ways.get(&self.pair(peer, task));
         way.copied().filter(|_| self.are_peers(task, peer))
     }
 
@@ -120,8 +100,7 @@ impl<'a> Answers<'a> {
         let mut called = HashSet::new();
         for (at, step) in steps.iter().enumerate() {
             while let Some((_, to)) = silent.next_if(|(before, _)| *before == at) {
-                let way = (self.class(task), self.class(to));
-                each(Step::Post(to, self.ways[&way]));
+                each(Step::Post(to, self.pairs.ways[&self.pair(task, to)]));
                 called.insert(to);
             }
             match *step {
@@ -131,12 +110,12 @@ impl<'a> Answers<'a> {
                 Step::Run(_) => {
                     if let Some(&Step::Post(to, _)) = steps.get(at + 1)
                         && called.remove(&to)
-                        && self.is_mutual(task, to)
+                        && self.miss_answers(task, to)
                     {
                         each(Step::Await(to));
                     }
                 }
-                Step::Post(to, _) if self.is_mutual(task, to) && !called.insert(to) => {
+                Step::Post(to, _) if self.miss_answers(task, to) && !called.insert(to) => {
                     each(Step::Await(to));
                 }
                 _ => {}
@@ -158,7 +137,7 @@ impl<'a> Answers<'a> {
                 }
             }
             match *step {
-                Step::Await(from) if self.is_mutual(task, from) => {
+                Step::Await(from) if self.miss_answers(task, from) => {
                     if let Some(Some(sleep)) = unanswered.insert(from, None) {
                         silent.push((sleep, from));
                     }
@@ -170,52 +149,6 @@ impl<'a> Answers<'a> {
         }
         silent.sort_unstable();
         silent
-    }
-}
-
-/// Names whose tasks wake each other: in turn, or as often one way as the other. The others have messages for
-/// each other.
-#[derive(Default)]
-struct Peers<'a> {
-    in_turn: HashSet<&'a str>,
-    handing_on: HashSet<&'a str>,
-}
-
-impl<'a> Peers<'a> {
-    fn of(recording: &'a Recording) -> Self {
-        let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
-        // Of each two tasks of a name the posts of the first and of the second; of a name those in turn.
-        let mut posts: BTreeMap<(TaskIndex, TaskIndex), [u64; 2]> = BTreeMap::new();
-        let mut in_turn: HashMap<&str, u64> = HashMap::new();
-        for (task, index) in recording.tasks.iter().zip(0..) {
-            let mut called = HashSet::new();
-            for step in &task.steps {
-                match *step {
-                    Step::Await(from) => _ = called.remove(&from),
-                    Step::Post(to, _) if name(to) == task.name => {
-                        let of_pair = posts.entry((index.min(to), index.max(to))).or_default();
-                        of_pair[usize::from(index > to)] += 1;
-                        *in_turn.entry(&task.name).or_default() += u64::from(called.insert(to));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        let mut counts: HashMap<&str, [u64; 2]> = HashMap::new();
-        for ((one, _), [there, back]) in posts {
-            let [all, both_ways] = counts.entry(name(one)).or_default();
-            *all += there + back;
-            *both_ways += 2 * there.min(back);
-        }
-        let mut peers = Peers::default();
-        for (name, [all, both_ways]) in counts {
-            if 4 * in_turn[name] >= 3 * all {
-                peers.in_turn.insert(name);
-            } else if 2 * both_ways >= all {
-                peers.handing_on.insert(name);
-            }
-        }
-        peers
     }
 }
 

@@ -16,9 +16,9 @@ mod actors;
 mod waits;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
-use placewise_workload::program::Nanos;
+use placewise_workload::program::{Nanos, Wake};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -154,11 +154,11 @@ impl<'a> Stage<'a> {
             }
             let is_woken = wakes == Some(next);
             let due = if is_woken { &mut self.sleeping } else { &mut self.computing };
-            let Some(Reverse((_, _, index))) = due.pop() else { break };
-            if is_woken {
-                self.goes_on(index, None);
-            } else {
-                self.act(index);
+            let Some(Reverse((_, turn, index))) = due.pop() else { break };
+            match is_woken {
+                true if self.actors[index as usize].sleep != Some(turn) => {}
+                true => self.goes_on(index, None),
+                false => self.act(index),
             }
         }
         self.cut_short();
@@ -166,8 +166,11 @@ impl<'a> Stage<'a> {
 
     /// Nobody has computed what is left when it ends, or slept for longer.
     fn cut_short(&mut self) {
-        for Reverse((_, _, index)) in std::mem::take(&mut self.sleeping) {
-            self.actors[index as usize].steps.pop();
+        for Reverse((_, turn, index)) in std::mem::take(&mut self.sleeping) {
+            let actor = &mut self.actors[index as usize];
+            if actor.sleep == Some(turn) {
+                actor.steps.pop();
+            }
         }
         for Reverse((at, _, index)) in std::mem::take(&mut self.computing) {
             let left = (at as f64 - self.computed).max(0.0) / self.stretch_of(index);
@@ -176,6 +179,39 @@ impl<'a> Stage<'a> {
                 *ns = ns.saturating_sub(left as Nanos);
             }
         }
+        for index in 0..self.actors.len() as TaskIndex {
+            self.leave_out_unanswered(index);
+        }
+    }
+
+    /// Posts that this one answers in turn, and had not when it ended: in a replay it might answer them, and not one
+    /// whose answer is waited for.
+    fn leave_out_unanswered(&mut self, index: TaskIndex) {
+        let actor = &mut self.actors[index as usize];
+        let (taken, open) = (std::mem::take(&mut actor.owed), std::mem::take(&mut actor.posts));
+        let answered =
+            |step: &Step| matches!(step, Step::Answer(..)).then(|| step.posts()).flatten();
+        let steps = &self.actors[index as usize].steps;
+        let answered: BTreeSet<ClassIndex> =
+            steps.iter().filter_map(answered).map(|(to, _)| self.class_of(to)).collect();
+        let is_answered = |stage: &Self, from: TaskIndex| answered.contains(&stage.class_of(from));
+        for from in taken {
+            if is_answered(self, from) && self.forget(index, |step| step == Step::Await(from)) {
+                self.forget(from, |step| matches!(step, Step::Post(to, _) if to == index));
+            }
+        }
+        for from in open {
+            if is_answered(self, from) {
+                self.forget(from, |step| matches!(step, Step::Post(to, _) if to == index));
+            }
+        }
+    }
+
+    /// The last such step of a task, if there is one.
+    fn forget(&mut self, index: TaskIndex, is_it: impl Fn(Step) -> bool) -> bool {
+        let steps = &mut self.actors[index as usize].steps;
+        let at = steps.iter().rposition(|step| is_it(*step));
+        at.map(|at| steps.remove(at)).is_some()
     }
 
     /// What each class has computed.
@@ -227,6 +263,7 @@ impl<'a> Stage<'a> {
 
     fn wakes_in(&mut self, ns: Nanos, index: TaskIndex) {
         self.turns += 1;
+        self.actors[index as usize].sleep = Some(self.turns);
         self.sleeping.push(Reverse((self.now.saturating_add(ns.max(1)), self.turns, index)));
     }
 
@@ -242,7 +279,7 @@ impl<'a> Stage<'a> {
         let own = self.class_of(index);
         let class = &self.model.classes[own as usize];
         let is_mutual =
-            |from: &&TaskIndex| self.model.mutual.contains(&(own, self.class_of(**from)));
+            |from: &&TaskIndex| self.model.pairs.mutual.contains(&(own, self.class_of(**from)));
         let owed = self.actors[index as usize].owed.iter().filter(is_mutual).count();
         let actor = &mut self.actors[index as usize];
         actor.history.owes(owed);
@@ -292,19 +329,19 @@ impl<'a> Stage<'a> {
                 return self.exits(index);
             }
             Act::Fork(class) => self.forks(index, class),
-            Act::Answer(class, owed, wake) => {
-                if let Some(to) = self.owed(index, class, owed) {
-                    self.post(index, to, wake);
+            Act::Answer(class, owed, wake) => match self.owed(index, class, owed) {
+                Some(to) if owed == Owed::InTurn => self.post(index, to, Step::Answer(to, wake)),
+                Some(to) => self.post(index, to, Step::Post(to, wake)),
+                // Its call was before the trace.
+                None if owed == Owed::InTurn && self.does_as_recorded(index) => {
+                    self.call(index, class, wake);
                 }
-            }
-            Act::Call(class, wake) => {
-                if let Some(to) = self.callee(index, class) {
-                    self.post(index, to, wake);
-                }
-            }
+                None => {}
+            },
+            Act::Call(class, wake) => self.call(index, class, wake),
             Act::TellParent(wake) => {
                 if let Some(parent) = self.actors[index as usize].parent {
-                    self.post(index, parent, wake);
+                    self.post(index, parent, Step::Post(parent, wake));
                 }
             }
             Act::Begin | Act::Compute => {}
@@ -313,6 +350,7 @@ impl<'a> Stage<'a> {
     }
 
     fn sleeps(&mut self, index: TaskIndex, ns: Nanos, step: Step) {
+        self.answers_before_it_sleeps(index);
         self.actors[index as usize].state = State::Sleeps;
         self.busy -= 1;
         self.stretches += 1;
@@ -320,19 +358,37 @@ impl<'a> Stage<'a> {
         self.wakes_in(ns, index);
     }
 
+    /// What a task of the recording did first.
+    pub(super) fn does_as_recorded(&self, index: TaskIndex) -> bool {
+        let actor = &self.actors[index as usize];
+        actor.acts <= self.model.members[actor.member as usize].script.len()
+    }
+
+    /// Whom it answers: who is answered if it waits only if it does.
     fn owed(&mut self, index: TaskIndex, class: ClassIndex, which: Owed) -> Option<TaskIndex> {
+        let own = self.class_of(index);
+        let if_awaited = self.model.pairs.if_awaited.contains_key(&(class, own));
+        let is_answered = |task: &TaskIndex| {
+            let waits = || self.actors[*task as usize].wants(own);
+            self.class_of(*task) == class && (!if_awaited || waits())
+        };
         let owed = &self.actors[index as usize].owed;
-        let is_of_class = |task: &TaskIndex| self.class_of(*task) == class;
         let at = match which {
-            Owed::Latest => owed.iter().rposition(is_of_class),
-            Owed::Earliest => owed.iter().position(is_of_class),
+            Owed::Latest => owed.iter().rposition(is_answered),
+            Owed::Earliest | Owed::InTurn => owed.iter().position(is_answered),
         }?;
         Some(self.actors[index as usize].owed.remove(at))
     }
 
+    fn call(&mut self, index: TaskIndex, class: ClassIndex, wake: Wake) {
+        if let Some(to) = self.callee(index, class) {
+            self.post(index, to, Step::Post(to, wake));
+        }
+    }
+
     /// Somebody of that class, among those that do as whom it called in the recording if there are any: one
     /// that waits, in the middle of a request if there are such. Where nobody does, a call that is answered
-    /// waits for its callee; any other wakes nobody.
+    /// waits for its callee, and so does what it did first; any other wakes nobody.
     fn callee(&mut self, index: TaskIndex, class: ClassIndex) -> Option<TaskIndex> {
         let actor = |task: TaskIndex| &self.actors[task as usize];
         let calls = &self.model.members[actor(index).member as usize].calls;
@@ -349,7 +405,10 @@ impl<'a> Stage<'a> {
         if found.is_empty() {
             found = among(&|it| it.wants(own));
         }
-        if found.is_empty() && self.model.mutual.contains(&(own, class)) {
+        let pair = (own, class);
+        let is_answered = self.model.pairs.mutual.contains(&pair)
+            || self.model.pairs.if_awaited.contains_key(&pair);
+        if found.is_empty() && (is_answered || self.does_as_recorded(index)) {
             found = among(&|it| it.state != State::Gone);
         }
         (!found.is_empty()).then(|| found[self.rng.random_range(0..found.len())])

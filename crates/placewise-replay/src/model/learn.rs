@@ -7,6 +7,7 @@ use placewise_workload::program::{Nanos, Wake};
 use super::act::{Act, ClassIndex, Owed};
 use super::answers::Answers;
 use super::chain::{Chain, Drawn, History};
+use super::pairs::Pairs;
 use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 /// So much of what a task did first it does as it did.
@@ -58,8 +59,7 @@ pub struct Model {
     pub(super) cgroups: Vec<RecordedCgroup>,
     pub(super) classes: Vec<Class>,
     pub(super) members: Vec<Member>,
-    /// Classes whose tasks call those of another, and answer these.
-    pub(super) mutual: BTreeSet<(ClassIndex, ClassIndex)>,
+    pub(super) pairs: Pairs,
 }
 
 impl Model {
@@ -85,6 +85,7 @@ impl Model {
                 script: Vec::new(),
                 is_long: task.steps.len() > MANY * FIRST_ACTS,
                 computed: 0,
+                is_rare: false,
                 last_arrival: task.forked_ns,
                 longest_between: None,
                 last_sleep: None,
@@ -93,13 +94,7 @@ impl Model {
             };
             let owes = reader.owed.clone();
             answers.steps(index, &task.steps, |step| {
-                of_class.stretches += u64::from(step.sleeps());
-                match step {
-                    Step::Await(from) => reader.awaits(from, answers.hands_on(from, index)),
-                    _ => reader.step(step),
-                }
-                let owed = reader.owed.iter().filter(|from| answers.is_mutual(index, **from));
-                reader.history.owes(owed.count());
+                of_class.stretches += u64::from(reader.takes(step, index, &answers));
             });
             reader.end(task, recording.length_ns);
             let (first, calls) = (reader.first.unwrap_or(Act::Rest), reader.calls);
@@ -114,31 +109,44 @@ impl Model {
             cgroups: recording.cgroups.clone(),
             classes,
             members,
-            mutual: answers.mutual().collect(),
+            pairs: answers.pairs,
         };
         model.fit_stretches(cpus);
         model
     }
 }
 
+/// What a task sleeps for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Sleeps<'a> {
+    /// Posts of tasks of a name.
+    For(&'a str),
+    UntilArrivals,
+    ForSoLong,
+}
+
 /// The class of each task, and the classes.
 fn classes(recording: &Recording) -> (Vec<ClassIndex>, Vec<Class>) {
     let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
-    let waker = |task: &RecordedTask| {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for step in &task.steps {
-            if let Step::Await(from) = *step {
-                *counts.entry(name(from)).or_default() += 1;
-            }
+    let sleep = |step: &Step| match *step {
+        Step::Await(from) => Some(Sleeps::For(name(from))),
+        Step::Until(_) => Some(Sleeps::UntilArrivals),
+        Step::Sleep(_) => Some(Sleeps::ForSoLong),
+        _ => None,
+    };
+    let mostly = |task: &RecordedTask| {
+        let mut counts: BTreeMap<Sleeps<'_>, usize> = BTreeMap::new();
+        for sleep in task.steps.iter().filter_map(sleep) {
+            *counts.entry(sleep).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        most.map(|(name, _)| name)
+        most.map(|(sleep, _)| sleep)
     };
     let mut known = HashMap::new();
     let mut classes = Vec::new();
     let mut class_of = Vec::with_capacity(recording.tasks.len());
     for task in &recording.tasks {
-        let class = *known.entry((task.name.as_str(), waker(task))).or_insert_with(|| {
+        let class = *known.entry((task.name.as_str(), mostly(task))).or_insert_with(|| {
             classes.push(Class { name: task.name.clone(), stretch: 1.0, ..Class::default() });
             classes.len() as ClassIndex - 1
         });
@@ -163,7 +171,7 @@ fn partners(recording: &Recording) -> (Vec<BTreeSet<TaskIndex>>, Vec<BTreeSet<Ta
     let mut wakers = partners.clone();
     for (task, index) in recording.tasks.iter().zip(0..) {
         for step in &task.steps {
-            if let Step::Post(to, _) = *step {
+            if let Some((to, _)) = step.posts() {
                 partners[index as usize].insert(to);
                 partners[to as usize].insert(index);
                 wakers[to as usize].insert(index);
@@ -184,6 +192,8 @@ struct TaskReader<'a> {
     is_long: bool,
     /// Since the last act.
     computed: Nanos,
+    /// What it does now.
+    is_rare: bool,
     last_arrival: Nanos,
     /// Between two arrivals, if all its sleeps so far were for such.
     longest_between: Option<Nanos>,
@@ -193,51 +203,66 @@ struct TaskReader<'a> {
 }
 
 impl TaskReader<'_> {
-    fn step(&mut self, step: Step) {
+    /// What `index` does next; whether it is taken, and a sleep.
+    fn takes(&mut self, step: Step, index: TaskIndex, answers: &Answers<'_>) -> bool {
+        self.is_rare = match (step, step.posts()) {
+            (Step::Await(from), _) => answers.is_rare(from, index),
+            (_, Some((to, _))) => answers.is_rare(index, to),
+            _ => false,
+        };
+        if self.is_rare && self.script.len() >= FIRST_ACTS {
+            return false;
+        }
         let class = |task: TaskIndex| self.class_of[task as usize];
         match step {
             Step::Run(ns) => self.computed = self.computed.saturating_add(ns),
-            Step::Await(from) => self.awaits(from, None),
-            Step::Post(to, wake) | Step::Answer(to, wake) => {
-                let act = self.post(to, wake);
-                self.act(act, 0);
+            Step::Post(to, wake) => {
+                self.posts(to, wake, answers.is_answered_if_it_waits(index, to));
             }
+            Step::Answer(to, wake) => {
+                self.owed.retain(|task| *task != to);
+                self.act(Act::Answer(class(to), Owed::InTurn, wake), 0);
+            }
+            Step::Await(from) => match answers.hands_on(from, index) {
+                Some(wake) => self.act(Act::Contend(wake), 0),
+                None => self.awaits(from, answers.is_answered_if_it_waits(index, from)),
+            },
             Step::Sleep(ns) => self.act(Act::Sleep, ns),
             Step::Until(time) => {
                 let since = time.saturating_sub(std::mem::replace(&mut self.last_arrival, time));
                 self.act(Act::Arrival, since);
             }
-            Step::Fork(child) => {
-                let child = class(child);
-                self.act(Act::Fork(child), 0);
-            }
+            Step::Fork(child) => self.act(Act::Fork(class(child)), 0),
         }
+        let owed = self.owed.iter().filter(|from| answers.is_mutual(index, **from));
+        self.history.owes(owed.count());
+        step.sleeps()
     }
 
-    /// `hands_on`: how, if that is what ended the sleep.
-    fn awaits(&mut self, from: TaskIndex, hands_on: Option<Wake>) {
-        if let Some(wake) = hands_on {
-            return self.act(Act::Contend(wake), 0);
-        }
+    fn awaits(&mut self, from: TaskIndex, an_answer: bool) {
         self.act(Act::Await(self.class_of[from as usize]), 0);
-        self.owed.retain(|task| *task != from);
-        self.owed.push(from);
+        if !an_answer {
+            self.owed.retain(|task| *task != from);
+            self.owed.push(from);
+        }
     }
 
-    fn post(&mut self, to: TaskIndex, wake: Wake) -> Act {
+    fn posts(&mut self, to: TaskIndex, wake: Wake, a_call: bool) {
         let class = self.class_of[to as usize];
-        if let Some(at) = self.owed.iter().rposition(|task| *task == to) {
+        let owed = self.owed.iter().rposition(|task| *task == to).filter(|_| !a_call);
+        let act = if let Some(at) = owed {
             let of_class = |task: &TaskIndex| self.class_of[*task as usize] == class;
             let is_latest = !self.owed[at + 1..].iter().any(of_class);
             self.owed.remove(at);
             let owed = if is_latest { Owed::Latest } else { Owed::Earliest };
-            return Act::Answer(class, owed, wake);
-        }
-        if self.parent == Some(to) {
-            return Act::TellParent(wake);
-        }
-        self.calls.insert(to);
-        Act::Call(class, wake)
+            Act::Answer(class, owed, wake)
+        } else if self.parent == Some(to) {
+            Act::TellParent(wake)
+        } else {
+            self.calls.insert(to);
+            Act::Call(class, wake)
+        };
+        self.act(act, 0);
     }
 
     fn act(&mut self, act: Act, takes: Nanos) {
@@ -255,7 +280,7 @@ impl TaskReader<'_> {
         }
         // Who sleeps computes for so long once, and who never does goes on.
         let is_once = act == Act::Compute && self.last_sleep.is_some();
-        if !(is_once || is_early && self.is_long) {
+        if !(is_once || self.is_rare || is_early && self.is_long) {
             self.chain.see(&self.history, act, computing, takes);
         }
         self.history.push(act);

@@ -63,6 +63,22 @@ fn closed_loops_stay_closed_however_long_they_are() {
     }
 }
 
+/// Whom a server answers is left to the replay, but what it has not answered as the draw ends, which nobody waits for.
+#[test]
+fn who_answers_in_turn_does_so_in_a_draw() {
+    let mut recording = calls(3, true);
+    for step in recording.tasks.iter_mut().flat_map(|task| &mut task.steps) {
+        if let Step::Post(to @ 0..3, wake) = *step {
+            *step = Step::Answer(to, wake);
+        }
+    }
+    let draw = Draw { length_ns: 10 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 8).draw(&draw, 8);
+    let [calls, posts] = ["client", "server"].map(|name| count(&drawn, name, is_post));
+    let answers = count(&drawn, "server", |step| matches!(step, Step::Answer(..)));
+    assert_eq!((posts, answers), (0, calls));
+}
+
 /// Of three in a ring one posts once or twice: how often it does and how often that is waited for are drawn
 /// apart. Somebody else always has something to do, and now and then wakes the first.
 fn ring(tick_wakes: bool) -> Recording {
@@ -183,6 +199,55 @@ fn locks_are_waited_for_as_often_as_recorded() {
     let drawn = Model::of(&recording, 4).draw(&draw, 4);
     let waits = count(&drawn, "db", |step| matches!(step, Step::Await(_)));
     assert!((15_000..=25_000).contains(&waits), "{waits} waits for the lock");
+}
+
+/// In half of the rounds a worker waits until the helper has done what it is told; once all rest, the helper longer
+/// than one that waits could. Fails if a worker waited for answers that are not drawn, or for the helper to wake up.
+#[test]
+fn who_waits_for_an_answer_now_and_then_has_it() {
+    const WORKERS: u32 = 4;
+    const ROUNDS: u32 = 400;
+    let rests = |round: u32| round == ROUNDS / 2;
+    let round = |round: u32| {
+        let rest = Step::Sleep(if rests(round) { 20_000 * US } else { 50 * US });
+        let told = [rest, Step::Run(20 * US), Step::Post(WORKERS, Wake::Plain)];
+        let waits = round.is_multiple_of(2).then_some(Step::Await(WORKERS));
+        told.into_iter().chain(waits).chain([Step::Run(10 * US)])
+    };
+    let workers = (0..WORKERS).map(|_| task("db", (0..ROUNDS).flat_map(round).collect()));
+    let does = |at: u32| {
+        let (round, worker) = (at / WORKERS, at % WORKERS);
+        let rest = (rests(round) && worker == 0).then_some(Step::Sleep(20_000 * US));
+        let done = round.is_multiple_of(2).then_some(Step::Post(worker, Wake::Plain));
+        let told = rest.into_iter().chain([Step::Await(worker), Step::Run(5 * US)]);
+        told.chain(done).collect::<Vec<_>>()
+    };
+    let helper = (0..ROUNDS * WORKERS).flat_map(does).collect();
+    let helper = RecordedTask { runs_at_once: false, ..task("db", helper) };
+    let tasks = workers.chain([helper]).collect();
+    let recording = Recording { length_ns: 54_500 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 20 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 8).draw(&draw, 8);
+    let rounds = count(&drawn, "db", |step| matches!(step, Step::Post(4, _)));
+    let expected = (20 * ROUNDS * WORKERS) as usize;
+    assert!(rounds.abs_diff(expected) < expected / 10, "{rounds} of {expected} rounds");
+}
+
+/// Once in a while one task has several messages from another. Fails if those that drew a wait for it waited.
+#[test]
+fn what_happens_once_in_a_while_is_not_waited_for() {
+    let busy = |_| task("db", [Step::Sleep(50 * US), Step::Run(50 * US)].repeat(500));
+    let mut tasks: Vec<RecordedTask> = (0..4).map(busy).collect();
+    let messages = [Step::Await(4), Step::Run(US)].repeat(5);
+    tasks[0].steps.splice(600..600, messages);
+    let mut writes = vec![Step::Until(30_000 * US)];
+    writes.extend([Step::Run(US), Step::Post(0, Wake::Plain)].repeat(5));
+    tasks.push(RecordedTask { runs_at_once: false, ..task("writer", writes) });
+    let recording = Recording { length_ns: 50_000 * US, cgroups: Vec::new(), tasks };
+    let draw = Draw { length_ns: 20 * recording.length_ns, scale: Vec::new() };
+    let drawn = Model::of(&recording, 8).draw(&draw, 8);
+    let sleeps = count(&drawn, "db", |step| matches!(step, Step::Sleep(_)));
+    assert!((36_000..=44_000).contains(&sleeps), "{sleeps}");
 }
 
 /// One that weighed little had a tenth of the CPU beside another that never sleeps for long.

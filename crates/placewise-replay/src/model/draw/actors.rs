@@ -50,6 +50,8 @@ pub struct Actor {
     /// How many it has drawn.
     pub acts: usize,
     pub state: State,
+    /// Which turn ends its sleep.
+    pub sleep: Option<u64>,
     /// Waits since then, for a task of that class, or of one of `others`; for anybody, where there is none.
     pub since: Nanos,
     pub awaited: Option<ClassIndex>,
@@ -76,6 +78,7 @@ impl Actor {
             next: None,
             acts: 0,
             state: State::Waits,
+            sleep: None,
             since: 0,
             awaited: None,
             others: BTreeSet::new(),

@@ -58,11 +58,45 @@ impl Stage<'_> {
         let mut posts = actor.posts.iter();
         match posts.position(|from| actor.would_take(self.class_of(*from))) {
             Some(at) => self.takes(index, at),
+            None if self.has_been_answered(index) => {
+                self.actors[index as usize].history.push(act);
+                self.goes_on(index, None);
+            }
             None => {
+                self.answers_before_it_sleeps(index);
                 let actor = &mut self.actors[index as usize];
                 (actor.state, actor.since) = (State::Waits, self.now);
                 self.busy -= 1;
                 self.make_up(index);
+            }
+        }
+    }
+
+    /// It waits for those whom it calls, and none has a call of it left to answer.
+    fn has_been_answered(&self, index: TaskIndex) -> bool {
+        let own = self.class_of(index);
+        let Some(awaited) = self.actors[index as usize].awaited else { return false };
+        let has_call = |callee: TaskIndex| {
+            let callee = &self.actors[callee as usize];
+            let serves = callee.owed.contains(&index) && !callee.wants(own);
+            serves || callee.posts.contains(&index)
+        };
+        self.model.pairs.if_awaited.contains_key(&(own, awaited))
+            && !self.wakers(index).any(has_call)
+    }
+
+    /// Those that have called it and wait for that.
+    pub(super) fn answers_before_it_sleeps(&mut self, index: TaskIndex) {
+        let own = self.class_of(index);
+        let way = |stage: &Self, task: TaskIndex| {
+            let way = stage.model.pairs.if_awaited.get(&(stage.class_of(task), own)).copied();
+            way.filter(|_| stage.actors[task as usize].wants(own))
+        };
+        let owed = std::mem::take(&mut self.actors[index as usize].owed);
+        for to in owed {
+            match way(self, to) {
+                Some(wake) => self.post(index, to, Step::Post(to, wake)),
+                None => self.actors[index as usize].owed.push(to),
             }
         }
     }
@@ -118,7 +152,7 @@ impl Stage<'_> {
         let is_missed = |task: &TaskIndex| waker(*task).is_some();
         let Some(task) = longest(&mut all.iter().copied().filter(is_missed)) else { return };
         if let Some(waker) = waker(task) {
-            self.post(waker, task, Wake::Plain);
+            self.post(waker, task, Step::Post(task, Wake::Plain));
         }
     }
 
@@ -130,8 +164,8 @@ impl Stage<'_> {
             |waker: &&TaskIndex| actor.awaited == Some(self.model.members[**waker as usize].class);
         let mut wakers = member.wakers.iter().filter(is_awaited);
         let all_were_here = wakers.all(|waker| !self.rows[*waker as usize].is_empty());
-        let does_as_recorded = actor.acts <= member.script.len();
-        self.wakers(index).last().filter(|_| all_were_here && does_as_recorded)
+        let waker = self.wakers(index).last();
+        waker.filter(|_| all_were_here && self.does_as_recorded(index))
     }
 
     /// All that this one waits for, themselves or by others, and itself; `None` if one of them goes on.
@@ -170,18 +204,26 @@ impl Stage<'_> {
         self.goes_on(index, None);
     }
 
-    pub(super) fn post(&mut self, from: TaskIndex, to: TaskIndex, wake: Wake) {
-        let class = self.class_of(from);
+    /// `step`: the post as `from` does it.
+    pub(super) fn post(&mut self, from: TaskIndex, to: TaskIndex, step: Step) {
+        let [class, callee] = [from, to].map(|task| self.class_of(task));
         let wakee = &mut self.actors[to as usize];
         if wakee.state == State::Gone {
             return;
         }
-        let is_waited_for = wakee.wants(class);
+        // Who is called, and answers those that wait, does not sleep on.
+        let is_called = wakee.state == State::Sleeps
+            && self.model.pairs.if_awaited.contains_key(&(class, callee));
+        if is_called {
+            wakee.sleep = None;
+            wakee.steps.pop();
+        }
+        let is_waited_for = is_called || wakee.wants(class);
         if !is_waited_for {
             wakee.posts.push_back(from);
         }
         let waits = wakee.state == State::Waits;
-        self.take_down(from, Step::Post(to, wake));
+        self.take_down(from, step);
         if is_waited_for {
             self.woken(to, from);
         } else if waits {
