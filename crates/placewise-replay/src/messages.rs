@@ -3,12 +3,13 @@
 //! than recorded where a message comes early, and never more often.
 //!
 //! Tasks that are woken more often than they wake read messages of whom they are woken by: those who write many sleep
-//! for want of room. A message takes as long as the shorter turns of tasks of a name. Those that a task read without a sleep came while it was awake, as often early as
-//! late, from those that have woken it and computed just then, from each in turn. Where nobody did there is
-//! none: who waits for an answer has sent no more.
+//! for want of room. A message takes as long as the shorter turns of tasks of a name. Those that a task read without a
+//! sleep came while it was awake, as often early as late, from those that have woken it and computed just then, from
+//! each in turn. Where nobody did there is none: who waits for an answer has sent no more.
 //!
 //! Limits: what a message takes is one figure for all readers of a name, and hardly told where it is no longer than a
-//! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn at whose end its task exits, or the trace ends, counts as one message.
+//! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn
+//! at whose end its task exits, or the trace ends, counts as one message.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 

@@ -188,22 +188,24 @@ impl<'a> Stage<'a> {
     /// whose answer is waited for.
     fn leave_out_unanswered(&mut self, index: TaskIndex) {
         let actor = &mut self.actors[index as usize];
-        let (taken, open) = (std::mem::take(&mut actor.owed), std::mem::take(&mut actor.posts));
-        let answered =
-            |step: &Step| matches!(step, Step::Answer(..)).then(|| step.posts()).flatten();
+        let (mut taken, mut open) =
+            (std::mem::take(&mut actor.owed), std::mem::take(&mut actor.posts));
+        let answered = |step: &Step| match *step {
+            Step::Answer(to, _) => Some(to),
+            _ => None,
+        };
         let steps = &self.actors[index as usize].steps;
         let answered: BTreeSet<ClassIndex> =
-            steps.iter().filter_map(answered).map(|(to, _)| self.class_of(to)).collect();
-        let is_answered = |stage: &Self, from: TaskIndex| answered.contains(&stage.class_of(from));
+            steps.iter().filter_map(answered).map(|to| self.class_of(to)).collect();
+        taken.retain(|from| answered.contains(&self.class_of(*from)));
+        open.retain(|from| answered.contains(&self.class_of(*from)));
         for from in taken {
-            if is_answered(self, from) && self.forget(index, |step| step == Step::Await(from)) {
-                self.forget(from, |step| matches!(step, Step::Post(to, _) if to == index));
+            if self.forget(index, |step| step == Step::Await(from)) {
+                open.push_back(from);
             }
         }
         for from in open {
-            if is_answered(self, from) {
-                self.forget(from, |step| matches!(step, Step::Post(to, _) if to == index));
-            }
+            self.forget(from, |step| matches!(step, Step::Post(to, _) if to == index));
         }
     }
 
@@ -405,9 +407,7 @@ impl<'a> Stage<'a> {
         if found.is_empty() {
             found = among(&|it| it.wants(own));
         }
-        let pair = (own, class);
-        let is_answered = self.model.pairs.mutual.contains(&pair)
-            || self.model.pairs.if_awaited.contains_key(&pair);
+        let is_answered = self.model.pairs.answers((own, class));
         if found.is_empty() && (is_answered || self.does_as_recorded(index)) {
             found = among(&|it| it.state != State::Gone);
         }

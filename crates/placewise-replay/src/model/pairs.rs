@@ -77,20 +77,25 @@ impl Pairs {
         let is_rare = |(pair, posts): &(&Pair, &u64)| {
             **posts * RARE < sleeps[&pair.1]
                 && !pairs.in_turn.contains(pair)
-                && !pairs.is_answered_if_awaited(**pair)
+                && !pairs.either_answers_if_awaited(**pair)
         };
         pairs.rare = posts.iter().filter(is_rare).map(|(pair, _)| *pair).collect();
         let is_mutual = |pair: &&Pair| {
             let are_rare = pairs.rare.contains(pair) || pairs.rare.contains(&back(**pair));
             let are_peers = pair.0 == pair.1 && !peers.in_turn.contains(&pair.0);
-            !are_rare && !are_peers && !pairs.is_answered_if_awaited(**pair)
+            !are_rare && !are_peers && !pairs.either_answers_if_awaited(**pair)
         };
         pairs.mutual = each_other().filter(is_mutual).copied().collect();
         pairs
     }
 
+    /// The second answers the first.
+    pub fn answers(&self, pair: Pair) -> bool {
+        self.mutual.contains(&pair) || self.if_awaited.contains_key(&pair)
+    }
+
     /// One answers the other if that waits.
-    fn is_answered_if_awaited(&self, pair: Pair) -> bool {
+    fn either_answers_if_awaited(&self, pair: Pair) -> bool {
         self.if_awaited.contains_key(&pair) || self.if_awaited.contains_key(&back(pair))
     }
 }
