@@ -23,7 +23,8 @@ use crate::recording::TaskIndex;
 const FEWEST: usize = 100;
 
 /// So many of a hundred turns are no longer than a message takes. Of the busy periods of a queue half or more serve
-/// one (M/M/1; more than a third where each takes as long): this is in their middle.
+/// one (M/M/1; more than a third where each takes as long): this is in their middle. Chosen with simulated hackbench in
+/// view, of which the messages are known: with 10 they took half as long as they do, in a trace in microseconds.
 const SHORTER_PCT: usize = 25;
 
 /// No more messages are read in a turn, and no more of all are kept in memory.

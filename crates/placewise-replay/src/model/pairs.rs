@@ -22,10 +22,10 @@ use crate::recording::{Recording, Step, TaskIndex};
 /// Where tasks wake others, and fewer of a hundred of these wakeups are made the other way, those are no answers.
 const FEWEST_PCT: u64 = 2;
 
-/// So many calls that were not answered tell what else their callers slept for.
+/// So many calls that were not answered tell what else their callers slept for. Assumed.
 const TELLING: u64 = 16;
 
-/// Of so many sleeps of a class that one.
+/// Of so many sleeps of a class that one. Assumed, with traces of servers on one host in view; no published table was.
 const RARE: u64 = 100;
 
 /// One class, and another.
