@@ -16,13 +16,25 @@ pub struct FtraceWriter<W: Write> {
     out: W,
     status: io::Result<()>,
     decisions: bool,
+    recorded: bool,
+    line: String,
 }
 
 impl<W: Write> FtraceWriter<W> {
     /// Writes the header that ftrace puts before its events.
-    pub fn new(mut out: W, nr_cpus: usize) -> Self {
-        let status = write_header(&mut out, nr_cpus);
-        FtraceWriter { out, status, decisions: false }
+    pub fn new(out: W, nr_cpus: usize) -> Self {
+        Self::begin(out, nr_cpus, false)
+    }
+
+    /// Writes what a recording knows beside: the process of who ran, and nanoseconds, as `trace-cmd report -t`
+    /// has them.
+    pub fn of_recording(out: W, nr_cpus: usize) -> Self {
+        Self::begin(out, nr_cpus, true)
+    }
+
+    fn begin(mut out: W, nr_cpus: usize, recorded: bool) -> Self {
+        let status = write_header(&mut out, nr_cpus, recorded);
+        FtraceWriter { out, status, decisions: false, recorded, line: String::new() }
     }
 
     /// Writes placement decisions too.
@@ -49,9 +61,9 @@ impl<W: Write> FtraceWriter<W> {
 impl<W: Write> Sink for FtraceWriter<W> {
     fn record(&mut self, record: &Record<'_>) {
         if self.status.is_ok() {
-            let mut line = String::new();
-            write_record(&mut line, record).expect("a String grows");
-            self.status = writeln!(self.out, "{}", one_line(&line));
+            self.line.clear();
+            write_record(&mut self.line, record, self.recorded).expect("a String grows");
+            self.status = writeln!(self.out, "{}", one_line(&self.line));
         }
     }
 
@@ -60,22 +72,26 @@ impl<W: Write> Sink for FtraceWriter<W> {
     }
 }
 
-fn write_header(out: &mut impl Write, nr_cpus: usize) -> io::Result<()> {
+fn write_header(out: &mut impl Write, nr_cpus: usize, recorded: bool) -> io::Result<()> {
+    let [gap, tgid, bars] = match recorded {
+        true => ["          ", "   TGID   ", "     |    "],
+        false => [""; 3],
+    };
     writeln!(out, "# tracer: nop")?;
     writeln!(out, "#")?;
     writeln!(out, "# entries-in-buffer/entries-written: 0/0   #P:{nr_cpus}")?;
     writeln!(out, "#")?;
-    writeln!(out, "#                                _-----=> irqs-off/BH-disabled")?;
-    writeln!(out, "#                               / _----=> need-resched")?;
-    writeln!(out, "#                              | / _---=> hardirq/softirq")?;
-    writeln!(out, "#                              || / _--=> preempt-depth")?;
-    writeln!(out, "#                              ||| / _-=> migrate-disable")?;
-    writeln!(out, "#                              |||| /     delay")?;
-    writeln!(out, "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION")?;
-    writeln!(out, "#              | |         |   |||||     |         |")
+    writeln!(out, "#                                {gap}_-----=> irqs-off/BH-disabled")?;
+    writeln!(out, "#                               {gap}/ _----=> need-resched")?;
+    writeln!(out, "#                              {gap}| / _---=> hardirq/softirq")?;
+    writeln!(out, "#                              {gap}|| / _--=> preempt-depth")?;
+    writeln!(out, "#                              {gap}||| / _-=> migrate-disable")?;
+    writeln!(out, "#                              {gap}|||| /     delay")?;
+    writeln!(out, "#           TASK-PID  {tgid}   CPU#  |||||  TIMESTAMP  FUNCTION")?;
+    writeln!(out, "#              | |    {bars}     |   |||||     |         |")
 }
 
-fn write_record(out: &mut String, record: &Record<'_>) -> fmt::Result {
+fn write_record(out: &mut String, record: &Record<'_>, recorded: bool) -> fmt::Result {
     if let Event::LostEvents { count } = record.event {
         return write_lost_events(out, record.cpu, count);
     }
@@ -88,15 +104,19 @@ fn write_record(out: &mut String, record: &Record<'_>) -> fmt::Result {
         Context::SoftInterrupt => "d.s4.",
         Context::Unknown => ".....",
     };
-    // ftrace prints microseconds, truncated.
-    let (seconds, micros) = (record.time_ns / 1_000_000_000, record.time_ns / 1_000 % 1_000_000);
-    write!(
-        out,
-        "{:>16}-{:<7} [{:03}] {flags} {seconds:5}.{micros:06}: ",
-        comm(record.comm, record.pid),
-        record.pid,
-        record.cpu
-    )?;
+    let (seconds, nanos) = (record.time_ns / 1_000_000_000, record.time_ns % 1_000_000_000);
+    write!(out, "{:>16}-{:<7} ", comm(record.comm, record.pid), record.pid)?;
+    match record.tgid {
+        Some(tgid) if recorded => write!(out, "({tgid:>7}) ")?,
+        None if recorded => write!(out, "(-------) ")?,
+        _ => {}
+    }
+    write!(out, "[{:03}] {flags} {seconds:5}.", record.cpu)?;
+    match recorded {
+        true => write!(out, "{nanos:09}: ")?,
+        // ftrace prints microseconds, truncated.
+        false => write!(out, "{:06}: ", nanos / 1_000)?,
+    }
     write_event(out, &record.event)
 }
 
@@ -175,14 +195,29 @@ fn write_lost_events(out: &mut String, cpu: u32, count: u64) -> fmt::Result {
 mod tests {
     use super::*;
 
+    /// Without the header.
+    fn writer() -> FtraceWriter<Vec<u8>> {
+        FtraceWriter { out: Vec::new(), ..FtraceWriter::new(Vec::new(), 1) }
+    }
+
+    const WAKING: Event<'_> = Event::Waking { comm: "receiver", pid: 43, prio: 120, target_cpu: 9 };
+
     fn line(event: Event<'_>, context: Context) -> String {
-        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()), decisions: false };
+        line_by(writer(), None, event, context)
+    }
+
+    fn line_by(
+        mut writer: FtraceWriter<Vec<u8>>,
+        tgid: Option<u32>,
+        event: Event<'_>,
+        context: Context,
+    ) -> String {
         writer.record(&Record {
             time_ns: 12_345_678_901,
             cpu: 7,
             comm: "sender",
             pid: 42,
-            tgid: None,
+            tgid,
             context,
             event,
         });
@@ -190,10 +225,25 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_laid_out_as_by_the_kernel() {
-        let waking = Event::Waking { comm: "receiver", pid: 43, prio: 120, target_cpu: 9 };
+    fn a_recording_has_processes_and_nanoseconds() {
+        let line = |tgid| {
+            let writer = FtraceWriter { recorded: true, ..writer() };
+            line_by(writer, tgid, WAKING, Context::Task)
+        };
         assert_eq!(
-            line(waking, Context::Task),
+            line(Some(40)),
+            "          sender-42      (     40) [007] d..2.    12.345678901: sched_waking: comm=receiver pid=43 prio=120 target_cpu=009\n"
+        );
+        assert!(
+            line(None)
+                .starts_with("          sender-42      (-------) [007] d..2.    12.345678901: ")
+        );
+    }
+
+    #[test]
+    fn lines_are_laid_out_as_by_the_kernel() {
+        assert_eq!(
+            line(WAKING, Context::Task),
             "          sender-42      [007] d..2.    12.345678: sched_waking: comm=receiver pid=43 prio=120 target_cpu=009\n"
         );
         let migrate = Event::Migrate { comm: "receiver", pid: 43, prio: 120, from: 9, to: 136 };
@@ -205,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_idle_task_is_named_as_by_the_kernel() {
-        let mut writer = FtraceWriter { out: Vec::new(), status: Ok(()), decisions: false };
+        let mut writer = writer();
         let event = Event::Switch {
             prev_comm: "swapper/3",
             prev_pid: 0,

@@ -27,8 +27,14 @@ const TIME_STAMP: u32 = 31;
 const DELTA_BITS: u32 = 27;
 
 /// `enum trace_flag_type`
+const IRQS_OFF: u8 = 1 << 0;
+const NEED_RESCHED: u8 = 1 << 2;
 const HARDIRQ: u8 = 1 << 3;
 const SOFTIRQ: u8 = 1 << 4;
+const NMI: u8 = 1 << 6;
+const BH_OFF: u8 = 1 << 7;
+/// Of `preempt_count`.
+const DEPTH: u8 = 0xf;
 
 /// An event that is read.
 pub struct Kind {
@@ -189,13 +195,22 @@ impl Layouts {
         let id = u16::from_le_bytes(data.get(..2)?.try_into().ok()?);
         let layout = self.0.get(usize::from(id))?.as_ref()?;
         let pid = u32::from_le_bytes(data.get(4..8)?.try_into().ok()?);
-        let context = match data[2] {
-            flags if flags & HARDIRQ != 0 => Context::HardInterrupt,
-            flags if flags & SOFTIRQ != 0 => Context::SoftInterrupt,
-            _ => Context::Task,
-        };
+        let context = context(data[2], data[3] & DEPTH);
         let event = (KINDS[layout.kind].event)(&Fields { layout, data })?;
         Some(Record { time_ns, cpu, comm: "<...>", pid, tgid: None, context, event })
+    }
+}
+
+/// As of what the kernel prints of them.
+fn context(flags: u8, depth: u8) -> Context {
+    let has = |wanted: u8| flags & wanted != 0;
+    match depth {
+        _ if has(HARDIRQ | NMI) && has(NEED_RESCHED) => Context::HardInterruptResched,
+        _ if has(HARDIRQ | NMI) => Context::HardInterrupt,
+        _ if has(SOFTIRQ) => Context::SoftInterrupt,
+        0 if !has(IRQS_OFF | BH_OFF) => Context::Preemptible,
+        3.. => Context::TaskLocked,
+        _ => Context::Task,
     }
 }
 
@@ -281,6 +296,11 @@ pub enum Missed {
     None,
     /// So many, or 0 if it does not say.
     Some(u64),
+}
+
+/// When a page was begun: before all events in it.
+pub fn begun(page: &[u8]) -> Option<u64> {
+    read_u64(page, 0)
 }
 
 /// The events of a page, in their order. A page that is not well formed ends where it is not.
@@ -423,6 +443,23 @@ format:
         assert_eq!(layouts.record(7, 2, &data[..30]), None, "cut off");
         let lacks = WAKING.replace("target_cpu", "cpu");
         assert_eq!(Layout::parse(1, &lacks), Err("target_cpu"));
+    }
+
+    #[test]
+    fn flags_say_where_it_was_reached() {
+        for (flags, depth, expected) in [
+            (0, 0, Context::Preemptible),
+            (BH_OFF, 0, Context::Task),
+            (IRQS_OFF, 0, Context::Task),
+            (IRQS_OFF | NEED_RESCHED, 2, Context::Task),
+            (IRQS_OFF, 3, Context::TaskLocked),
+            (IRQS_OFF | SOFTIRQ, 4, Context::SoftInterrupt),
+            (IRQS_OFF | SOFTIRQ | HARDIRQ, 4, Context::HardInterrupt),
+            (IRQS_OFF | NMI, 0, Context::HardInterrupt),
+            (IRQS_OFF | HARDIRQ | NEED_RESCHED, 2, Context::HardInterruptResched),
+        ] {
+            assert_eq!(context(flags, depth), expected, "{flags:#x} {depth}");
+        }
     }
 
     #[test]

@@ -145,7 +145,8 @@ fn cannot_write(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("cannot write {}", path.display()))
 }
 
-fn directory(path: &Path) -> &Path {
+/// Where it is.
+pub fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

@@ -2,19 +2,20 @@
 //! that says which machine it is from.
 //!
 //! The scheduler's tracepoints go to a tracefs instance of their own, so that no other tracer is
-//! disturbed. The text is read from the instance's `trace_pipe`: there the kernel merges the CPUs
-//! by nanoseconds, while what it prints has microseconds, too few to put a waking and the switch
-//! that follows it on another CPU in order afterwards. The recorder is one thread that reads all
+//! disturbed. While something is recorded the pages of its ring buffers (`buffers`) are put aside as they are
+//! (`spool`); their text is made afterwards (`transcript`). The recorder is one thread that reads all
 //! there is, then sleeps; it does not block in the read, for then every event of an idle system
 //! would wake it, and that would be an event again.
 //!
-//! Limit: the kernel's merge costs time per CPU and event, so one reader cannot keep up with every
-//! load of a large machine. The buffers hold what it has not read yet; what they cannot hold is
+//! Limit: one reader for all CPUs. The buffers hold what it has not read yet; what they cannot hold is
 //! lost, and the trace says where and how much.
 
+pub mod buffers;
 pub mod command;
 mod environment;
 pub mod instance;
+mod spool;
+mod transcript;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -26,14 +27,19 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::unistd::User;
-use placewise_trace::Header;
+use placewise_machine::CpuSet;
+use placewise_trace::ring::Reader;
+use placewise_trace::{FtraceWriter, Header};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::audit;
-use crate::output_file::{self, OutputFile};
+use crate::output_file::{self, OutputFile, directory};
 use crate::report::foreign::visible;
+use buffers::Buffers;
 use command::{RunningCommand, sleep};
 use instance::{Statistics, TraceInstance};
+use spool::Spool;
+use transcript::Transcript;
 
 const EXAMPLE: &str = "\
 Examples:
@@ -50,9 +56,7 @@ something else went wrong, such as missing rights; then there is no trace.";
 
 /// How long the recorder sleeps when it has read everything.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How much is read before looking whether to stop.
-const READ_AT_ONCE: u64 = 4 << 20;
-/// The fastest: the recorder shares the CPUs with what it records.
+/// The fastest: who has recorded waits for it.
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Record the scheduler's decisions on this host
@@ -123,24 +127,29 @@ pub fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// From the first line of the file to the last.
+/// From the first page of the buffers to the last line of the file.
 struct Recording {
+    header: Header,
+    spool: Spool,
+    buffers: Buffers,
+    /// Cannot be removed while its buffers are open.
     instance: TraceInstance,
-    out: zstd::Encoder<'static, OutputFile>,
+    output: OutputFile,
     duration: Duration,
 }
 
 impl Recording {
     fn prepare(args: &RecordArgs, output: OutputFile) -> anyhow::Result<Self> {
+        let spool = Spool::create(directory(&args.output)).with_context(|| writing(args))?;
         let instance = TraceInstance::create(args.buffer_size)?;
         let header = Header {
             command: (!args.command.is_empty()).then(|| shown(&args.command)),
             clock: Some(instance::CLOCK.to_owned()),
             ..environment::header()?
         };
-        let mut out = zstd::Encoder::new(output, COMPRESSION_LEVEL).context("cannot compress")?;
-        write!(out, "{header}{}", instance.column_header()?).with_context(|| writing(args))?;
-        Ok(Self { instance, out, duration: Duration::ZERO })
+        let cpus: CpuSet = header.topology.cpus.keys().copied().collect();
+        let buffers = Buffers::open(&instance, &cpus)?;
+        Ok(Self { header, spool, buffers, instance, output, duration: Duration::ZERO })
     }
 
     /// Records until one of the reasons to stop. The command is returned if it ended by itself: what
@@ -156,14 +165,14 @@ impl Recording {
         let mut command = RunningCommand::start(&args.command, args.user.as_ref())?;
         let limit = args.duration.unwrap_or(Duration::MAX);
         let is_told = loop {
-            let emptied = self.read(READ_AT_ONCE).with_context(|| writing(args))?;
+            let read_all = self.read().with_context(|| writing(args))?;
             let ended = command.as_mut().is_some_and(RunningCommand::has_ended);
             let is_told = stop.load(Ordering::Relaxed) || start.elapsed() >= limit;
             if ended || is_told {
                 break is_told;
             }
             progress.show(&self.instance, start)?;
-            if emptied {
+            if read_all {
                 let left = limit.saturating_sub(start.elapsed());
                 sleep(PAUSE.min(left), command.as_ref().and_then(RunningCommand::end));
             }
@@ -174,31 +183,25 @@ impl Recording {
         Ok(command.filter(|_| !is_told))
     }
 
-    /// Moves text from the kernel to the file; true when there was no more.
-    fn read(&mut self, at_most: u64) -> io::Result<bool> {
-        let mut moved = 0;
-        while moved < at_most {
-            let text = self.instance.pipe.read()?;
-            if text.is_empty() {
-                return Ok(true);
-            }
-            moved += text.len() as u64;
-            self.out.write_all(text)?;
-        }
-        Ok(false)
+    /// Moves a round of pages from the kernel to the spool; true when there was no more.
+    fn read(&mut self) -> anyhow::Result<bool> {
+        let Self { buffers, spool, .. } = self;
+        let round = buffers.read(|cpu, page| spool.page(cpu, page))?;
+        spool.round(round.until_ns)?;
+        Ok(round.read_all)
     }
 
-    /// Reads what is left, closes the file, and says in a line what is in it.
+    /// Reads what is left, makes it text, closes the file, and says in a line what is in it.
     fn finish(mut self, args: &RecordArgs) -> anyhow::Result<String> {
-        while !self.read(READ_AT_ONCE).with_context(|| writing(args))? {}
+        while !self.read().with_context(|| writing(args))? {}
         let Statistics { events, lost } = self.instance.statistics()?;
         let nr_lost = lost.values().sum();
         let footer = Header { overrun: Some(nr_lost), lost, ..Header::default() };
-        write!(self.out, "{footer}").with_context(|| writing(args))?;
-        let kept = self.out.finish().with_context(|| writing(args))?.replace()?;
+        let duration = self.duration;
+        let kept = self.write(&footer).with_context(|| writing(args))?.replace()?;
 
         let file = args.output.display().to_string();
-        let seconds = self.duration.as_secs_f64();
+        let seconds = duration.as_secs_f64();
         let remedy = if nr_lost > 0 { " (a larger --buffer-size loses fewer)" } else { "" };
         let kept = kept.map(|old| format!(" (the last one is {})", old.display()));
         let kept = kept.unwrap_or_default();
@@ -207,6 +210,24 @@ impl Recording {
              next: placewise audit {}",
             shell_words::quote(&file)
         ))
+    }
+
+    /// The text of what was put aside.
+    fn write(self, footer: &Header) -> anyhow::Result<OutputFile> {
+        let Self { header, spool, buffers, instance, output, .. } = self;
+        let reader = Reader::new(buffers::layouts(&instance)?);
+        drop((buffers, instance));
+        let out = zstd::Encoder::new(output, COMPRESSION_LEVEL)?;
+        let writer = FtraceWriter::of_recording(out, header.topology.cpus.len());
+        let mut transcript =
+            Transcript::new(reader, instance::tgids(), writer.with_header(&header));
+        let style = ProgressStyle::with_template("{bar:40} {percent} % written");
+        let style = style.expect("the template is well formed");
+        let bar = |bytes| ProgressBar::new(bytes).with_style(style);
+        spool.read(|file, bytes| bar(bytes).wrap_read(file), |spooled| transcript.take(spooled))?;
+        let mut out = transcript.finish()?;
+        write!(out, "{footer}")?;
+        Ok(out.finish()?)
     }
 }
 

@@ -3,15 +3,12 @@
 //! Those of one CPU are in that order already. Who reads one CPU after the other says until when all
 //! have been read; what is later waits, for other CPUs may have events from before it.
 
-use std::io::{self, Read};
-
 use super::{Found, Layouts, Missed, events};
 use crate::event::{Context, Event, Record};
 
-/// Reads pages, and tells their events.
+/// Takes pages, and tells their events.
 pub struct Reader {
     layouts: Layouts,
-    page_bytes: usize,
     /// Events that are not told yet, and the pages that they are in.
     held: Vec<Held>,
     pages: Vec<u8>,
@@ -36,19 +33,16 @@ enum What {
 }
 
 impl Reader {
-    pub fn new(layouts: Layouts, page_bytes: usize) -> Self {
-        Reader { layouts, page_bytes, held: Vec::new(), pages: Vec::new(), spare: Vec::new() }
+    pub fn new(layouts: Layouts) -> Self {
+        Reader { layouts, held: Vec::new(), pages: Vec::new(), spare: Vec::new() }
     }
 
-    /// Reads the next page of a CPU, and says how long it is.
-    pub fn read(&mut self, cpu: u32, pipe: &mut dyn Read) -> io::Result<usize> {
-        let start = self.pages.len();
-        self.pages.resize(start + self.page_bytes, 0);
-        let read = pipe.read(&mut self.pages[start..]);
-        self.pages.truncate(start + *read.as_ref().unwrap_or(&0));
-        let first = self.held.len();
-        let missed = events(&self.pages[start..], |Found { time_ns, data }| {
-            let (start, length) = ((start + data.start) as u32, data.len() as u16);
+    /// Takes the next page of a CPU.
+    pub fn page(&mut self, cpu: u32, page: &[u8]) {
+        let (base, first) = (self.pages.len(), self.held.len());
+        self.pages.extend_from_slice(page);
+        let missed = events(page, |Found { time_ns, data }| {
+            let (start, length) = ((base + data.start) as u32, data.len() as u16);
             let what = What::Event { start, length };
             self.held.push(Held { time_ns, cpu, what });
         });
@@ -57,12 +51,6 @@ impl Reader {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             self.held.insert(first, Held { time_ns, cpu, what: What::Lost(count) });
         }
-        read
-    }
-
-    /// When the last event was that has been read, if it is not told yet.
-    pub fn last_ns(&self) -> Option<u64> {
-        self.held.last().map(|held| held.time_ns)
     }
 
     /// Tells the events from before a time.
@@ -113,7 +101,7 @@ mod tests {
     use super::*;
 
     fn reader() -> Reader {
-        Reader::new(Layouts::new(vec![Layout::parse(1, WAKING).unwrap()]), 4096)
+        Reader::new(Layouts::new(vec![Layout::parse(1, WAKING).unwrap()]))
     }
 
     /// Wakeups of these pids, each so long after the one before.
@@ -144,37 +132,21 @@ mod tests {
         for (cpu, page) in
             [wakeups(0, &[(5, 10), (20, 11)]), wakeups(0, &[(10, 12), (20, 13)])].iter().enumerate()
         {
-            assert_eq!(reader.read(cpu as u32, &mut &page[..]).unwrap(), page.len());
+            reader.page(cpu as u32, page);
         }
-        assert_eq!(reader.last_ns(), Some(1_030));
         assert_eq!(told(&mut reader, 1_020), [(1_005, 0, 10), (1_010, 1, 12)]);
         // What waited comes with its own data, in front of what is read now.
         let page = wakeups(0, &[(27, 14)]);
-        reader.read(0, &mut &page[..]).unwrap();
+        reader.page(0, &page);
         assert_eq!(told(&mut reader, 2_000), [(1_025, 0, 11), (1_027, 0, 14), (1_030, 1, 13)]);
-        assert_eq!((reader.last_ns(), told(&mut reader, 2_000)), (None, vec![]));
+        assert_eq!(told(&mut reader, 2_000), []);
     }
 
     #[test]
     fn what_was_lost_is_told_before_the_page() {
         let mut reader = reader();
         let page = wakeups(MISSED_EVENTS, &[(5, 10)]);
-        reader.read(3, &mut &page[..]).unwrap();
+        reader.page(3, &page);
         assert_eq!(told(&mut reader, 2_000), [(1_005, 3, 0), (1_005, 3, 10)]);
-    }
-
-    #[test]
-    fn a_cpu_without_a_page_leaves_all_as_it_was() {
-        struct Blocked;
-        impl Read for Blocked {
-            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-        }
-        let mut reader = reader();
-        let page = wakeups(0, &[(5, 10)]);
-        reader.read(0, &mut &page[..]).unwrap();
-        assert_eq!(reader.read(1, &mut Blocked).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        assert_eq!(told(&mut reader, 2_000), [(1_005, 0, 10)]);
     }
 }

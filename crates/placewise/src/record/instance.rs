@@ -4,30 +4,20 @@
 //! [`Cleaner`]. What should be left behind even so, the next recording removes. The kernel itself
 //! tells it from an instance that is recorded from, which cannot be removed: its pipe is open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use placewise_trace::ring::{KINDS, Kind};
 use rustix::fs::OFlags;
 
 use crate::cleaner::Cleaner;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const PREFIX: &str = "placewise-";
-const EVENTS: [&str; 8] = [
-    "sched_waking",
-    "sched_wakeup",
-    "sched_wakeup_new",
-    "sched_migrate_task",
-    "sched_switch",
-    "sched_process_fork",
-    "sched_process_exec",
-    "sched_process_exit",
-];
-
 /// The same on all CPUs, unlike the default `local`, and what programs read as CLOCK_MONOTONIC.
 pub const CLOCK: &str = "mono";
 
@@ -41,7 +31,8 @@ const REMOVE: &str =
 /// Fields are dropped in this order: an instance cannot be removed while its pipe is open.
 pub struct TraceInstance {
     dir: PathBuf,
-    pub pipe: TracePipe,
+    /// Nothing is read of it.
+    _pipe: File,
     _cleaner: Cleaner,
 }
 
@@ -64,12 +55,13 @@ impl TraceInstance {
             format!("no {buffer_size_kb} KB for each CPU; try a smaller --buffer-size")
         })?;
         instance.write("trace_clock", CLOCK)?;
-        // There since v4.14.
-        if instance.dir.join(RECORD_TGID).exists() {
-            instance.write(RECORD_TGID, "1")?;
-        }
-        for event in EVENTS {
-            instance.write(&format!("events/sched/{event}/enable"), "1")?;
+        ensure!(
+            instance.dir.join(RECORD_TGID).exists(),
+            "recording needs a kernel from v4.14 on; trace-cmd and perf record older ones"
+        );
+        instance.write(RECORD_TGID, "1")?;
+        for Kind { name, .. } in &KINDS {
+            instance.write(&format!("events/sched/{name}/enable"), "1")?;
         }
         Ok(instance)
     }
@@ -84,11 +76,11 @@ impl TraceInstance {
             remove_stale(&instances);
             fs::create_dir(&dir)?;
             let cleaner = Cleaner::start(REMOVE, &dir)?;
-            Ok::<_, io::Error>((TracePipe::open(&dir)?, cleaner))
+            Ok::<_, io::Error>((nonblocking(&dir.join("trace_pipe"))?, cleaner))
         };
-        let (pipe, _cleaner) =
+        let (_pipe, _cleaner) =
             create().with_context(|| format!("cannot create {}", dir.display()))?;
-        Ok(Self { dir, pipe, _cleaner })
+        Ok(Self { dir, _pipe, _cleaner })
     }
 
     pub fn start(&self) -> anyhow::Result<()> {
@@ -97,11 +89,6 @@ impl TraceInstance {
 
     pub fn stop(&self) -> anyhow::Result<()> {
         self.write("tracing_on", "0")
-    }
-
-    /// The comment lines that explain the columns, which `trace_pipe` does not have.
-    pub fn column_header(&self) -> anyhow::Result<String> {
-        self.read("trace")
     }
 
     pub fn statistics(&self) -> anyhow::Result<Statistics> {
@@ -124,9 +111,7 @@ impl TraceInstance {
 
     /// The events of a CPU as the ring buffer has them, a page at a time.
     pub fn raw(&self, cpu: usize) -> io::Result<File> {
-        let path = self.dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
+        nonblocking(&self.dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")))
     }
 
     /// How large these pages are: what stands in front of their data, and that.
@@ -167,31 +152,19 @@ impl Statistics {
     }
 }
 
-/// The text of an instance's events, each of which can be read once.
-pub struct TracePipe {
-    file: File,
-    buffer: Vec<u8>,
+fn nonblocking(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
 }
 
-impl TracePipe {
-    fn open(instance: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let file = options.open(instance.join("trace_pipe"))?;
-        Ok(Self { file, buffer: vec![0; 1 << 16] })
-    }
-
-    /// The next events; nothing if there are none now.
-    pub fn read(&mut self) -> io::Result<&[u8]> {
-        loop {
-            return match self.file.read(&mut self.buffer) {
-                Ok(length) => Ok(&self.buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(&[]),
-                Err(error) => Err(error),
-            };
-        }
-    }
+/// The process of each task that ran since some recorder has asked for it.
+pub fn tgids() -> HashMap<u32, u32> {
+    let text = fs::read_to_string(Path::new(TRACEFS).join("saved_tgids")).unwrap_or_default();
+    let pair = |line: &str| {
+        let (pid, tgid) = line.split_once(' ')?;
+        Some((pid.parse().ok()?, tgid.parse().ok()?))
+    };
+    text.lines().filter_map(pair).collect()
 }
 
 /// By `field: char data; offset:16; size:4080; signed:1;`

@@ -1,23 +1,16 @@
 //! The running kernel: a tracefs instance of our own, whose ring buffers are read in binary, a few
 //! times a second.
 //!
-//! What came while the CPUs were read waits for the next time, for other CPUs may have events from
-//! before it. How much is read at a time is bounded, and so is what that takes: what the buffers
-//! cannot hold meanwhile is lost, and counted.
-//!
 //! Who may not watch all the time has tracing switched off meanwhile, and then traced tasks pay nothing
 //! either. It also goes off where more comes than is read at a time, and on when all has been read.
 
-use std::fs::File;
-use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use placewise_audit::Meter;
 use placewise_machine::Machine;
-use placewise_trace::ring::{KINDS, Kind, Layout, Layouts, Reader};
-use rustix::time::{ClockId, clock_gettime};
+use placewise_trace::ring::Reader;
 
+use crate::record::buffers::{self, Buffers, now};
 use crate::record::instance::TraceInstance;
 
 /// Between two looks at the buffers.
@@ -26,12 +19,10 @@ pub const PAUSE: Duration = Duration::from_millis(200);
 const BUFFERS_KB: usize = 256 << 10;
 const LEAST_BUFFER_KB: usize = 1 << 10;
 const MOST_BUFFER_KB: usize = 8 << 10;
-/// Of all CPUs together, at a time.
-const MOST_BYTES: usize = 4 << 20;
 
 pub struct Live {
     reader: Reader,
-    cpus: Vec<Cpu>,
+    buffers: Buffers,
     /// At the last look.
     all_was_read: bool,
     watch: Watch,
@@ -47,30 +38,16 @@ struct Watch {
     off_since: Option<u64>,
 }
 
-struct Cpu {
-    number: u32,
-    pipe: File,
-}
-
 impl Live {
     /// Begins to watch, for that meter.
     pub fn start(machine: &Machine, meter: &mut Meter) -> anyhow::Result<Self> {
         let share = BUFFERS_KB / machine.online().len().max(1);
         let buffer_kb = share.clamp(LEAST_BUFFER_KB, MOST_BUFFER_KB);
         let instance = TraceInstance::create(buffer_kb as u32)?;
-        let layout = |(at, Kind { name, .. }): (usize, &Kind)| {
-            let format = instance.format(name)?;
-            Layout::parse(at, &format).map_err(|field| anyhow!("{name}: its format has no {field}"))
-        };
-        let layouts = KINDS.iter().enumerate().map(layout).collect::<anyhow::Result<_>>()?;
-        let open = |number: usize| -> anyhow::Result<Cpu> {
-            let pipe = instance.raw(number).with_context(|| format!("CPU {number}"))?;
-            Ok(Cpu { number: number as u32, pipe })
-        };
-        let cpus = machine.online().iter().map(open).collect::<anyhow::Result<_>>()?;
-        let reader = Reader::new(Layouts::new(layouts), instance.page_bytes()?);
+        let buffers = Buffers::open(&instance, &machine.online())?;
+        let reader = Reader::new(buffers::layouts(&instance)?);
         let watch = Watch { begun: 0, off_ns: 0, off_since: None };
-        let mut live = Live { reader, cpus, all_was_read: true, watch, instance };
+        let mut live = Live { reader, buffers, all_was_read: true, watch, instance };
         live.instance.start()?;
         live.begin(meter);
         Ok(live)
@@ -118,41 +95,14 @@ impl Live {
         if off_since.is_some() && self.all_was_read {
             return Ok(());
         }
-        self.all_was_read = true;
-        let mut until = off_since.unwrap_or_else(now);
-        let most = MOST_BYTES / self.cpus.len().max(1);
-        for at in 0..self.cpus.len() {
-            let is_behind = self.read_cpu(at, most).context("cannot read the ring buffer")?;
-            self.all_was_read &= !is_behind;
-            if is_behind && let Some(last_ns) = self.reader.last_ns() {
-                // Others may be ahead of it by now.
-                until = until.min(last_ns);
-            }
-        }
+        let round = self.buffers.read(|cpu, page| {
+            self.reader.page(cpu, page);
+            Ok(())
+        })?;
+        self.all_was_read = round.read_all;
+        let until = off_since.unwrap_or(u64::MAX).min(round.until_ns);
         self.reader.tell(until, &mut |record| meter.read(record));
         meter.advance(until);
         Ok(())
     }
-
-    /// Whether there is more than may be read at a time.
-    fn read_cpu(&mut self, at: usize, most: usize) -> io::Result<bool> {
-        let Cpu { number, pipe } = &mut self.cpus[at];
-        let mut read = 0;
-        while read < most {
-            match self.reader.read(*number, pipe) {
-                Ok(0) => return Ok(false),
-                Ok(length) => read += length,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// By the clock of the trace.
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -342,8 +342,10 @@ fn what_small_buffers_lose_is_counted() {
     assert!(stderr.contains("(a larger --buffer-size loses fewer)"), "{stderr}");
     let Trace { header, losses, .. } = Trace::read(&directory);
     assert!(losses.gaps > 0, "no mark where events are lost");
-    assert_eq!(header.overrun, Some(losses.lost_events));
-    assert_eq!(header.lost.values().sum::<u64>(), losses.lost_events);
+    // A page that is full says that events are missing before it, and not how many.
+    let overrun = header.overrun.unwrap();
+    assert!((1..=overrun).contains(&losses.lost_events), "{} of {overrun}", losses.lost_events);
+    assert_eq!(header.lost.values().sum::<u64>(), overrun);
 }
 
 #[test]
