@@ -169,6 +169,8 @@ impl Shares {
 pub struct Measured {
     pub all: Figures,
     pub by_name: BTreeMap<String, Figures>,
+    /// Its times are not of whole microseconds, as most are.
+    pub tells_nanos: bool,
 }
 
 impl Measured {
@@ -200,7 +202,7 @@ impl Measured {
             // Else it has no rate to speak of.
             figures.until_ns *= u64::from(share.stretches.tells());
         }
-        let mut stretched = Measured { by_name, ..Measured::default() };
+        let mut stretched = Measured { by_name, all: Figures::default(), ..*self };
         stretched.all = stretched.of(|_| true);
         stretched
     }
@@ -230,6 +232,7 @@ pub struct Meter {
     current: Vec<Option<TaskNumber>>,
     turns: HashMap<TaskNumber, Turn>,
     by_name: BTreeMap<String, Figures>,
+    tells_nanos: bool,
 }
 
 impl Meter {
@@ -248,10 +251,12 @@ impl Meter {
             current: vec![None; machine.cpus.len()],
             turns: HashMap::new(),
             by_name: BTreeMap::new(),
+            tells_nanos: false,
         })
     }
 
     pub fn step(&mut self, step: &Step, tasks: &Tasks) {
+        self.tells_nanos |= !step.time_ns.is_multiple_of(1_000);
         self.begin_at(step, tasks);
         self.now = step.time_ns.saturating_sub(self.begin.unwrap_or(step.time_ns));
         match step.action {
@@ -370,7 +375,8 @@ impl Meter {
                 figures.run_ns += ran;
             });
         }
-        let mut measured = Measured { all: Figures::default(), by_name: self.by_name };
+        let Meter { by_name, tells_nanos, .. } = self;
+        let mut measured = Measured { all: Figures::default(), by_name, tells_nanos };
         measured.all = measured.of(|_| true);
         measured
     }

@@ -78,7 +78,7 @@ pub struct Compared {
 
 impl Compared {
     pub fn is_off(&self) -> bool {
-        // A trace tells microseconds.
+        // Most traces tell microseconds.
         let is_told = self.unit != "us" || (self.replayed - self.recorded).abs() > 1.01;
         let is_beyond =
             matches!((self.error, self.limit), (Some(error), Some(limit)) if error.abs() > limit);
@@ -144,36 +144,39 @@ pub fn validate(
     machine: &Machine,
     kernel: &Policy,
 ) -> Result<Validation, ReplayError> {
-    let mut runs = replays(recording, machine, kernel)?;
+    let mut runs = replays(recording, recorded, machine, kernel)?;
     let mut fitted = Fitted::default();
     for _ in 0..FITS {
         if !fit(recording, recorded, &runs, &mut fitted) {
             break;
         }
-        runs = replays(recording, machine, kernel)?;
+        runs = replays(recording, recorded, machine, kernel)?;
     }
     Ok(Validation { fitted, ..compare(recording, recorded, runs) })
 }
 
 fn replays(
     recording: &Recording,
+    recorded: &Measured,
     machine: &Machine,
     kernel: &Policy,
 ) -> Result<Vec<Measured>, ReplayError> {
     let workload = recording.workload("replay", machine, Begins::AsRecorded);
-    SEEDS.iter().map(|seed| rerun(&workload, machine, kernel, *seed)).collect()
+    let tells_nanos = recorded.tells_nanos;
+    SEEDS.iter().map(|seed| rerun(&workload, machine, kernel, *seed, tells_nanos)).collect()
 }
 
-/// One run of a recording's workload, measured.
+/// One run of a recording's workload, measured as finely as its trace tells the time.
 pub fn rerun(
     workload: &Workload,
     machine: &Machine,
     policy: &Policy,
     seed: u64,
+    tells_nanos: bool,
 ) -> Result<Measured, ReplayError> {
     let scenario = Scenario { machine, policy, workload, seed };
-    let mut run =
-        Run { timeline: timeline(machine), meter: Meter::new(machine, policy, Some(FIRST_PID))? };
+    let meter = Meter::new(machine, policy, Some(FIRST_PID))?;
+    let mut run = Run { timeline: timeline(machine), meter, tells_nanos };
     simulate(&scenario, Some(&mut run))?;
     run.timeline.end();
     run.drain();
@@ -183,6 +186,7 @@ pub fn rerun(
 struct Run {
     timeline: Timeline,
     meter: Meter,
+    tells_nanos: bool,
 }
 
 impl Run {
@@ -194,9 +198,11 @@ impl Run {
 }
 
 impl Sink for Run {
-    /// As finely as a trace tells the time.
     fn record(&mut self, record: &Record<'_>) {
-        let time_ns = record.time_ns / 1_000 * 1_000;
+        let time_ns = match self.tells_nanos {
+            true => record.time_ns,
+            false => record.time_ns / 1_000 * 1_000,
+        };
         self.timeline.push(&Record { time_ns, ..record.clone() });
         self.drain();
     }

@@ -13,6 +13,7 @@
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, EnqueuedBy};
 use placewise_trace::Event;
+use placewise_workload::program::Call;
 
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
@@ -116,8 +117,13 @@ impl Engine<'_> {
 
         if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
-            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen.
-            self.step_ends(cpu, context, 0);
+            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen. What a trace tells is the mean
+            // of such wakeups and others.
+            let figure = match self.call(cpu, context, wakee).queue_ns {
+                0 => 0,
+                beyond => self.costs.figures.wakeup_ns + Time::from(beyond),
+            };
+            self.step_ends(cpu, context, figure);
         } else if !self.tasks[wakee].on_cpu {
             self.select(cpu, context, wakee);
         } else if self.scheduler.policy.ttwu_queue_wakelist(
@@ -180,12 +186,15 @@ impl Engine<'_> {
         let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
-        let call = match context.holds_up_the_task() {
+        let beyond = Time::from(self.call(cpu, context, wakee).queue_ns);
+        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + beyond);
+    }
+
+    fn call(&self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> Call {
+        match context.holds_up_the_task() {
             true => self.cpus[cpu].effect.call,
             false => self.arrival(wakee),
-        };
-        let beyond = Time::from(call.queue_ns);
-        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + beyond);
+        }
     }
 
     /// The wakee has switched out: a waker that waited for that goes on.

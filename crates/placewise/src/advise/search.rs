@@ -94,7 +94,7 @@ impl<'a> Lab<'a> {
             if let Some(candidate) = subject {
                 candidate.apply(self.recording, &mut workload);
             }
-            rerun(&workload, self.machine, policy, *seed)
+            rerun(&workload, self.machine, policy, *seed, true)
         })?;
         let mut runs = runs.into_iter();
         (0..=left.len()).map(|_| Ok(runs.by_ref().take(count).collect::<Result<_, _>>()?)).collect()
