@@ -1,6 +1,6 @@
 //! A replay as a file: a recording that has been fitted, and whether it was like its trace.
 //!
-//! JSON, an object with `"placewise_replay": 1`. The number grows when a key is renamed, goes or means
+//! JSON, an object with `"placewise_replay": 2`. The number grows when a key is renamed, goes or means
 //! something else. `docs/replay.md` has the keys. A file is not trusted: what it names must be there.
 
 use std::fs::File;
@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
 use crate::programs::Begins;
-use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{
+    Calls, MOST_OF_CALL_NS, RecordedCgroup, RecordedTask, Recording, Step, TaskIndex,
+};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The key that tells such a file from other JSON.
 const KEY: &str = "\"placewise_replay\"";
@@ -23,7 +25,6 @@ const KEY: &str = "\"placewise_replay\"";
 const LARGEST_MIB: u64 = 1024;
 const MOST_TASKS: usize = 16_384;
 const MOST_LINES: u32 = 1_000_000;
-const MOST_OF_CALL_NS: u32 = 1_000_000;
 /// A day: no recording in memory is longer.
 const LONGEST_NS: Nanos = 86_400_000_000_000;
 
@@ -95,9 +96,9 @@ struct TaskEntry {
     cgroup: Option<u32>,
     lines: u32,
     #[serde(default)]
-    queue_ns: u32,
+    queue_ns: Vec<u32>,
     #[serde(default)]
-    rest_ns: u32,
+    rest_ns: Vec<u32>,
     #[serde(default)]
     arrival_queue_ns: u32,
     #[serde(default)]
@@ -279,8 +280,8 @@ impl TaskEntry {
             cpus: task.cpus.map(|cpus| cpus.to_string()),
             cgroup: task.cgroup,
             lines: task.lines,
-            queue_ns: task.call.queue_ns,
-            rest_ns: task.call.rest_ns,
+            queue_ns: task.calls.queue_ns.clone(),
+            rest_ns: task.calls.rest_ns.clone(),
             arrival_queue_ns: task.arrival.queue_ns,
             arrival_rest_ns: task.arrival.rest_ns,
             begins_on: task.begins_on,
@@ -306,12 +307,13 @@ impl TaskEntry {
         if self.lines > MOST_LINES {
             return wrong(&format!("lines: expected up to {MOST_LINES}"));
         }
-        let call = Call { queue_ns: self.queue_ns, rest_ns: self.rest_ns };
+        let calls = Calls { queue_ns: self.queue_ns, rest_ns: self.rest_ns };
         let arrival = Call { queue_ns: self.arrival_queue_ns, rest_ns: self.arrival_rest_ns };
-        for (names, Call { queue_ns, rest_ns }) in
-            [("queue_ns, rest_ns", call), ("arrival_queue_ns, arrival_rest_ns", arrival)]
-        {
-            if queue_ns.max(rest_ns) > MOST_OF_CALL_NS {
+        for (names, [queue_ns, rest_ns]) in [
+            ("queue_ns, rest_ns", [&calls.queue_ns[..], &calls.rest_ns]),
+            ("arrival_queue_ns, arrival_rest_ns", [&[arrival.queue_ns], &[arrival.rest_ns]]),
+        ] {
+            if queue_ns.iter().chain(rest_ns).any(|ns| *ns > MOST_OF_CALL_NS) {
                 return wrong(&format!("{names}: expected up to {MOST_OF_CALL_NS}"));
             }
         }
@@ -328,7 +330,7 @@ impl TaskEntry {
             cpus,
             cgroup: self.cgroup,
             lines: self.lines,
-            call,
+            calls,
             arrival,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
@@ -357,7 +359,7 @@ mod tests {
             cpus: Some(CpuSet::single(1)),
             cgroup: Some(1),
             lines: 4,
-            call: Call { queue_ns: 2_000, rest_ns: 3_000 },
+            calls: Calls { queue_ns: vec![1_000, 2_000], rest_ns: vec![3_000] },
             arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
             begins_on: 1,
             runs_at_once: true,
@@ -410,7 +412,7 @@ mod tests {
     fn what_cannot_be_is_refused_in_one_line() {
         let good = written(&replay());
         for (from, to, expected) in [
-            ("\"placewise_replay\":1", "\"placewise_replay\":2", "expected 1"),
+            ("\"placewise_replay\":2", "\"placewise_replay\":1", "expected 2"),
             ("{\"fork\":1}", "{\"fork\":0}", "a later task"),
             ("{\"fork\":1}", "{\"run\":1}", "is_forked"),
             ("[1,\"sync\"]", "[7,\"sync\"]", "no such task"),

@@ -191,7 +191,7 @@ impl<'a> Build<'a> {
         let mut passed = 0;
         for step in &task.steps {
             ops.extend(step.sleeps().then_some(Op::Count));
-            ops.push(self.op(*step, index, &mut passed));
+            ops.push(self.op(*step, index, ops.len() as u64, &mut passed));
         }
         ops.push(Op::Arrive { barrier: Object::shared(part) });
         ops.extend((!task.exits).then_some(Op::GateWait { gate: NEVER }));
@@ -225,21 +225,22 @@ impl<'a> Build<'a> {
         self.inboxes.contains(&(name, other)).then(|| self.semaphore(other, task))
     }
 
-    /// `passed`: the time of the trace until which the task's timer has run.
-    fn op(&self, step: Step, task: TaskIndex, passed: &mut Nanos) -> Op {
+    /// `number`: its place among those of the task. `passed`: the time of the trace until which its timer has run.
+    fn op(&self, step: Step, task: TaskIndex, number: u64, passed: &mut Nanos) -> Op {
+        let call = || self.recording.tasks[task as usize].calls.of(number);
         match step {
             Step::Run(ns) => Op::Run { ns },
             Step::Post(to, wake) => Op::Post {
                 semaphore: self.semaphore(task, to),
                 wake,
-                call: self.recording.tasks[task as usize].call,
+                call: call(),
                 answered_at: self.answered_at(task, to),
             },
             Step::Answer(to, wake) => Op::Answer {
                 inbox: self.semaphore(to, task),
                 otherwise: self.semaphore(task, to),
                 wake,
-                call: self.recording.tasks[task as usize].call,
+                call: call(),
             },
             Step::Await(from) => Op::Await {
                 semaphore: self.semaphore(from, task),

@@ -14,7 +14,7 @@ use crate::error::ReplayError;
 use crate::follow::{Followed, FollowedTask, Follower};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
-use crate::recording::{RecordedCgroup, RecordedTask, Recording, TaskIndex};
+use crate::recording::{Calls, RecordedCgroup, RecordedTask, Recording, TaskIndex};
 use crate::{answers, messages, sleeps};
 
 /// A trace, and what it was recorded on.
@@ -70,7 +70,7 @@ struct Read {
     /// Cache lines that come with posts to tasks of each name, where it tells.
     lines: HashMap<String, u32>,
     /// What wakeups by tasks of each name take beyond the machine's figures, where it tells.
-    calls: HashMap<String, Call>,
+    calls: HashMap<String, Calls>,
     /// What interrupts that wake these take beyond them.
     arrivals: HashMap<String, Call>,
     header: Header,
@@ -123,10 +123,10 @@ impl Read {
         let task = |((task, &cgroup), &arrival): ((&FollowedTask, &Option<u32>), &Call)| {
             let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
-            let call = self.calls.get(task.name.as_str()).copied().unwrap_or_default();
+            let calls = self.calls.get(task.name.as_str()).cloned().unwrap_or_default();
+            let charges = (lines, &calls, &arrivals[..]);
             RecordedTask {
                 lines,
-                call,
                 arrival,
                 name: task.name.clone(),
                 pid: task.pid,
@@ -140,7 +140,8 @@ impl Read {
                 forked_ns: task.forked_ns,
                 exits: task.exits,
                 runs_at_end: task.runs_at_end,
-                steps: sleeps::steps(task, &followed.wakeups, posts, (lines, call), &arrivals),
+                steps: sleeps::steps(task, &followed.wakeups, posts, charges),
+                calls,
             }
         };
         let tasks = followed.tasks.iter().zip(&cgroup_of).zip(&arrivals).map(task).collect();

@@ -25,6 +25,34 @@ pub struct RecordedCgroup {
     pub shares: u32,
 }
 
+/// No part of a call that wakes takes longer: an interrupt may, and a hypervisor.
+pub const MOST_OF_CALL_NS: u32 = 1_000_000;
+
+/// What calls that wake take beyond the machine's figures: each of these as often, from the shortest on; none takes
+/// nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Until the wakee is on a run queue.
+    pub queue_ns: Vec<u32>,
+    /// From then on.
+    pub rest_ns: Vec<u32>,
+}
+
+impl Calls {
+    /// Each comes up as often in a row of numbers, as evenly as may be, and not in step with the other.
+    pub fn of(&self, number: u64) -> Call {
+        /// What is behind the point of the golden ratio and of the square root of two.
+        const STRIDES: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0x6a09_e667_f3bc_c909];
+        let [queue_ns, rest_ns] =
+            [(&self.queue_ns, STRIDES[0]), (&self.rest_ns, STRIDES[1])].map(|(figures, stride)| {
+                let turn = u128::from(number.wrapping_mul(stride));
+                let place = (turn * figures.len() as u128) >> 64;
+                figures.get(place as usize).copied().unwrap_or(0)
+            });
+        Call { queue_ns, rest_ns }
+    }
+}
+
 /// A task, and what it did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedTask {
@@ -40,7 +68,7 @@ pub struct RecordedTask {
     /// Cache lines that come with a post to it.
     pub lines: u32,
     /// What its wakeups take beyond the machine's figures.
-    pub call: Call,
+    pub calls: Calls,
     /// What interrupts that wake it take beyond them.
     pub arrival: Call,
     /// Where it was when it was first seen.
@@ -142,5 +170,21 @@ impl Recording {
             by_name.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();
         names.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_calls_take_comes_up_as_often_each_and_in_no_step() {
+        let calls = Calls { queue_ns: vec![1, 2, 3, 90], rest_ns: vec![5, 6, 70] };
+        let drawn: Vec<Call> = (0..1_200).map(|number| calls.of(number)).collect();
+        let often = |wanted: &dyn Fn(&Call) -> bool| drawn.iter().filter(|it| wanted(it)).count();
+        assert!((295..=305).contains(&often(&|call| call.queue_ns == 90)));
+        assert!((395..=405).contains(&often(&|call| call.rest_ns == 70)));
+        assert!((90..=110).contains(&often(&|call| (call.queue_ns, call.rest_ns) == (90, 70))));
+        assert_eq!(Calls::default().of(7), Call::default());
     }
 }

@@ -16,7 +16,8 @@
 //! as it is, comes before each wakee of its name is queued. A wakee that preempts its waker does so once the call, or
 //! the softirq, that has woken it lets go of the CPU; how long that takes comes after each of its posts. An interrupt,
 //! or a softirq, that happens to wake a task is like that on the time of whom it interrupts, and is told by the name of
-//! whom it wakes. All are the means of the middle halves.
+//! whom it wakes: by the means of the middle halves. What calls take is kept as a hundredth of them each, for the
+//! slowest keep wakees waiting most; in a model as in an exact replay they come evenly.
 //!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
@@ -31,7 +32,7 @@ use placewise_machine::Machine;
 use placewise_workload::program::{Call, Nanos, Wake};
 
 use crate::follow::{Cause, Evidence, Followed, FollowedTask, Seen, Wakeup};
-use crate::recording::{Step, TaskIndex};
+use crate::recording::{Calls, MOST_OF_CALL_NS, Step, TaskIndex};
 
 /// Fewer posts over a distance do not tell what it takes.
 const FEWEST_OF_DISTANCE: f64 = 30.0;
@@ -120,10 +121,10 @@ pub fn steps(
     task: &FollowedTask,
     wakeups: &[Wakeup],
     posts: &[bool],
-    (lines, call): (u32, Call),
-    arrivals: &[Call],
+    (lines, calls, arrivals): (u32, &Calls, &[Call]),
 ) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
+    let [queue, rest] = [&calls.queue_ns, &calls.rest_ns].map(|figures| PartOfCall::of(figures));
     let keeps_while = sleeps_for_a_while(&task.seen, is_post)
         .unwrap_or_else(|| mostly_waits_for_posts(&task.seen, is_post));
     // What is still to be taken off for the lines of the last post that it read, and the rest of its own.
@@ -137,8 +138,16 @@ pub fn steps(
         Seen::Wakeup(at) => {
             let Wakeup { wakee, wake, answers, .. } = wakeups[at as usize];
             let is_post = posts[at as usize];
-            let Call { queue_ns, rest_ns } = if is_post { call } else { arrivals[wakee as usize] };
-            charged += Nanos::from(queue_ns) + Nanos::from(rest_ns);
+            charged += match is_post {
+                true => {
+                    let excess = wakeups[at as usize].excess.map(|ns| ns.max(0) as Nanos);
+                    queue.charge(excess) + rest.charge(wakeups[at as usize].rest)
+                }
+                false => {
+                    let Call { queue_ns, rest_ns } = arrivals[wakee as usize];
+                    Nanos::from(queue_ns) + Nanos::from(rest_ns)
+                }
+            };
             is_post.then_some(match answers {
                 true => Step::Answer(wakee, wake),
                 false => Step::Post(wakee, wake),
@@ -231,12 +240,15 @@ pub fn lines(followed: &Followed, posts: &[bool], machine: &Machine) -> HashMap<
 }
 
 /// What wakeups by tasks of each name take beyond the machine's figures.
-pub fn calls(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
+pub fn calls(followed: &Followed, posts: &[bool]) -> HashMap<String, Calls> {
     let mut taken = Taken::default();
     for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
         taken.add(&followed.tasks[wakeup.waker as usize].name, wakeup.excess, wakeup.rest);
     }
-    taken.calls()
+    let calls = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
+        (name.to_owned(), Calls { queue_ns: hundredths(excesses), rest_ns: hundredths(rests) })
+    };
+    taken.0.into_iter().map(calls).collect()
 }
 
 /// What interrupts that wake tasks of each name take beyond them, softirqs with them.
@@ -250,7 +262,11 @@ pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
             taken.add(&followed.tasks[wakeup.wakee as usize].name, wakeup.excess, wakeup.rest);
         }
     }
-    taken.calls()
+    let call = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
+        let [queue_ns, rest_ns] = [excesses, rests].map(middle_mean);
+        (name.to_owned(), Call { queue_ns, rest_ns })
+    };
+    taken.0.into_iter().map(call).collect()
 }
 
 /// By name: how much longer wakeups took than the machine's figures say, and what came after them.
@@ -268,25 +284,48 @@ impl<'a> Taken<'a> {
         of_name.extend(excesses);
         after.extend(rests.into_iter().map(|ns| ns as i64));
     }
-
-    fn calls(self) -> HashMap<String, Call> {
-        let told = |figures: Vec<i64>| match figures.len() >= FEWEST_OF_CALL {
-            true => middle_mean(figures),
-            false => 0,
-        };
-        let call = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
-            (name.to_owned(), Call { queue_ns: told(excesses), rest_ns: told(rests) })
-        };
-        self.0.into_iter().map(call).collect()
-    }
 }
 
 /// The mean of the middle half: a trace tells microseconds, and interrupts take many.
 fn middle_mean(mut all: Vec<i64>) -> u32 {
+    if all.len() < FEWEST_OF_CALL {
+        return 0;
+    }
     all.sort_unstable();
     let middle = &all[all.len() / 4..all.len() - all.len() / 4];
     let mean = middle.iter().sum::<i64>() / middle.len() as i64;
     mean.clamp(0, u32::MAX.into()) as u32
+}
+
+/// What takes the middle time of each hundredth of them, from the shortest on.
+fn hundredths(mut all: Vec<i64>) -> Vec<u32> {
+    if all.len() < FEWEST_OF_CALL {
+        return Vec::new();
+    }
+    all.sort_unstable();
+    let middle = |part: usize| all[all.len() * (2 * part + 1) / 200];
+    (0..100).map(|part| middle(part).clamp(0, MOST_OF_CALL_NS.into()) as u32).collect()
+}
+
+/// What is taken off for it, of what those of a name took.
+struct PartOfCall {
+    are_told: bool,
+    mean: Nanos,
+}
+
+impl PartOfCall {
+    fn of(figures: &[u32]) -> Self {
+        let sum: Nanos = figures.iter().map(|ns| Nanos::from(*ns)).sum();
+        Self { are_told: !figures.is_empty(), mean: sum / figures.len().max(1) as Nanos }
+    }
+
+    /// What it took, or where that is not known the mean.
+    fn charge(&self, took: Option<Nanos>) -> Nanos {
+        match self.are_told {
+            true => took.map_or(self.mean, |ns| ns.min(MOST_OF_CALL_NS.into())),
+            false => 0,
+        }
+    }
 }
 
 /// By how many lines computing grows with what a line takes: the least squares, if that is two standard
@@ -341,6 +380,19 @@ mod tests {
         let shorter = BTreeMap::from([(20, of(1_600.0, 100.0)), (120, of(1_100.0, 100.0))]);
         assert_eq!(slope(&shorter), None, "no line makes it shorter");
         assert_eq!(slope(&BTreeMap::from([(20, of(1_100.0, 1.0))])), None, "one distance");
+    }
+
+    /// A hundredth of them is slow, and a few are no more than chance.
+    #[test]
+    fn slow_calls_are_kept_and_few_tell_nothing() {
+        let all = |count: i64| (0..count).map(|at| if at % 100 == 0 { 30_000 } else { 3_000 });
+        let kept = hundredths(all(1_000).collect());
+        assert_eq!((kept.len(), kept[98], kept[99]), (100, 3_000, 30_000));
+        assert!(hundredths(all(29).collect()).is_empty());
+        assert_eq!(hundredths(vec![-5; 30])[0], 0, "less than the machine's figure");
+        let figures = PartOfCall::of(&kept);
+        assert_eq!([figures.charge(Some(7)), figures.charge(None)], [7, 3_270]);
+        assert_eq!(PartOfCall::of(&[]).charge(Some(7)), 0, "what is not told is not put in again");
     }
 
     /// A task that computes for so long at a time, with a sleep between that an interrupt ends.

@@ -301,7 +301,7 @@ fn what_a_wakeup_takes_comes_before_the_wakee() {
         let takes = u64::from(call.queue_ns + call.rest_ns);
         let recording = preempting(rounds, ["d..5.", "dN.6."]);
         let ((_, a), (b, _)) = (task(&recording, "a"), task(&recording, "b"));
-        assert_eq!(a.call, call, "{rounds}");
+        assert_eq!(a.calls.of(7), call, "{rounds}");
         let post = a.steps.iter().position(|step| *step == Step::Post(b, Wake::Plain)).unwrap();
         assert_eq!(a.steps[post + 1], Step::Run(15 * US - takes), "{rounds}");
         let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);

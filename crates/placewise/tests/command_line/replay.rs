@@ -146,7 +146,7 @@ fn bad_input_is_one_line_and_leaves_no_file() {
     let trace = recorded(directory.path());
     let line = "a-1 [000] d..2. 1.000000: sched_waking: comm=b pid=2 prio=120 target_cpu=001\n";
     fs::write(path("bare.txt"), line).unwrap();
-    fs::write(path("bad.json"), "{\"placewise_replay\":1,\"tasks\":[]}").unwrap();
+    fs::write(path("bad.json"), "{\"placewise_replay\":2,\"tasks\":[]}").unwrap();
     let output = path("out.json");
     for (args, expected) in [
         (vec!["replay", "-"], "name a file"),
