@@ -2,7 +2,9 @@
 
 use placewise_machine::{Costs, CpuSet};
 use placewise_policy::{PREEMPT_FULL, PREEMPT_LAZY};
-use placewise_workload::program::{ChannelKind, FOREVER, Metric, Object, Op, Program, Workload};
+use placewise_workload::program::{
+    Call, ChannelKind, FOREVER, Metric, Object, Op, Program, Wake, Workload,
+};
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
 use crate::trace::parse;
@@ -269,16 +271,26 @@ fn runs_ahead(delayed_dequeue: bool) -> Setup {
     let (to, back) = (Object::shared(0), Object::shared(1));
     let send = |channel| Op::Send { channel, bytes: 1 };
     let receive = |channel| Op::Receive { channel, bytes: 1 };
-    let ahead = vec![Op::Run { ns: 600_000 }, send(to), receive(back)];
-    let behind = vec![receive(to), Op::Run { ns: 50_000 }, send(back), Op::Run { ns: 20_000 }];
+    let channels = vec![ChannelKind::Pipe; 2];
+    let wakes = [send(to), receive(to), send(back), receive(back)];
+    runs_ahead_with(wakes, delayed_dequeue, |all| Workload { channels, ..programs(all, 3) })
+}
+
+/// With these ways to wake the partner and to wait for that, and back.
+fn runs_ahead_with(
+    [wake, wait, wake_back, wait_back]: [Op; 4],
+    delayed_dequeue: bool,
+    workload: impl FnOnce(Vec<Program>) -> Workload,
+) -> Setup {
+    let ahead = vec![Op::Run { ns: 600_000 }, wake, wait_back];
+    let behind = vec![wait, Op::Run { ns: 50_000 }, wake_back, Op::Run { ns: 20_000 }];
     let all = vec![
         main_of(3),
         on(1, Program::new("guard", vec![Op::Run { ns: 300_000 }, Op::Exit])),
         for_ever("ahead", ahead),
         on(0, for_ever("behind", behind)),
     ];
-    let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 3) };
-    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.12", "baseline", workload);
+    let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.12", "baseline", workload(all));
     setup.policy.profile.delayed_dequeue = delayed_dequeue;
     setup
 }
@@ -290,17 +302,41 @@ fn a_task_that_is_still_queued_is_woken_at_once() {
     for delayed in [true, false] {
         let mut setup = runs_ahead(delayed);
         (setup.machine.costs.wakeup_ns, setup.machine.costs.jitter_pct) = (1_000 * WAKEUP_US, 0);
-        let lines = parse(&setup.traced().1);
-        let first = lines
-            .iter()
-            .position(|line| line.event == "sched_waking" && line.text("comm") == "ahead")
-            .expect("it is woken");
-        let switch = lines[first..]
-            .iter()
-            .find(|line| line.event == "sched_switch" && line.text("prev_comm") == "behind");
-        let took = switch.expect("its waker sleeps").micros - lines[first].micros;
+        let took = waker_is_held_up(&setup);
         assert_eq!(took < WAKEUP_US, delayed, "{took} us, delayed dequeue: {delayed}");
     }
+}
+
+/// From the first waking of the task that runs ahead until its waker leaves the CPU, in us.
+fn waker_is_held_up(setup: &Setup) -> u64 {
+    let lines = parse(&setup.traced().1);
+    let first = lines
+        .iter()
+        .position(|line| line.event == "sched_waking" && line.text("comm") == "ahead")
+        .expect("it is woken");
+    let switch = lines[first..]
+        .iter()
+        .find(|line| line.event == "sched_switch" && line.text("prev_comm") == "behind");
+    switch.expect("its waker sleeps").micros - lines[first].micros
+}
+
+/// Fails if the call of a trace were that of other wakees only: what it takes is told of all of them.
+#[test]
+fn a_task_that_is_still_queued_is_woken_as_late_as_the_call_says() {
+    let [to, back] = [0, 1].map(Object::shared);
+    let wait = |semaphore| Op::Await { semaphore, lines: 0 };
+    let held_up = |call| {
+        let wake = |semaphore| Op::Post { semaphore, wake: Wake::Sync, call, answered_at: None };
+        let wakes = [wake(to), wait(to), wake(back), wait(back)];
+        let workload = |all| Workload { semaphores: 2, ..programs(all, 3) };
+        let mut setup = runs_ahead_with(wakes, true, workload);
+        (setup.machine.costs.wakeup_ns, setup.machine.costs.jitter_pct) = (200_000, 0);
+        waker_is_held_up(&setup)
+    };
+    let at_once = held_up(Call::default());
+    assert!(at_once < 200, "{at_once} us");
+    let told = held_up(Call { queue_ns: 100_000, rest_ns: 0 });
+    assert!((300..320).contains(&(told - at_once)), "{told} and {at_once} us");
 }
 
 /// What follows the first waking of the task that runs ahead, up to its wakeup.

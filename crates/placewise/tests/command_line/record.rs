@@ -88,21 +88,24 @@ struct Trace {
     events: Vec<(u32, String)>,
     /// Of the tasks that ran, as far as the kernel told.
     tgids: BTreeMap<u32, u32>,
+    /// Of how many events the time is not of whole microseconds.
+    nanos: usize,
 }
 
 impl Trace {
     fn read(directory: &TempDir) -> Self {
         let mut reader = TraceReader::open(&directory.path().join("trace.zst")).unwrap();
-        let (mut events, mut tgids) = (Vec::new(), BTreeMap::new());
+        let (mut events, mut tgids, mut nanos) = (Vec::new(), BTreeMap::new(), 0);
         while let Some(record) = reader.next_record().unwrap() {
             tgids.extend(record.tgid.map(|tgid| (record.pid, tgid)));
+            nanos += usize::from(!record.time_ns.is_multiple_of(1_000));
             events.push((record.pid, format!("{:?}", record.event)));
         }
         let (header, losses) = (reader.header().clone(), reader.losses().clone());
         assert_eq!(header.problems, [""; 0]);
         assert_eq!(losses.first_malformed, None);
         assert_eq!((losses.clock_steps, losses.unknown_events), (0, 0));
-        Self { header, losses, events, tgids }
+        Self { header, losses, events, tgids, nanos }
     }
 
     fn has(&self, event: &str) -> bool {
@@ -202,6 +205,7 @@ fn a_command_is_recorded_on_the_machine_it_ran_on() {
     let mut of_recorder = trace.events.iter().filter(|event| event.0 == pid);
     assert!(of_recorder.any(|event| event.1.starts_with("Fork")), "no fork of the command");
     assert_eq!(trace.tgids[&pid], pid);
+    assert!(10 * trace.nanos > 9 * trace.events.len(), "{} of times", trace.nanos);
     assert!(!has_instance(pid));
 }
 
@@ -340,11 +344,14 @@ fn what_small_buffers_lose_is_counted() {
     let small = ["--buffer-size", "4", "--", "sh", "-c", burst];
     let Ended { stderr, .. } = run(record(&directory, &small));
     assert!(stderr.contains("(a larger --buffer-size loses fewer)"), "{stderr}");
-    let Trace { header, losses, .. } = Trace::read(&directory);
+    let trace = Trace::read(&directory);
+    let Trace { header, losses, .. } = &trace;
     assert!(losses.gaps > 0, "no mark where events are lost");
     // A page that is full says that events are missing before it, and not how many.
     let overrun = header.overrun.unwrap();
     assert!((1..=overrun).contains(&losses.lost_events), "{} of {overrun}", losses.lost_events);
+    let all_are_counted = !trace.has("LostEvents { count: 0 }");
+    assert!(!all_are_counted || losses.lost_events == overrun);
     assert_eq!(header.lost.values().sum::<u64>(), overrun);
 }
 
