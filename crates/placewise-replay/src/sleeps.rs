@@ -124,7 +124,8 @@ pub fn steps(
     (lines, calls, arrivals): (u32, &Calls, &[Call]),
 ) -> Vec<Step> {
     let is_post = |cause| matches!(cause, Cause::Wakeup(at) if posts[at as usize]);
-    let [queue, rest] = [&calls.queue_ns, &calls.rest_ns].map(|figures| PartOfCall::of(figures));
+    let [queueing, resting] =
+        [&calls.queue_ns, &calls.rest_ns].map(|figures| PartOfCall::of(figures));
     let keeps_while = sleeps_for_a_while(&task.seen, is_post)
         .unwrap_or_else(|| mostly_waits_for_posts(&task.seen, is_post));
     // What is still to be taken off for the lines of the last post that it read, and the rest of its own.
@@ -136,12 +137,12 @@ pub fn steps(
             Some(Step::Run(left)).filter(|_| left > 0)
         }
         Seen::Wakeup(at) => {
-            let Wakeup { wakee, wake, answers, .. } = wakeups[at as usize];
+            let Wakeup { wakee, wake, answers, excess, rest, .. } = wakeups[at as usize];
             let is_post = posts[at as usize];
             charged += match is_post {
                 true => {
-                    let excess = wakeups[at as usize].excess.map(|ns| ns.max(0) as Nanos);
-                    queue.charge(excess) + rest.charge(wakeups[at as usize].rest)
+                    let excess = excess.map(|ns| ns.max(0) as Nanos);
+                    queueing.charge(excess) + resting.charge(rest)
                 }
                 false => {
                     let Call { queue_ns, rest_ns } = arrivals[wakee as usize];
@@ -245,10 +246,10 @@ pub fn calls(followed: &Followed, posts: &[bool]) -> HashMap<String, Calls> {
     for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
         taken.add(&followed.tasks[wakeup.waker as usize].name, wakeup.excess, wakeup.rest);
     }
-    let calls = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
-        (name.to_owned(), Calls { queue_ns: hundredths(excesses), rest_ns: hundredths(rests) })
-    };
-    taken.0.into_iter().map(calls).collect()
+    taken.told(|excesses, rests| Calls {
+        queue_ns: hundredths(excesses),
+        rest_ns: hundredths(rests),
+    })
 }
 
 /// What interrupts that wake tasks of each name take beyond them, softirqs with them.
@@ -262,11 +263,10 @@ pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
             taken.add(&followed.tasks[wakeup.wakee as usize].name, wakeup.excess, wakeup.rest);
         }
     }
-    let call = |(name, (excesses, rests)): (&str, (Vec<i64>, Vec<i64>))| {
-        let [queue_ns, rest_ns] = [excesses, rests].map(middle_mean);
-        (name.to_owned(), Call { queue_ns, rest_ns })
-    };
-    taken.0.into_iter().map(call).collect()
+    taken.told(|excesses, rests| Call {
+        queue_ns: middle_mean(excesses),
+        rest_ns: middle_mean(rests),
+    })
 }
 
 /// By name: how much longer wakeups took than the machine's figures say, and what came after them.
@@ -283,6 +283,11 @@ impl<'a> Taken<'a> {
         let (of_name, after) = self.0.entry(name).or_default();
         of_name.extend(excesses);
         after.extend(rests.into_iter().map(|ns| ns as i64));
+    }
+
+    fn told<T>(self, call: impl Fn(Vec<i64>, Vec<i64>) -> T) -> HashMap<String, T> {
+        let by_name = self.0.into_iter();
+        by_name.map(|(name, (excesses, rests))| (name.to_owned(), call(excesses, rests))).collect()
     }
 }
 

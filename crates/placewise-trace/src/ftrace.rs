@@ -106,15 +106,16 @@ fn write_record(out: &mut String, record: &Record<'_>, recorded: bool) -> fmt::R
     };
     let (seconds, nanos) = (record.time_ns / 1_000_000_000, record.time_ns % 1_000_000_000);
     write!(out, "{:>16}-{:<7} ", comm(record.comm, record.pid), record.pid)?;
-    match record.tgid {
-        Some(tgid) if recorded => write!(out, "({tgid:>7}) ")?,
-        None if recorded => write!(out, "(-------) ")?,
-        _ => {}
+    if recorded {
+        match record.tgid {
+            Some(tgid) => write!(out, "({tgid:>7}) ")?,
+            None => write!(out, "(-------) ")?,
+        }
     }
     write!(out, "[{:03}] {flags} {seconds:5}.", record.cpu)?;
+    // ftrace prints microseconds, truncated.
     match recorded {
         true => write!(out, "{nanos:09}: ")?,
-        // ftrace prints microseconds, truncated.
         false => write!(out, "{:06}: ", nanos / 1_000)?,
     }
     write_event(out, &record.event)

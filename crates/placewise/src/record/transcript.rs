@@ -12,9 +12,6 @@ use placewise_trace::{Event, FtraceWriter, Record, Sink};
 
 use super::spool::Spooled;
 
-/// What nobody has named yet.
-const UNNAMED: &str = "<...>";
-
 pub struct Transcript<W: Write> {
     reader: Reader,
     names: Names,
@@ -63,8 +60,9 @@ impl<W: Write> Transcript<W> {
 }
 
 impl Names {
+    /// Who is not named yet is what the record has.
     fn named<'a>(&'a self, record: &Record<'a>) -> Record<'a> {
-        let comm = self.comms.get(&record.pid).map_or(UNNAMED, String::as_str);
+        let comm = self.comms.get(&record.pid).map_or(record.comm, String::as_str);
         Record { comm, tgid: self.tgids.get(&record.pid).copied(), ..record.clone() }
     }
 
@@ -99,7 +97,7 @@ mod tests {
     fn record(pid: u32) -> Record<'static> {
         let event = Event::Exit { comm: "", pid, prio: 120 };
         let context = Context::Task;
-        Record { time_ns: 0, cpu: 0, comm: UNNAMED, pid, tgid: None, context, event }
+        Record { time_ns: 0, cpu: 0, comm: "<...>", pid, tgid: None, context, event }
     }
 
     #[test]
@@ -110,7 +108,7 @@ mod tests {
             let named = names.named(&record);
             (named.comm.to_owned(), named.tgid)
         };
-        assert_eq!(of(&names, 7), (UNNAMED.to_owned(), Some(5)));
+        assert_eq!(of(&names, 7), ("<...>".to_owned(), Some(5)));
         let fork = Event::Fork { comm: "sh", pid: 5, child_comm: "sh", child_pid: 7 };
         names.learn(&fork);
         assert_eq!([5, 7].map(|pid| of(&names, pid).0), ["sh", "sh"]);
