@@ -302,7 +302,8 @@ fn middle_mean(mut all: Vec<i64>) -> u32 {
     mean.clamp(0, u32::MAX.into()) as u32
 }
 
-/// What takes the middle time of each hundredth of them, from the shortest on.
+/// What takes the middle time of each hundredth of them, from the shortest on. So many because replays are held to a
+/// p99; six traces of a host of two CPUs were in view, of which those of two clients lacked slow calls.
 fn hundredths(mut all: Vec<i64>) -> Vec<u32> {
     if all.len() < FEWEST_OF_CALL {
         return Vec::new();
