@@ -362,7 +362,8 @@ pub struct Window {
     /// Simulated time after [`Op::Start`] (or after time 0) that is not measured; where there are
     /// parts, after the last of them has started.
     pub warm_up: Nanos,
-    /// The warm-up goes on while the workload has not settled, up to eight times as long.
+    /// A workload that has not settled by the end of its window goes on once, for as long as it has lasted, and
+    /// that is its window.
     pub until_steady: bool,
     /// Simulated time measured; the run also ends when task 0 has exited.
     pub measure: Nanos,

@@ -27,7 +27,7 @@ pub struct Measurement {
     window: Window,
     /// When the warm-up begins: once all parts have started.
     started: Time,
-    /// When the window begins; later, should the workload turn out not to have settled by then.
+    /// When the window begins; later, and for longer, should the workload turn out not to have settled by then.
     begin: Time,
     /// Counters are compared with what they were when the window began.
     window_begun: bool,
@@ -166,10 +166,14 @@ impl Measurement {
         let units = self.parts.iter().map(|part| part.units);
         self.transient.end_batches(time.min(self.end()) - self.started, units, shares);
         if self.window_begun && time >= self.end() {
-            if !self.transient.goes_on(self.begin - self.started) {
+            self.transient.judge(self.warm_up());
+            let has_gone_on = self.warm_up() > self.window.warm_up;
+            if self.transient.is_over() || has_gone_on {
                 return Some(Milestone::End);
             }
-            self.begin += self.begin - self.started;
+            // It goes on for as long as it has lasted, all of which is the warm-up of another window.
+            self.begin = self.end();
+            self.window.measure = self.warm_up();
             self.window_begun = false;
         }
         let begins = !self.window_begun && time >= self.begin;
@@ -186,7 +190,7 @@ impl Measurement {
         self.begin - self.started
     }
 
-    /// False where it had not by the end of the longest warm-up.
+    /// False where it had not by the end of its second window either.
     pub fn has_settled(&self) -> bool {
         self.transient.is_over()
     }

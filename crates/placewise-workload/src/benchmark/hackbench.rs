@@ -70,7 +70,7 @@ const PARAMETERS: [Parameter; 9] = [
     ),
     Parameter::startup_us(),
     Parameter::warmup_ms(400),
-    Parameter::window_ms(1_000),
+    Parameter::window_ms(600),
 ];
 
 const MESSAGE_BYTES: u32 = 100;
