@@ -25,7 +25,7 @@ help:
 demo: compiler ## build, predict a published table, audit a trace of this machine
 	$(CARGO) build --release --package placewise
 	$(RUN) machine show host
-	$(RUN) reproduce studies/wake-wide_x86_12_pgbench.csv --runs 3
+	$(RUN) reproduce studies/wake-wide_x86_12_pgbench.csv --runs 3 --precision 1 --budget 12
 	scripts/demo-audit.sh $(PROGRAM)
 
 .PHONY: test
@@ -106,7 +106,7 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
-# All rows and many runs with FULL=1; else two cases of each experiment, with more than two runs only where
+# All rows and many runs with FULL=1; else two cases of each experiment, with more than four runs only where
 # these are cheap or promise a verdict.
 # One series: STUDIES='studies/sis-util_*'.
 EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --runs 2 --budget 8 --events 4)

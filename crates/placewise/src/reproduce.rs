@@ -76,7 +76,7 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     effort: Effort,
 
-    /// With --precision, what has taken N million simulated events gets more runs only while as many
+    /// With --precision, what has taken N million simulated events gets more than four runs only while as many
     /// again promise to settle it
     #[arg(long, value_name = "N", requires = "precision", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
     events: Option<u64>,

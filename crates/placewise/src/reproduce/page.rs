@@ -41,11 +41,11 @@ third too low or half too high. The shape is each case relative to the first of 
 is wrong by the same factor everywhere cancels out. Normalised figures are left out.";
 
 const LIMITS: &str = "\
-Most runs simulate a short window, a second for hackbench and up to 40 s for schbench, that
+Most runs simulate a short window, 0.6 s for hackbench and up to 40 s for schbench, that
 stands for the whole run of the benchmark on hardware; lu is run whole, or for 10 minutes. Runs are added
 while a verdict is not settled: to a decisive row while the 95 % interval of its prediction has 0 in it
 and is not within the precision either, to a null while it is neither quiet nor loud throughout. Looking
-again and again lets up to one case in seven pass that is noise. What has taken many events gets no more
+again and again lets up to one case in seven pass that is noise. What has taken many events gets no more than four
 runs unless as many again promise to settle it. The
 warm-up is that of the workload: a transient that outlasts it is in the figures. Nothing runs beside a
 workload: where each CPU that a wakeup looks at first is idle, as with one worker of schbench, no policy
