@@ -296,6 +296,7 @@ struct profile {
 
 	/* run queue */
 	enum run_queue_class run_queue;
+	bool flat_queue; /* tasks of all groups compete at one level: audits keep them in the root, simulated queues do not */
 	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
 	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
 	enum preempt_mode preempt;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::{CpuSet, Machine, MachineError};
+use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, State};
 use placewise_trace::{Header, Losses, Record, TraceError, TraceReader};
 
@@ -28,6 +28,7 @@ use crate::steps::step::{Action, Step};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::timeline::{Repairs, Timeline};
 use crate::verdict::{NoPlacement, Placed, Verdict};
+use crate::world::stated::Stated;
 use placewise_policy::Distance;
 
 const NSEC_PER_SEC: u64 = 1_000_000_000;
@@ -220,8 +221,7 @@ impl<'o> Pass<'o> {
         options: &Options<'_>,
         observer: &'o mut dyn Observer,
     ) -> Result<Self, MachineError> {
-        let stated: BTreeMap<u32, CpuSet> =
-            header.tasks.iter().map(|(&pid, task)| (pid, task.cpus)).collect();
+        let stated = Stated::of(header);
         let reconstruct = |policy| Reconstruction::new(options.machine, policy, &stated);
         let kernel = reconstruct(options.kernel)?;
         Ok(Pass {

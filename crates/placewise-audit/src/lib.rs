@@ -30,6 +30,7 @@ mod reconstruction;
 pub mod recorded;
 mod report;
 mod steps;
+pub mod task_groups;
 mod verdict;
 mod world;
 
@@ -50,3 +51,4 @@ pub use steps::task::{NameId, PID_MAX, Task, TaskNumber, Tasks};
 pub use steps::timeline::{Repairs, Timeline};
 pub use steps::wakeup::Outcome;
 pub use verdict::{Hypothesis, Kind, NoPlacement, Placed, Verdict};
+pub use world::stated::Stated;

@@ -2,9 +2,7 @@
 //! follows the steps, the [`Judge`] is asked where a step may have decided, and then the task goes
 //! where the kernel put it.
 
-use std::collections::BTreeMap;
-
-use placewise_machine::{CpuSet, Machine, MachineError};
+use placewise_machine::{Machine, MachineError};
 use placewise_policy::{Policy, State};
 
 use crate::judge::Judge;
@@ -13,6 +11,7 @@ use crate::steps::step::Step;
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Wakeup;
 use crate::verdict::{NoPlacement, Verdict};
+use crate::world::stated::Stated;
 use crate::world::{Occasion, World};
 
 /// The state that a trace has led to, under one policy.
@@ -22,12 +21,7 @@ pub struct Reconstruction {
 }
 
 impl Reconstruction {
-    /// `stated`: affinities that the trace's header knows, by pid.
-    pub fn new(
-        machine: &Machine,
-        policy: &Policy,
-        stated: &BTreeMap<u32, CpuSet>,
-    ) -> Result<Self, MachineError> {
+    pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Result<Self, MachineError> {
         let world = World::new(machine, policy, stated)?;
         Ok(Reconstruction { world, judge: Judge::default() })
     }

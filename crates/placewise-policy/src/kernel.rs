@@ -10,7 +10,7 @@
 //! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
 //!
 //! - the flat queue, by which all tasks of a CPU compete at one level: with task
-//!   groups, tasks are picked group by group, as by the kernels before;
+//!   groups, simulated tasks are picked group by group, as by the kernels before;
 //! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
 //!   delayed task whose lag the clamp has changed (v7.1): the simulator's run
 //!   queues keep to the rules of v6.18;
@@ -202,6 +202,7 @@ pub const V3_10: Profile = Profile {
     next_buddy: false,
     place_lag: true,
     delayed_dequeue: false,
+    flat_queue: false,
     requeue_updates_curr: false,
     run_to_parity: true,
     min_protection: 0,
@@ -462,6 +463,7 @@ pub const V7_3: Profile = Profile {
     avg_idle_at_switch: true,
     nohz_wants_idle_core: true,
     serialize_inside: true,
+    flat_queue: true,
     requeue_updates_curr: true,
     // Without RUN_TO_PARITY the base slice of one CPU is a shorter slice than the task's, and a shorter one protects
     // only for the share. Chosen with rows of studies/interventions without that knob in view.

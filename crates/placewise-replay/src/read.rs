@@ -1,13 +1,14 @@
 //! Reads a trace, twice: once for what an audit believes of its wakeups, once for what its tasks did.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
+use placewise_audit::task_groups::{self, TaskGroup, TaskGroups};
 use placewise_audit::{Options, Timeline};
 use placewise_machine::Machine;
-use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS, Policy};
+use placewise_policy::Policy;
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
-use placewise_workload::program::{Call, Cgroup, SchedPolicy};
+use placewise_workload::program::{Call, SchedPolicy};
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
@@ -29,9 +30,6 @@ const LATEST_NS: u64 = 1 << 62;
 
 /// A longer one takes too long to simulate.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// Beside the root; tasks in others count as the root's.
-const MOST_CGROUPS: usize = NR_TASK_GROUPS as usize - 1;
 
 /// What the tasks of a trace did, as if each wakeup were for one message, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
@@ -185,35 +183,16 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
 /// The cgroups that tasks are in, and where among them each task is: what is forked is
 /// where its parent is.
 fn cgroups(followed: &Followed, header: &Header) -> (Vec<RecordedCgroup>, Vec<Option<u32>>) {
-    let named = header.cgroups.iter().chain(&header.autogroups);
-    let members = named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, cut(path))));
-    let stated: HashMap<u32, &str> = members.collect();
+    let stated = task_groups::stated(header);
     let mut path_of: Vec<Option<&str>> = Vec::with_capacity(followed.tasks.len());
     for task in &followed.tasks {
         let inherited = |parent: TaskIndex| path_of[parent as usize];
         path_of.push(task.parent.map_or_else(|| stated.get(&task.pid).copied(), inherited));
     }
-    let all: BTreeSet<&str> =
-        path_of.iter().flatten().flat_map(|path| with_those_above(path)).collect();
-    let cgroup = |path: &str| RecordedCgroup {
-        path: path.to_owned(),
-        shares: header.shares.get(path).copied().unwrap_or(Cgroup::DEFAULT_SHARES),
-    };
-    let number: HashMap<&str, u32> = all.iter().copied().take(MOST_CGROUPS).zip(0..).collect();
-    let cgroup_of = path_of.iter().map(|path| number.get((*path)?).copied()).collect();
-    (all.into_iter().take(MOST_CGROUPS).map(cgroup).collect(), cgroup_of)
-}
-
-/// As far down as the scheduler's state has levels.
-fn cut(path: &str) -> &str {
-    let below = path.match_indices('/').nth(NR_TASK_GROUP_LEVELS as usize);
-    below.map_or(path, |(at, _)| &path[..at])
-}
-
-/// `/a/b` and `/a`.
-fn with_those_above(path: &str) -> impl Iterator<Item = &str> {
-    let above = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|it| !it.is_empty());
-    above.chain([path])
+    let groups = TaskGroups::of(path_of.iter().flatten().copied(), header);
+    let cgroup_of = path_of.iter().map(|path| groups.number((*path)?)).collect();
+    let recorded = |group: TaskGroup| RecordedCgroup { path: group.path, shares: group.shares };
+    (groups.all.into_iter().map(recorded).collect(), cgroup_of)
 }
 
 /// The kernel's priority tells real-time tasks; the header which of them take turns.

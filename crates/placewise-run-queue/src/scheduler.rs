@@ -111,7 +111,7 @@ impl Scheduler {
         self.policy.task[task].delayed != 0
     }
 
-    /// Does any task outside of task groups sleep on the run queue of `cpu`?
+    /// Does any task sleep on the run queue of `cpu`, but in groups that are out of runtime?
     #[inline]
     pub fn has_delayed(&self, cpu: CpuId) -> bool {
         self.policy.rq[cpu].cfs.h_nr_delayed > 0
@@ -324,10 +324,17 @@ impl Scheduler {
 
     /// True if the current task has had its share.
     pub fn tick(&mut self, cpu: CpuId, now: u64) -> bool {
-        self.policy.task_tick(cpu.into(), now);
+        self.tick_averages(cpu, now);
         let Some(current) = self.running_fair(cpu) else { return false };
-        self.weigh_groups(cpu, self.policy.task[current].task_group);
         self.cpus[cpu].queue.tick(&self.entities, current)
+    }
+
+    /// What a tick changes whatever runs next.
+    pub fn tick_averages(&mut self, cpu: CpuId, now: u64) {
+        self.policy.task_tick(cpu.into(), now);
+        if let Some(current) = self.running_fair(cpu) {
+            self.weigh_groups(cpu, self.policy.task[current].task_group);
+        }
     }
 
     /// Does a task that was just enqueued preempt the one that runs? Not one that is leaving, or

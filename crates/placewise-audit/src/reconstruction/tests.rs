@@ -4,6 +4,7 @@
 //! The tests named `fuzz_*` try for PLACEWISE_FUZZ_SECONDS each (60 unless set) and run only when
 //! asked for with `--ignored`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, 
     let mut reader = reader(text);
     let machine = from_trace("trace", &reader.header().topology).unwrap();
     let policy = Policy::parse(kernel, "baseline").unwrap();
-    let mut reconstruction = Reconstruction::new(&machine, &policy, &BTreeMap::new()).unwrap();
+    let stated = Stated::of(reader.header());
+    let mut reconstruction = Reconstruction::new(&machine, &policy, &stated).unwrap();
     let mut timeline = Timeline::new(machine.cpus.len() as u32, 4_000_000, false);
     let mut steps = 0;
     let mut drain = |timeline: &mut Timeline| {
@@ -77,12 +79,20 @@ fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, 
     Ok(steps)
 }
 
-/// Header and events of a trace, as lines.
+/// Header and events of a trace, as lines; two of three pids are in task groups.
 fn lines_of(trace: &str) -> (Vec<String>, Vec<String>) {
     let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::File::open(Path::new(&path)).unwrap();
     let lines = BufReader::new(zstd::Decoder::new(file).unwrap()).lines().map(Result::unwrap);
-    lines.partition(|line| line.starts_with('#'))
+    let (mut header, events): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with('#'));
+    let pid = |line: &String| line.split_once("next_pid=")?.1.split(' ').next()?.parse().ok();
+    let pids: BTreeSet<u32> = events.iter().filter_map(pid).collect();
+    header.extend(pids.into_iter().filter_map(|pid| match pid % 3 {
+        0 => None,
+        1 => Some(format!("# autogroup: {pid} /autogroup-{}", pid % 5)),
+        _ => Some(format!("# cgroup: {pid} /a/{}", pid % 2)),
+    }));
+    (header, events)
 }
 
 fn text_of(header: &[String], events: &[String]) -> Vec<u8> {

@@ -15,7 +15,7 @@ pub fn catch_up_ticks(scheduler: &mut Scheduler, cpu: u32, now: u64) {
     let tick_ns = u64::from(scheduler.policy.root.tick_ns);
     let last_tick = now / tick_ns * tick_ns;
     if last_tick > scheduler.policy.rq[cpu as usize].cfs.avg.last_update_time {
-        scheduler.policy.task_tick(cpu, last_tick);
+        scheduler.tick_averages(cpu.into(), last_tick);
     }
 }
 

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Limits: tasks of other classes than fair are queued like fair ones of almost
-//! no weight; no task groups; averages and lags are 0 when the trace begins.
+//! no weight; task groups are those of the header; averages and lags are 0 when the trace begins.
 
 mod affinity;
 mod clock;
@@ -24,17 +24,17 @@ mod clock;
 pub mod invariants;
 mod loads;
 mod population;
+pub mod stated;
 mod trail;
 mod wake_lists;
 
-use std::collections::BTreeMap;
-
-use placewise_machine::{CpuSet, Machine, MachineError};
+use placewise_machine::{Machine, MachineError};
 use placewise_policy::*;
 use placewise_run_queue::{Dequeue, Enqueue, Picked, Scheduler};
 
 use self::clock::Clock;
 use self::population::Population;
+use self::stated::Stated;
 use self::trail::{Trail, Whereabouts};
 use self::wake_lists::WakeLists;
 use crate::steps::step::{Action, PrevState, Step};
@@ -72,13 +72,8 @@ pub struct World {
 }
 
 impl World {
-    /// `stated`: affinities that the trace's header knows, by pid.
-    pub fn new(
-        machine: &Machine,
-        policy: &Policy,
-        stated: &BTreeMap<u32, CpuSet>,
-    ) -> Result<Self, MachineError> {
-        let (mut scheduler, _) = Scheduler::boot(machine, policy, &[])?;
+    pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Result<Self, MachineError> {
+        let (mut scheduler, _) = Scheduler::boot(machine, policy, &stated.groups(policy))?;
         for cpu in 0..machine.cpus.len() {
             scheduler.policy.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;
         }

@@ -1,14 +1,15 @@
 //! Who there is: the tasks that the trace has mentioned, what is remembered of each, and where it
 //! may run.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use placewise_machine::{CpuSet, Machine};
+use placewise_machine::Machine;
 use placewise_policy::weight::weight_of;
-use placewise_policy::{Cpumask, FIRST_TASK, NO_TASK, Policy, SchedAvg, Task};
+use placewise_policy::{Cpumask, FIRST_TASK, NO_TASK, Policy, ROOT_TASK_GROUP, SchedAvg, Task};
 use placewise_run_queue::Scheduler;
 
 use super::affinity::Affinity;
+use super::stated::Stated;
 use super::trail::{Trail, Whereabouts};
 use crate::steps::by_number::ByTask;
 use crate::steps::task::{DEFAULT_PRIO, TaskNumber, Tasks};
@@ -18,14 +19,17 @@ pub struct Population {
     /// Of every task: no trace shows hints.
     hint: u8,
     affinity: Affinity,
+    /// The task groups of tasks there at the start, by pid.
+    groups: HashMap<u32, u32>,
     pub trails: ByTask<Trail>,
 }
 
 impl Population {
-    pub fn new(machine: &Machine, policy: &Policy, stated: &BTreeMap<u32, CpuSet>) -> Self {
+    pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Self {
         Population {
             hint: policy.hint.mask() as u8,
-            affinity: Affinity::new(machine, stated.clone()),
+            affinity: Affinity::new(machine, stated.affinities.clone()),
+            groups: stated.group_of(policy),
             trails: ByTask::default(),
         }
     }
@@ -50,7 +54,7 @@ impl Population {
         }
         let weight = weight_of_task(task, tasks);
         if self.whereabouts(task) == Whereabouts::Unseen {
-            self.meet_first(task, weight, cpu, scheduler);
+            self.meet_first(task, weight, cpu, tasks, scheduler);
         }
         reweight(task, weight, scheduler);
         if self.trail(task).affinity_generation != self.affinity.generation() {
@@ -59,8 +63,17 @@ impl Population {
     }
 
     #[cold]
-    fn meet_first(&mut self, task: TaskNumber, weight: u32, cpu: u32, scheduler: &mut Scheduler) {
+    fn meet_first(
+        &mut self,
+        task: TaskNumber,
+        weight: u32,
+        cpu: u32,
+        tasks: &Tasks,
+        scheduler: &mut Scheduler,
+    ) {
         let mut entry = self.new_task(weight, cpu);
+        let group = self.groups.get(&tasks.get(task).pid);
+        entry.task_group = group.copied().unwrap_or(ROOT_TASK_GROUP);
         // It has slept for long, as far as one can tell.
         entry.avg.load_avg = 0;
         scheduler.policy.task[task as usize] = entry;

@@ -75,7 +75,13 @@ fn wide_is_learned_the_same_way() {
 
 /// `200` has run for long, beside one that waited, and sleeps ahead of its share.
 fn ahead_of_its_share() -> Script {
+    ahead_of_its_share_in("")
+}
+
+/// Where tasks are, as the header says.
+fn ahead_of_its_share_in(groups: &str) -> Script {
     let mut script = Script::new();
+    groups.lines().for_each(|line| _ = script.raw(line));
     script.runs(1, 100).runs(0, 101).switch(0, "R", 201).after(100).switch(0, "R", 200);
     script.after(3_000).switch(0, "S", 201).after(500);
     script.waking(1, 200, 0).wakeup(1, 200, 0);
@@ -88,6 +94,24 @@ fn a_sleeper_ahead_of_its_share_stays_queued() {
     assert_eq!(seen.no_placement(NoPlacement::Delayed), 1);
     assert_eq!(seen.audit.inferred.delayed_by_lag, 1);
     assert_eq!(seen.wakeups_of(200), 0);
+}
+
+/// Nobody else's share is in its group's queue, and the group's entity is no task.
+#[test]
+fn a_sleeper_that_is_alone_in_its_task_group_leaves() {
+    for group in ["# autogroup: 200 /autogroup-7", "# cgroup: 200 /web"] {
+        let seen = ahead_of_its_share_in(group).audit("v6.18");
+        assert_eq!((seen.wakeups_of(200), seen.audit.inferred.delayed_by_lag), (1, 0), "{group}");
+    }
+    let of_one_session = "# autogroup: 200,201 /autogroup-7";
+    assert_eq!(ahead_of_its_share_in(of_one_session).audit("v6.18").wakeups_of(200), 0);
+}
+
+/// From v7.3 on the tasks of all groups compete at one level.
+#[test]
+fn of_a_flat_queue_it_does_not_leave() {
+    let seen = ahead_of_its_share_in("# autogroup: 200 /autogroup-7").audit("v7.3");
+    assert_eq!((seen.wakeups_of(200), seen.audit.inferred.delayed_by_lag), (0, 1));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::fmt::Write;
 use std::io::Cursor;
 
 use placewise_audit::{
-    Audit, Decided, Kind, NoPlacement, Observer, Options, Placed, Reconstruction, Timeline, audit,
+    Audit, Decided, Kind, NoPlacement, Observer, Options, Placed, Reconstruction, Stated, Timeline,
+    audit,
 };
 use placewise_machine::load;
 use placewise_policy::Policy;
@@ -216,7 +217,8 @@ impl Script {
     pub fn reconstruct(&self, kernel: &str) -> (Reconstruction, Timeline) {
         let policy = Policy::parse(kernel, "baseline").unwrap();
         let machine = load(MACHINE).unwrap();
-        let mut reconstruction = Reconstruction::new(&machine, &policy, &BTreeMap::new()).unwrap();
+        let mut reconstruction =
+            Reconstruction::new(&machine, &policy, &Stated::default()).unwrap();
         let mut timeline = Timeline::new(machine.cpus.len() as u32, 4_000_000, false);
         let mut reader = self.reader();
         while let Some(record) = reader.next_record().unwrap() {

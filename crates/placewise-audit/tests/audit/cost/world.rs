@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use placewise_audit::cost::{Cost, CostReport};
 use placewise_audit::{
-    Action, Outcome, PrevState, Reconstruction, Step, TaskNumber, Tasks, Verdict,
+    Action, Outcome, PrevState, Reconstruction, Stated, Step, TaskNumber, Tasks, Verdict,
 };
 use placewise_machine::{CpuSet, Machine, load};
 use placewise_policy::{Policy, State};
@@ -34,7 +34,8 @@ impl World {
         let policy = Policy::parse(kernel, "baseline").unwrap();
         let affinities: BTreeMap<u32, CpuSet> =
             affinities.iter().map(|(pid, cpus)| (*pid, cpus.iter().copied().collect())).collect();
-        let reconstruction = Reconstruction::new(&machine, &policy, &affinities).unwrap();
+        let stated = Stated { affinities, ..Stated::default() };
+        let reconstruction = Reconstruction::new(&machine, &policy, &stated).unwrap();
         let cost = Cost::new(&machine, reconstruction.state());
         World { machine, tasks: Tasks::new(), now: 0, reconstruction, cost }
     }

@@ -1,0 +1,52 @@
+//! What the header of a trace tells of the tasks that were there at the start.
+
+use std::collections::{BTreeMap, HashMap};
+
+use placewise_machine::CpuSet;
+use placewise_policy::{Policy, ROOT_TASK_GROUP};
+use placewise_trace::Header;
+
+use crate::task_groups::{self, TaskGroups};
+
+/// By pid.
+#[derive(Default)]
+pub struct Stated {
+    pub affinities: BTreeMap<u32, CpuSet>,
+    pub groups: TaskGroups,
+    pub group_of: HashMap<u32, u32>,
+}
+
+impl Stated {
+    pub fn of(header: &Header) -> Self {
+        let paths = task_groups::stated(header);
+        let groups = TaskGroups::of(paths.values().copied(), header);
+        let group_of = paths.iter().filter_map(|(pid, path)| Some((*pid, groups.number(path)?)));
+        Stated {
+            affinities: header.tasks.iter().map(|(&pid, task)| (pid, task.cpus)).collect(),
+            group_of: group_of.collect(),
+            groups,
+        }
+    }
+
+    /// The parent and the shares of each task group. Where all tasks of a CPU compete at one level they are as
+    /// good as in the root.
+    pub fn groups(&self, policy: &Policy) -> Vec<(u32, u32)> {
+        if policy.profile.flat_queue {
+            return Vec::new();
+        }
+        self.groups.all.iter().map(|group| (in_policy(group.parent), group.shares)).collect()
+    }
+
+    /// The group of each task that is not in the root's.
+    pub fn group_of(&self, policy: &Policy) -> HashMap<u32, u32> {
+        if policy.profile.flat_queue {
+            return HashMap::new();
+        }
+        self.group_of.iter().map(|(pid, group)| (*pid, in_policy(Some(*group)))).collect()
+    }
+}
+
+/// The policy's number of a group.
+fn in_policy(group: Option<u32>) -> u32 {
+    group.map_or(ROOT_TASK_GROUP, |group| group + 1)
+}
