@@ -1,9 +1,9 @@
 //! Which task groups a trace tells of: cgroups, and the autogroups of sessions.
 //!
-//! The header says in which of them tasks are; a child is where its parent is.
+//! The header says in which of them tasks are; a child is where its parent is. Sessions have autogroups of those tasks
+//! only that are in no cgroup with a `cpu` controller.
 //!
-//! Limits: a cgroup is taken for a task group also where its `cpu` controller is off; as deep and as many as the
-//! scheduler's state has, the others are in that above, or in the root.
+//! Limits: as deep and as many as the scheduler's state has, the others are in that above, or in the root.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -56,8 +56,18 @@ impl TaskGroups {
 
 /// The path of the group that each task was in at the start, by pid.
 pub fn stated(header: &Header) -> HashMap<u32, &str> {
-    let named = header.cgroups.iter().chain(&header.autogroups);
-    named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, cut(path)))).collect()
+    let grouped = |path| Some(cut(grouped(path, &header.ungrouped)?));
+    let in_cgroups = header.cgroups.iter().filter_map(|(path, pids)| Some((grouped(path)?, pids)));
+    let autogroups = header.autogroups.iter().map(|(name, pids)| (name.as_str(), pids));
+    let named = in_cgroups.chain(autogroups);
+    named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, path))).collect()
+}
+
+/// The cgroup itself, or the next above it that has a `cpu` controller; none where that is the root.
+fn grouped<'p>(path: &'p str, ungrouped: &BTreeSet<String>) -> Option<&'p str> {
+    let above =
+        |path: &&'p str| path.rfind('/').map(|end| &path[..end]).filter(|it| !it.is_empty());
+    std::iter::successors(Some(path), above).find(|path| !ungrouped.contains(*path))
 }
 
 /// As far down as the scheduler's state has levels.
@@ -88,6 +98,25 @@ mod tests {
             [("/a", None, 512), ("/a/b", Some(0), 1024), ("/autogroup-7", None, 1024)]
         );
         assert_eq!((groups.number("/a/b"), groups.number("/c")), (Some(1), None));
+    }
+
+    #[test]
+    fn a_cgroup_without_a_controller_is_no_task_group() {
+        let mut header = Header::default();
+        for line in [
+            "cgroup: 1 /a/b",
+            "cgroup: 2,3 /c",
+            "autogroup: 3,4 /autogroup-7",
+            "ungrouped: /a/b",
+            "ungrouped: /c",
+        ] {
+            assert!(header.line(&format!("# {line}")));
+        }
+        let stated = stated(&header);
+        assert_eq!(
+            [1, 2, 3, 4].map(|pid| stated.get(&pid).copied()),
+            [Some("/a"), None, Some("/autogroup-7"), Some("/autogroup-7")]
+        );
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub struct Header {
     pub tasks: BTreeMap<u32, TaskLine>,
     /// Tasks there at the start that are not in the root cgroup, by its path: thread ids.
     pub cgroups: BTreeMap<String, BTreeSet<u32>>,
+    /// Those of these cgroups, and of the ones above them, that have no `cpu` controller: their tasks are in the task
+    /// group of the next one above that has.
+    pub ungrouped: BTreeSet<String>,
     /// Tasks there at the start that share CPUs as their session's autogroup, by its name.
     pub autogroups: BTreeMap<String, BTreeSet<u32>>,
     /// What cgroups and autogroups weigh against others beside them, where it is not the default, by
@@ -177,6 +180,7 @@ impl Header {
                 let (name, pids) = parse_group(value, "autogroup: PID,PID,... NAME")?;
                 self.autogroups.entry(name).or_default().extend(pids);
             }
+            "ungrouped" => _ = self.ungrouped.insert(value.to_string()),
             "shares" => {
                 let (path, shares) = parse_shares(value)?;
                 self.shares.insert(path, shares);
@@ -280,6 +284,9 @@ impl fmt::Display for Header {
                 writeln!(out, "# {keyword}: {} {}", pids.join(","), one_line(path))?;
             }
         }
+        for path in &self.ungrouped {
+            writeln!(out, "# ungrouped: {}", one_line(path))?;
+        }
         for (path, shares) in &self.shares {
             writeln!(out, "# shares: {shares} {}", one_line(path))?;
         }
@@ -337,6 +344,7 @@ mod tests {
 # task 15 comm=a cpus=1 policy=x policy=SCHED_FIFO cpus=0,2
 # cgroup: 310,312 /user.slice/a b
 # autogroup: 7,9 /autogroup-3
+# ungrouped: /user.slice/a b
 # shares: 512 /user.slice/a b
 # lost: cpu 3 events 12
 ",
@@ -353,6 +361,7 @@ mod tests {
         assert_eq!(task.cpus.to_string(), "0,2");
         assert_eq!(header.cgroups["/user.slice/a b"], BTreeSet::from([310, 312]));
         assert_eq!(header.autogroups["/autogroup-3"], BTreeSet::from([7, 9]));
+        assert_eq!(header.ungrouped, BTreeSet::from(["/user.slice/a b".to_owned()]));
         assert_eq!(header.shares["/user.slice/a b"], 512);
         assert_eq!((header.overrun, header.lost[&3]), (Some(3), 12));
         assert_eq!(header.lost_events(), Some(3));
@@ -448,12 +457,13 @@ mod tests {
             cgroups in prop::collection::btree_map(words(), cgroup(), 0..4),
             autogroups in prop::collection::btree_map(words(), cgroup(), 0..4),
             shares in prop::collection::btree_map(words(), SHARES, 0..4),
+            ungrouped in prop::collection::btree_set(words(), 0..4),
         ) -> Header {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
                 kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
-                cgroups, autogroups, shares, overrun, lost, problems,
+                cgroups, autogroups, ungrouped, shares, overrun, lost, problems,
             }
         }
     }
@@ -469,7 +479,7 @@ mod tests {
         #[test]
         fn any_text_is_taken_or_left(
             line in "\\PC{0,60}",
-            keyword in "(kernel|lost|task|cgroup|autogroup|shares|cpu|node/node|hz|overrun):?",
+            keyword in "(kernel|lost|task|cgroup|autogroup|ungrouped|shares|cpu|node/node|hz|overrun):?",
             value in "[ -~]{0,40}",
         ) {
             let mut header = Header::default();

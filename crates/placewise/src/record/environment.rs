@@ -23,9 +23,15 @@ const POLICY_FIELD: usize = 38;
 pub fn header() -> Result<Header, MachineError> {
     let topology = TraceTopology { hz: hz(), ..TraceTopology::of_host()? };
     let online: CpuSet = topology.cpus.keys().copied().collect();
-    let Tasks { special, cgroups, autogroups, mut shares } = tasks(&online);
-    shares.extend(shares_of(&cgroups));
+    let mounts = read("/proc/self/mounts").unwrap_or_default();
+    let controllers = Controllers { root: hierarchy(&mounts) };
+    let Tasks { special, cgroups, autogroups, mut shares } = tasks(&online, &controllers);
+    let with_above: BTreeSet<&str> = cgroups.keys().flat_map(|path| with_above(path)).collect();
+    let shares_of = |path: &&str| Some(((*path).to_owned(), controllers.shares(path)?));
+    shares.extend(with_above.iter().filter_map(shares_of));
     shares.retain(|_, shares| *shares != Cgroup::DEFAULT_SHARES);
+    let is_ungrouped = |path: &&str| !controllers.has_task_group(path);
+    let ungrouped = with_above.iter().copied().filter(is_ungrouped).map(str::to_owned).collect();
     Ok(Header {
         kernel: Some(running_release()),
         topology,
@@ -35,6 +41,7 @@ pub fn header() -> Result<Header, MachineError> {
         tasks: special,
         cgroups,
         autogroups,
+        ungrouped,
         shares,
         ..Header::default()
     })
@@ -77,13 +84,13 @@ struct Tasks {
     special: BTreeMap<u32, TaskLine>,
     /// Those that are not in the root cgroup.
     cgroups: BTreeMap<String, BTreeSet<u32>>,
-    /// The others, where each session is a group of its own.
+    /// Those in the root's task group, where each session is a group of its own.
     autogroups: BTreeMap<String, BTreeSet<u32>>,
     /// What each autogroup weighs.
     shares: BTreeMap<String, u32>,
 }
 
-fn tasks(online: &CpuSet) -> Tasks {
+fn tasks(online: &CpuSet, controllers: &Controllers<'_>) -> Tasks {
     let mut tasks = Tasks::default();
     let has_autogroups =
         read("/proc/sys/kernel/sched_autogroup_enabled").is_some_and(|on| on != "0");
@@ -103,9 +110,15 @@ fn tasks(online: &CpuSet) -> Tasks {
             tasks.special.insert(tid, task);
         }
         // A kernel without cgroups has no such file.
-        if let Some(path) = cgroup(&read(dir.join("cgroup")).unwrap_or_default()) {
+        let path = read(dir.join("cgroup")).unwrap_or_default();
+        let path = cgroup(&path);
+        if let Some(path) = path {
             tasks.cgroups.entry(path.to_owned()).or_default().insert(tid);
-        } else if let Some((name, shares)) = autogroup.as_deref().and_then(autogroup_of) {
+        }
+        let is_in_root = |path| !with_above(path).any(|path| controllers.has_task_group(path));
+        if path.is_none_or(is_in_root)
+            && let Some((name, shares)) = autogroup.as_deref().and_then(autogroup_of)
+        {
             tasks.autogroups.entry(name.to_owned()).or_default().insert(tid);
             tasks.shares.insert(name.to_owned(), shares);
         }
@@ -129,20 +142,39 @@ fn autogroup_of(text: &str) -> Option<(&str, u32)> {
     Some((name, weight_of(nice, false)))
 }
 
-/// What these cgroups and those above them weigh, where the kernel says it.
-fn shares_of(cgroups: &BTreeMap<String, BTreeSet<u32>>) -> BTreeMap<String, u32> {
-    let mounts = read("/proc/self/mounts").unwrap_or_default();
-    let Some(root) = hierarchy(&mounts) else { return BTreeMap::new() };
-    let ancestors = cgroups.keys().flat_map(|path| Path::new(path).ancestors());
-    let shares = |path: &Path| {
-        let dir = root.join(path.strip_prefix("/").ok()?);
+/// A cgroup and those above it, but for the root.
+fn with_above(path: &str) -> impl Iterator<Item = &str> {
+    let above = Path::new(path).ancestors().filter(|path| path.parent().is_some());
+    above.filter_map(Path::to_str)
+}
+
+/// What the kernel says of the cgroups that the scheduler knows.
+struct Controllers<'m> {
+    /// Where they are mounted, if they are.
+    root: Option<&'m Path>,
+}
+
+impl Controllers<'_> {
+    fn dir(&self, path: &str) -> Option<PathBuf> {
+        Some(self.root?.join(path.strip_prefix('/')?))
+    }
+
+    /// What it weighs.
+    fn shares(&self, path: &str) -> Option<u32> {
+        let dir = self.dir(path)?;
         let number = |file: &str| read(dir.join(file))?.parse::<u32>().ok();
         let weight = || number("cpu.weight").map(Cgroup::shares_of);
         // Of `cpu.idle` the weight is 0: the kernel takes no less than 2.
-        let shares = number("cpu.shares").or_else(weight)?.max(2);
-        Some((path.to_str()?.to_owned(), shares))
-    };
-    ancestors.filter(|path| path.parent().is_some()).filter_map(shares).collect()
+        Some(number("cpu.shares").or_else(weight)?.max(2))
+    }
+
+    /// Whether its `cpu` controller is on; where nobody can tell it is taken to be.
+    fn has_task_group(&self, path: &str) -> bool {
+        let has = |dir: PathBuf| {
+            !dir.is_dir() || ["cpu.shares", "cpu.weight"].iter().any(|file| dir.join(file).exists())
+        };
+        self.dir(path).is_none_or(has)
+    }
 }
 
 /// Where the cgroups are mounted that the scheduler knows.
@@ -202,7 +234,7 @@ mod tests {
             return println!("skipped: kernel threads cannot be seen here");
         }
         let online: CpuSet = TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
-        let tasks = tasks(&online).special;
+        let tasks = tasks(&online, &Controllers { root: None }).special;
         let stopper = tasks.values().find(|task| task.comm == "migration/0").unwrap();
         assert_eq!((stopper.policy, stopper.cpus), (SchedPolicy::Fifo, CpuSet::single(0)));
         assert!(!tasks.contains_key(&2));
@@ -221,6 +253,25 @@ mod tests {
         assert_eq!(autogroup_of("/autogroup-7 nice 0"), Some(("/autogroup-7", 1024)));
         assert_eq!(autogroup_of("/autogroup-7 nice -19"), Some(("/autogroup-7", 71755)));
         assert_eq!(autogroup_of("/autogroup-7 nice 99"), None);
+    }
+
+    /// Those of a directory that stands for the mounted hierarchy.
+    #[test]
+    fn a_cgroup_without_a_controller_has_no_task_group() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, file) in [("a", "cpu.weight"), ("a/b", "memory.max")] {
+            let dir = root.path().join(path);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join(file), "200\n").unwrap();
+        }
+        let controllers = Controllers { root: Some(root.path()) };
+        assert_eq!(["/a", "/a/b"].map(|path| controllers.has_task_group(path)), [true, false]);
+        assert_eq!(["/a", "/a/b"].map(|path| controllers.shares(path)), [Some(2048), None]);
+        assert!(
+            controllers.has_task_group("/gone")
+                && Controllers { root: None }.has_task_group("/a/b")
+        );
+        assert_eq!(with_above("/a/b").collect::<Vec<_>>(), ["/a/b", "/a"]);
     }
 
     #[test]
