@@ -7,14 +7,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use placewise_policy::weight::weight_of;
 use placewise_policy::{NR_TASK_GROUP_LEVELS, NR_TASK_GROUPS};
-use placewise_trace::Header;
+use placewise_trace::{Header, with_above};
 
 /// Beside the root.
 const MOST: usize = NR_TASK_GROUPS as usize - 1;
-
-/// What weighs as much as a task of nice 0.
-const DEFAULT_SHARES: u32 = 1024;
 
 /// Those that some tasks are in, the ones above them with them, and first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,13 +33,13 @@ pub struct TaskGroup {
 impl TaskGroups {
     /// Those of these paths.
     pub fn of<'p>(paths: impl Iterator<Item = &'p str>, header: &Header) -> Self {
-        let all: BTreeSet<&str> = paths.flat_map(with_those_above).collect();
+        let all: BTreeSet<&str> = paths.flat_map(with_above).collect();
         let all = || all.iter().copied().take(MOST);
         let number: HashMap<&str, u32> = all().zip(0..).collect();
         let group = |path: &str| TaskGroup {
             path: path.to_owned(),
             parent: path.rfind('/').and_then(|end| number.get(&path[..end]).copied()),
-            shares: header.shares.get(path).copied().unwrap_or(DEFAULT_SHARES),
+            shares: header.shares.get(path).copied().unwrap_or_else(|| weight_of(0, false)),
         };
         let all = all().map(group).collect();
         let number = number.iter().map(|(path, number)| ((*path).to_owned(), *number)).collect();
@@ -56,30 +54,18 @@ impl TaskGroups {
 
 /// The path of the group that each task was in at the start, by pid.
 pub fn stated(header: &Header) -> HashMap<u32, &str> {
-    let grouped = |path| Some(cut(grouped(path, &header.ungrouped)?));
+    // The cgroup itself, or the next above it that has a `cpu` controller; none where that is the root.
+    let grouped = |path| with_above(path).find(|path| !header.ungrouped.contains(*path)).map(cut);
     let in_cgroups = header.cgroups.iter().filter_map(|(path, pids)| Some((grouped(path)?, pids)));
     let autogroups = header.autogroups.iter().map(|(name, pids)| (name.as_str(), pids));
     let named = in_cgroups.chain(autogroups);
     named.flat_map(|(path, pids)| pids.iter().map(move |&pid| (pid, path))).collect()
 }
 
-/// The cgroup itself, or the next above it that has a `cpu` controller; none where that is the root.
-fn grouped<'p>(path: &'p str, ungrouped: &BTreeSet<String>) -> Option<&'p str> {
-    let above =
-        |path: &&'p str| path.rfind('/').map(|end| &path[..end]).filter(|it| !it.is_empty());
-    std::iter::successors(Some(path), above).find(|path| !ungrouped.contains(*path))
-}
-
 /// As far down as the scheduler's state has levels.
 fn cut(path: &str) -> &str {
     let below = path.match_indices('/').nth(NR_TASK_GROUP_LEVELS as usize);
     below.map_or(path, |(at, _)| &path[..at])
-}
-
-/// `/a/b` and `/a`.
-fn with_those_above(path: &str) -> impl Iterator<Item = &str> {
-    let above = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|it| !it.is_empty());
-    above.chain([path])
 }
 
 #[cfg(test)]

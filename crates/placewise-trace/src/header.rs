@@ -195,6 +195,12 @@ impl Header {
     }
 }
 
+/// A cgroup and those above it, but for the root: `/a/b` and `/a`.
+pub fn with_above<'p>(path: &'p str) -> impl Iterator<Item = &'p str> {
+    let above = |path: &&'p str| Some(&path[..path.rfind('/')?]).filter(|it| !it.is_empty());
+    std::iter::successors(Some(path), above)
+}
+
 /// `# keyword: value`, and `# task 15 ...`, which has no colon.
 fn comment(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("# ")?;

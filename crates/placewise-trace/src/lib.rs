@@ -16,7 +16,7 @@ pub use decision::{
 };
 pub use event::{Context, Event, Record, Sink};
 pub use ftrace::FtraceWriter;
-pub use header::{Header, SchedPolicy, TaskLine};
+pub use header::{Header, SchedPolicy, TaskLine, with_above};
 pub use perfetto::{PerfettoWriter, Placement};
 pub use read::{FirstMalformed, Losses, Malformed, SecondTrace, TraceError, TraceReader};
 pub use run_queues::{LlcLoad, RunQueues};

@@ -73,14 +73,15 @@ pub struct World {
 
 impl World {
     pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Result<Self, MachineError> {
-        let (mut scheduler, _) = Scheduler::boot(machine, policy, &stated.groups(policy))?;
+        let (groups, group_of) = stated.groups(policy);
+        let (mut scheduler, _) = Scheduler::boot(machine, policy, &groups)?;
         for cpu in 0..machine.cpus.len() {
             scheduler.policy.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;
         }
         Ok(World {
             scheduler,
             clock: Clock::new(),
-            population: Population::new(machine, policy, stated),
+            population: Population::new(machine, policy, &stated.affinities, group_of),
             wake_lists: WakeLists::new(),
         })
     }

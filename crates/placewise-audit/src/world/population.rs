@@ -1,15 +1,14 @@
 //! Who there is: the tasks that the trace has mentioned, what is remembered of each, and where it
 //! may run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use placewise_machine::Machine;
+use placewise_machine::{CpuSet, Machine};
 use placewise_policy::weight::weight_of;
 use placewise_policy::{Cpumask, FIRST_TASK, NO_TASK, Policy, ROOT_TASK_GROUP, SchedAvg, Task};
 use placewise_run_queue::Scheduler;
 
 use super::affinity::Affinity;
-use super::stated::Stated;
 use super::trail::{Trail, Whereabouts};
 use crate::steps::by_number::ByTask;
 use crate::steps::task::{DEFAULT_PRIO, TaskNumber, Tasks};
@@ -25,11 +24,16 @@ pub struct Population {
 }
 
 impl Population {
-    pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Self {
+    pub fn new(
+        machine: &Machine,
+        policy: &Policy,
+        affinities: &BTreeMap<u32, CpuSet>,
+        groups: HashMap<u32, u32>,
+    ) -> Self {
         Population {
             hint: policy.hint.mask() as u8,
-            affinity: Affinity::new(machine, stated.affinities.clone()),
-            groups: stated.group_of(policy),
+            affinity: Affinity::new(machine, affinities.clone()),
+            groups,
             trails: ByTask::default(),
         }
     }

@@ -6,7 +6,7 @@ use placewise_machine::CpuSet;
 use placewise_policy::{Policy, ROOT_TASK_GROUP};
 use placewise_trace::Header;
 
-use crate::task_groups::{self, TaskGroups};
+use crate::task_groups::{self, TaskGroup, TaskGroups};
 
 /// By pid.
 #[derive(Default)]
@@ -28,21 +28,15 @@ impl Stated {
         }
     }
 
-    /// The parent and the shares of each task group. Where all tasks of a CPU compete at one level they are as
-    /// good as in the root.
-    pub fn groups(&self, policy: &Policy) -> Vec<(u32, u32)> {
+    /// The parent and the shares of each task group, and the group of each task that is not in the root's, by the
+    /// policy's numbers. Where all tasks of a CPU compete at one level they are as good as in the root.
+    pub fn groups(&self, policy: &Policy) -> (Vec<(u32, u32)>, HashMap<u32, u32>) {
         if policy.profile.flat_queue {
-            return Vec::new();
+            return Default::default();
         }
-        self.groups.all.iter().map(|group| (in_policy(group.parent), group.shares)).collect()
-    }
-
-    /// The group of each task that is not in the root's.
-    pub fn group_of(&self, policy: &Policy) -> HashMap<u32, u32> {
-        if policy.profile.flat_queue {
-            return HashMap::new();
-        }
-        self.group_of.iter().map(|(pid, group)| (*pid, in_policy(Some(*group)))).collect()
+        let group = |group: &TaskGroup| (in_policy(group.parent), group.shares);
+        let of_task = |(pid, group): (&u32, &u32)| (*pid, in_policy(Some(*group)));
+        (self.groups.all.iter().map(group).collect(), self.group_of.iter().map(of_task).collect())
     }
 }
 

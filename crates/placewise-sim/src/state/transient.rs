@@ -87,10 +87,12 @@ impl Transient {
 fn is_over(batches: &[f64], begin: usize, bias: impl Fn(f64) -> f64) -> bool {
     let series: Vec<f64> = batches.chunks_exact(MSER).map(mean).collect();
     let cut = cut(&series);
-    let rest = mean(&series[cut..]);
-    let window = &series[begin.min(cut)..];
+    if cut <= begin {
+        return true;
+    }
+    let (window, rest) = (&series[begin..], mean(&series[cut..]));
     let chance = ERRORS * standard_error(window);
-    cut <= begin || (mean(window) - rest).abs() <= bias(rest).abs().max(chance)
+    (mean(window) - rest).abs() <= bias(rest).abs().max(chance)
 }
 
 /// Of the mean of a series that may wander: by the means of its parts.

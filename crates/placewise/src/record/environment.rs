@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use placewise_machine::{CpuSet, MachineError, TraceTopology};
 use placewise_policy::running_release;
 use placewise_policy::weight::weight_of;
-use placewise_trace::{Header, SchedPolicy, TaskLine};
+use placewise_trace::{Header, SchedPolicy, TaskLine, with_above};
 use placewise_workload::program::Cgroup;
 
 /// `/proc/PID/stat`: the policy's place among the fields behind the name.
@@ -140,12 +140,6 @@ fn autogroup_of(text: &str) -> Option<(&str, u32)> {
     let (name, nice) = text.split_once(" nice ")?;
     let nice = nice.parse().ok().filter(|nice| (-20..=19).contains(nice))?;
     Some((name, weight_of(nice, false)))
-}
-
-/// A cgroup and those above it, but for the root.
-fn with_above(path: &str) -> impl Iterator<Item = &str> {
-    let above = Path::new(path).ancestors().filter(|path| path.parent().is_some());
-    above.filter_map(Path::to_str)
 }
 
 /// What the kernel says of the cgroups that the scheduler knows.
