@@ -7,7 +7,8 @@
 //! **A round** of two tasks goes from one's call of the other until its next. In a round the callee has answered,
 //! or it has woken nobody: its caller may have been awake as it computed, and found the answer there. If its caller
 //! slept all that while, there was no answer. Where that is so in next to none of the rounds of tasks of two names,
-//! these always answer before they are called again, and the others have had an answer before they call again.
+//! these always answer before they are called again, and the others have had an answer before they call again. A
+//! round in which the trace has lost that the callee ran tells nothing.
 //!
 //! An answer that woke nobody is put before the sleep in which its task waited for the next call, and is taken
 //! before what its caller computes for that call. Then each of two tasks posts to the other in turn. Of more than two
@@ -88,6 +89,8 @@ enum End {
     Silent,
     /// It slept all the while.
     Unanswered,
+    /// The callee has not run, for all that the trace has of it.
+    Unseen,
 }
 
 /// Of a callee and one of its callers, since a call.
@@ -176,10 +179,11 @@ impl Rounds {
         let end = match (answers.first().filter(is_before), ran) {
             (Some(&at), _) => End::Answered(at),
             (None, Some(ran)) if !known.slept(caller, ran) => End::Silent,
+            (None, None) => End::Unseen,
             _ => End::Unanswered,
         };
         self.extra.extend(answers.into_iter().filter(|at| end != End::Answered(*at)));
-        if end == End::Unanswered && call.is_some() {
+        if matches!(end, End::Unanswered | End::Unseen) && call.is_some() {
             self.extra.insert(next);
         }
         let sleep = sleep.unwrap_or_default();
@@ -219,7 +223,7 @@ impl Rounds {
                     posts.push(true);
                     Some(silent(round, wake, (followed, known), charges, &mut added))
                 }
-                End::Unanswered => None,
+                End::Unanswered | End::Unseen => None,
             };
             let of_callee = turns.entry(callee).or_default();
             of_callee.partners.insert(caller);

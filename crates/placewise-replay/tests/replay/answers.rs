@@ -132,6 +132,26 @@ fn who_lets_its_caller_sleep_has_not_answered() {
     assert!(!silent.steps.contains(&Step::Post(c, Wake::Plain)));
 }
 
+/// The switch to the first server is lost once, and with it that it computed between two calls. This does not tell that
+/// servers do not answer.
+#[test]
+fn who_is_not_seen_to_run_may_have_answered() {
+    let round = |round: usize| {
+        let at = |us: usize| 100 * round + us;
+        let mut lost = Vec::new();
+        if round == ROUNDS / 2 {
+            lost = [&wake(at(1), 10, 11)[..], &[switch(at(3), 11, 10)]].concat();
+        }
+        let calls = [wake(at(5), 10, 11), wake(at(7), 10, 12)].concat();
+        let turn = [vec![switch(at(10), 10, 11)], wake(at(20), 11, 10).to_vec()].concat();
+        [lost, calls, turn, vec![switch(at(25), 11, 12), switch(at(40), 12, 10)]].concat()
+    };
+    let recording = recorded("lost-turn", (0..ROUNDS).map(round));
+    let (_, client) = task(&recording, "c");
+    let answers = client.steps.iter().filter(|step| matches!(step, Step::Answer(..))).count();
+    assert!(answers >= 2 * (ROUNDS - 2), "{answers}");
+}
+
 /// The client hands out work to both in each round, after a timer; one of them asks for more in each fourth. It has
 /// been given some each time before it asks again, and yet what it is given is no answer.
 #[test]
