@@ -53,6 +53,7 @@ const KERNELS: &[(&str, Profile)] = &[
     ("v6.17", V6_17),
     ("v6.18", V6_18),
     ("v6.18.15", V6_18_15),
+    ("v6.18.32", V6_18_32),
     ("v7.3", V7_3),
 ];
 
@@ -212,6 +213,7 @@ pub const V3_10: Profile = Profile {
     vprot: false,
     slice_floor: false,
     fork_preempts: true,
+    wakeup_picks: false,
     exec_start_reset_at_enqueue: false,
 
     pipe_wakes: PIPE_WAKES_ALL,
@@ -448,6 +450,11 @@ pub const V6_18_15: Profile = Profile {
     ..V6_18
 };
 
+/// The same later on: a wakeup that may preempt lets delayed tasks go that a pick comes upon, ac8e69e69363
+/// ("sched/fair: Fix wakeup_preempt_fair() vs delayed dequeue"), and a new child preempts nobody, which came along
+/// (v6.19).
+pub const V6_18_32: Profile = Profile { wakeup_picks: true, fork_preempts: false, ..V6_18_15 };
+
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
 /// of a process gather on an LLC (v7.2). Debian's preempts lazily.
@@ -469,6 +476,7 @@ pub const V7_3: Profile = Profile {
     // only for the share. Chosen with rows of studies/interventions without that knob in view.
     protects_eligible: true,
     fork_preempts: false,
+    wakeup_picks: true,
     asym_capacity_spreads: true,
     ..V6_18
 };
@@ -485,6 +493,8 @@ mod tests {
             ("8.0", "v7.3"),
             ("7.2.9", "v6.18"),
             ("6.18.15+deb13-cloud-amd64", "v6.18.15"),
+            ("6.18.31", "v6.18.15"),
+            ("6.18.44-custom", "v6.18.32"),
             ("6.18.14", "v6.18"),
             ("6.17.0", "v6.17"),
             ("6.13.0-2-generic", "v6.12"),

@@ -232,6 +232,7 @@ mod tests {
         tick: 4_000_000,
         place_lag: true,
         next_buddy: false,
+        wakeup_picks: false,
         protect_by_slice: false,
         protection: Protection::Deadline,
     };

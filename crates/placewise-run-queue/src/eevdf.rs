@@ -210,39 +210,40 @@ impl<Id: EntityId> Eevdf<Id> {
             && entity.vruntime >= entity.protected_until
     }
 
-    /// Current is kept while it is eligible and protected; otherwise the task
-    /// preempts if a pick would choose it.
+    /// Who a pick would choose instead of current, which is kept while it is eligible and protected.
     ///
     /// Where wakees are nominated, a waker that has had more than its share gives way to whoever is
     /// picked, and an eligible nominee is picked before all others. A sync waker is left its time: what
     /// it has run was accounted just before, so that it never comes to the limit that the patch sets.
-    pub fn preempts(
+    pub fn rival(
         &mut self,
         entities: &mut impl EntitiesMut<Id>,
         (current, task): (Id, Id),
         by: EnqueuedBy,
-    ) -> bool {
+    ) -> Option<Id> {
         let average = self.average(entities, Some(current)).expect("current is queued");
         let running = &entities[current];
         let eligible = average.admits(running.vruntime);
         if self.tunables.next_buddy {
             if by.task && !eligible {
-                return true;
+                return Some(task);
             }
             let is_new = self.nominate(entities, task);
             if is_new && by.sync {
-                return false;
+                return None;
             }
-            let buddy = self.next_buddy.expect("one is nominated");
-            if average.admits(entities[buddy].vruntime) {
-                return buddy == task;
+        }
+        if self.tunables.next_buddy || self.tunables.wakeup_picks {
+            let buddy = self.next_buddy;
+            if buddy.is_some_and(|buddy| average.admits(entities[buddy].vruntime)) {
+                return buddy;
             }
         }
         if eligible && running.vruntime < running.protected_until {
-            return false;
+            return None;
         }
-        self.earliest(entities, &average)
-            .is_some_and(|best| best.entity == task && !(eligible && running.deadline < best.key))
+        let best = self.earliest(entities, &average)?;
+        (!eligible || running.deadline >= best.key).then_some(best.entity)
     }
 
     /// One whose deadline is earlier remains it.
@@ -253,6 +254,17 @@ impl<Id: EntityId> Eevdf<Id> {
             self.next_buddy = Some(task);
         }
         is_new
+    }
+
+    /// Does an entity without tasks stay until its lag is spent? It is preferred no more.
+    pub fn delays(
+        &mut self,
+        entities: &impl Entities<Id>,
+        current: Option<Id>,
+        entity: Id,
+    ) -> bool {
+        self.next_buddy.take_if(|buddy| *buddy == entity);
+        !self.is_eligible(entities, current, entity)
     }
 
     /// Is the task nominated to run next?
@@ -280,8 +292,13 @@ impl<Id: EntityId> Eevdf<Id> {
         self.waiting.push(Waiting::new(entities, task));
     }
 
-    pub fn finish_delayed(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
-        self.dequeue(entities, None, task, Dequeue::Sleep);
+    pub fn finish_delayed(
+        &mut self,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
+    ) {
+        self.dequeue(entities, current, task, Dequeue::Sleep);
         let entity = &mut entities[task];
         entity.lag = entity.lag.min(0);
     }
@@ -318,6 +335,7 @@ mod tests {
         tick: 4_000_000,
         place_lag: true,
         next_buddy: false,
+        wakeup_picks: false,
         protect_by_slice: true,
         protection: Protection::Deadline,
     };
@@ -366,15 +384,12 @@ mod tests {
         queue.waiting.remove(&Waiting::new(&entities, TaskId::new(0)));
         entities[TaskId::new(0)].protected_until = SLICE;
         entities[TaskId::new(0)].vruntime = -20;
-        assert!(
-            !queue.preempts(&mut entities, (TaskId::new(0), TaskId::new(1)), EnqueuedBy::default()),
-            "eligible and protected"
-        );
+        let tasks = (TaskId::new(0), TaskId::new(1));
+        let rival = queue.rival(&mut entities, tasks, EnqueuedBy::default());
+        assert_eq!(rival, None, "eligible and protected");
         entities[TaskId::new(0)].vruntime = 20;
-        assert!(
-            queue.preempts(&mut entities, (TaskId::new(0), TaskId::new(1)), EnqueuedBy::default()),
-            "it had more than its share"
-        );
+        let rival = queue.rival(&mut entities, tasks, EnqueuedBy::default());
+        assert_eq!(rival, Some(TaskId::new(1)), "it had more than its share");
     }
 
     /// With the knob that takes away the protection for a slice, v7.3 leaves so much.
@@ -391,9 +406,8 @@ mod tests {
             queue.waiting.remove(&Waiting::new(&entities, other_task));
             entities[wakee].deadline -= 1;
             queue.waiting.push(Waiting::new(&entities, wakee));
-            let is_preempted =
-                queue.preempts(&mut entities, (current, wakee), EnqueuedBy::default());
-            assert_eq!(is_preempted, !is_protected, "beside {other}");
+            let rival = queue.rival(&mut entities, (current, wakee), EnqueuedBy::default());
+            assert_eq!(rival, (!is_protected).then_some(wakee), "beside {other}");
         }
     }
 

@@ -107,6 +107,8 @@ pub struct Tunables {
     pub place_lag: bool,
     /// Wakees are nominated to run next.
     pub next_buddy: bool,
+    /// What preempts is picked as at a switch.
+    pub wakeup_picks: bool,
     /// Protection of current follows `protected_until` instead of the deadline.
     pub protect_by_slice: bool,
     pub protection: Protection,
@@ -134,6 +136,7 @@ impl Tunables {
             tick,
             place_lag: profile.place_lag,
             next_buddy: profile.next_buddy,
+            wakeup_picks: profile.wakeup_picks,
             protect_by_slice: profile.vprot,
             protection: match profile {
                 Profile { run_to_parity: true, .. } => Protection::Deadline,

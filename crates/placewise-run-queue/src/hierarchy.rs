@@ -14,8 +14,12 @@
 //! The entity of a task group that is throttled is not queued; its tasks wait
 //! below it until it is back.
 //!
-//! Limits: an entity leaves with the group's last task and is never delayed
-//! itself. Flat queues (v7.3) are not modelled.
+//! With delayed dequeue the entity of a group without tasks that has had more
+//! than its share stays queued until its lag is spent, as a task does that
+//! sleeps so. The policy does not know: in its averages the entity is gone.
+//!
+//! Limits: flat queues (v7.3) are not modelled, but that no entity of a group
+//! is delayed there.
 
 use std::ops::{Index, IndexMut};
 
@@ -38,12 +42,18 @@ pub struct Hierarchy {
     groups: Groups,
     /// The group of the task that was current last.
     previous: u32,
+    /// An entity without tasks may stay until its lag is spent.
+    delays: bool,
+    /// A wakeup that may preempt picks as a switch does.
+    wakeup_picks: bool,
 }
 
 struct Groups {
     entities: Vec<Entity>,
     parents: Vec<u32>,
     queued: Vec<bool>,
+    /// Queued without a task.
+    delayed: Vec<bool>,
     throttled: Vec<bool>,
 }
 
@@ -167,6 +177,12 @@ impl Groups {
             || self.above(group).any(|(above, _)| self.throttled[above as usize])
     }
 
+    /// The entity of a group has left its queue.
+    fn left(&mut self, group: u32) {
+        self.queued[group as usize] = false;
+        self.entities[group as usize].ran = 0;
+    }
+
     /// Is `group` the other one, or below it?
     fn is_within(&self, group: u32, other: u32) -> bool {
         group == other || self.path_from(group).entity_in(other).is_some()
@@ -188,9 +204,12 @@ impl Hierarchy {
                 entities: vec![entity; count],
                 parents: std::iter::once(ROOT).chain(parents.iter().copied()).collect(),
                 queued: vec![false; count],
+                delayed: vec![false; count],
                 throttled: vec![false; count],
             },
             previous: ROOT,
+            delays: profile.delayed_dequeue && !profile.flat_queue,
+            wakeup_picks: profile.wakeup_picks,
         }
     }
 
@@ -225,6 +244,10 @@ impl Hierarchy {
     #[cfg(feature = "invariants")]
     pub fn check(&self, tasks: &Tasks) {
         self.queues.iter().for_each(|queue| queue.check(&self.readable(tasks)));
+        for group in (0..self.queues.len()).filter(|&group| self.groups.delayed[group]) {
+            assert!(self.groups.queued[group], "what is delayed is queued");
+            assert_eq!(self.queues[group].waiting().len(), 0, "a delayed group has no tasks");
+        }
     }
 
     #[cfg(feature = "invariants")]
@@ -236,7 +259,17 @@ impl Hierarchy {
     #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
         let queued = (1..self.queues.len()).filter(|&group| self.groups.queued[group]);
-        queued.map(|group| (group as u32, self.groups.entities[group].weight)).collect()
+        let with_tasks = queued.filter(|&group| !self.is_left_behind(group));
+        with_tasks.map(|group| (group as u32, self.groups.entities[group].weight)).collect()
+    }
+
+    /// Is the entity queued for nothing but lag, its own or that of entities below?
+    #[cfg(feature = "invariants")]
+    fn is_left_behind(&self, group: usize) -> bool {
+        let is_behind =
+            |entity| matches!(entity, Member::Group(group) if self.is_left_behind(group as usize));
+        let mut waiting = self.queues[group].waiting().iter().map(|place| place.entity).peekable();
+        self.groups.delayed[group] || waiting.peek().is_some() && waiting.all(is_behind)
     }
 
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
@@ -289,6 +322,7 @@ impl Hierarchy {
         task: TaskId,
         why: Enqueue,
     ) {
+        self.requeue_delayed_group(tasks, current, task);
         let current = self.path_of(tasks, current);
         for (at, entity) in self.path(tasks, task).iter() {
             let why = if entity == Member::Task(task) { why } else { Enqueue::Wakeup };
@@ -302,12 +336,48 @@ impl Hierarchy {
         }
     }
 
+    /// A task is to be enqueued: the entity above it that is queued is delayed no more, if it was.
+    pub fn requeue_delayed_group(
+        &mut self,
+        tasks: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
+    ) {
+        let path = self.path(tasks, task);
+        let Groups { queued, delayed, throttled, .. } = &mut self.groups;
+        let groups = path.iter().map(|(group, _)| group as usize);
+        let mut reached = groups.take_while(|&group| !throttled[group]);
+        let queued = reached.find(|&group| queued[group]);
+        let Some(group) = queued.filter(|&group| std::mem::take(&mut delayed[group])) else {
+            return;
+        };
+        let at = self.groups.parents[group];
+        let current = current_in(&self.path_of(tasks, current), at);
+        let (queue, mut members) = self.parts(tasks, at);
+        queue.requeue_delayed(&mut members, current, Member::Group(group as u32));
+    }
+
+    /// An entity leaves that was delayed.
+    fn finish_delayed_group(&mut self, tasks: &mut Tasks, currents: &Option<Path>, group: u32) {
+        let at = self.groups.parents[group as usize];
+        let (queue, mut members) = self.parts(tasks, at);
+        queue.finish_delayed(&mut members, current_in(currents, at), Member::Group(group));
+        self.groups.delayed[group as usize] = false;
+        self.groups.left(group);
+    }
+
     /// A task group leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         self.groups.throttled[group as usize] = true;
-        if self.groups.queued[group as usize] {
-            let currents = self.path_of(tasks, current);
-            self.dequeue_group(tasks, &currents, &currents, group);
+        let currents = self.path_of(tasks, current);
+        if self.groups.delayed[group as usize] {
+            self.finish_delayed_group(tasks, &currents, group);
+            let above = self.groups.parents[group as usize];
+            if self.is_left_empty(&currents, above) {
+                self.dequeue_group(tasks, &currents, &currents, (above, false));
+            }
+        } else if self.groups.queued[group as usize] {
+            self.dequeue_group(tasks, &currents, &currents, (group, false));
         }
     }
 
@@ -320,6 +390,9 @@ impl Hierarchy {
         let currents = self.path_of(tasks, current);
         let mut below = group;
         for (at, entity) in self.groups.above(group) {
+            if self.groups.delayed[below as usize] {
+                self.finish_delayed_group(tasks, &currents, below);
+            }
             if self.groups.throttled[below as usize]
                 || std::mem::replace(&mut self.groups.queued[below as usize], true)
             {
@@ -332,21 +405,25 @@ impl Hierarchy {
     }
 
     /// The entity of a task group leaves, and those above it that are left without tasks: none that
-    /// waits, and none that is `running`, which is not so of a current task that is leaving. Answers
-    /// with the first group that stays.
+    /// waits, and none that is `running`, which is not so of a current task that is leaving. One that `delays`
+    /// may stay for its lag. Answers with the first group whose entity stays.
     fn dequeue_group(
         &mut self,
         tasks: &mut Tasks,
         currents: &Option<Path>,
         running: &Option<Path>,
-        group: u32,
+        (group, delays): (u32, bool),
     ) -> u32 {
         let mut group = group;
         for (at, entity) in self.groups.above(group) {
+            let current = current_in(currents, at);
             let (queue, mut members) = self.parts(tasks, at);
-            queue.dequeue(&mut members, current_in(currents, at), entity, Dequeue::Sleep);
-            self.groups.queued[group as usize] = false;
-            self.groups.entities[group as usize].ran = 0;
+            if delays && queue.delays(&members, current, entity) {
+                self.groups.delayed[group as usize] = true;
+                break;
+            }
+            queue.dequeue(&mut members, current, entity, Dequeue::Sleep);
+            self.groups.left(group);
             group = at;
             if !self.is_left_empty(running, group) {
                 break;
@@ -393,8 +470,9 @@ impl Hierarchy {
         let running = currents.filter(|_| !was_current);
         let mut group = tasks[task].group;
         if self.is_left_empty(&running, group) {
-            group = self.dequeue_group(tasks, &currents, &running, group);
+            group = self.dequeue_group(tasks, &currents, &running, (group, self.delays));
         }
+        let is_preferred = sleeps && !self.groups.delayed[group as usize];
         for (at, entity) in self.groups.above(group) {
             if matches!(entity, Member::Group(group) if !self.groups.queued[group as usize]) {
                 break;
@@ -403,7 +481,7 @@ impl Hierarchy {
             if was_current {
                 queue.put_back(&members, entity);
             }
-            if sleeps {
+            if is_preferred {
                 queue.set_next_buddy(entity);
             }
         }
@@ -422,14 +500,20 @@ impl Hierarchy {
         }
     }
 
-    pub fn pick(&mut self, tasks: &Tasks) -> Option<TaskId> {
-        let Hierarchy { queues, groups, .. } = self;
-        let members = Readable { tasks, groups: &groups.entities };
+    /// An entity without tasks that is picked has spent its lag.
+    pub fn pick(&mut self, tasks: &mut Tasks) -> Option<TaskId> {
         let mut at = ROOT;
         loop {
-            let entity = queues[at as usize].pick(&members)?;
-            match entity {
+            let (queue, members) = self.parts(tasks, at);
+            match queue.pick(&members)? {
                 Member::Task(task) => return Some(task),
+                Member::Group(group) if self.groups.delayed[group as usize] => {
+                    self.finish_delayed_group(tasks, &None, group);
+                    if self.is_left_empty(&None, at) {
+                        self.dequeue_group(tasks, &None, &None, (at, self.delays));
+                    }
+                    at = ROOT;
+                }
                 Member::Group(group) => at = group,
             }
         }
@@ -478,19 +562,20 @@ impl Hierarchy {
         lowest.floored(slice)
     }
 
-    pub fn preempts(
+    /// The task's group stands for it, and a task for its own group only.
+    pub fn rival(
         &mut self,
         tasks: &mut Tasks,
         (current, task): (TaskId, TaskId),
         by: EnqueuedBy,
-    ) -> bool {
+    ) -> Option<TaskId> {
         let currents = self.path(tasks, current);
         let path = self.path(tasks, task);
         let meet = |(at, entity)| Some((at, entity, currents.entity_in(at)?));
         let (at, entity, runs) = path.iter().find_map(meet).expect("all paths meet at the root");
-        let (queue, mut members) = self.parts(tasks, at);
-        let preempts = queue.preempts(&mut members, (runs, entity), by);
-        let is_next = match queue {
+        let rival = self.rival_at(tasks, (at, &Some(currents)), (runs, entity), by);
+        let preempts = rival == Some(entity);
+        let is_next = match &self.queues[at as usize] {
             Queue::Cfs(_) => preempts,
             Queue::Eevdf(queue) => queue.prefers(entity),
         };
@@ -499,7 +584,29 @@ impl Hierarchy {
                 self.queues[above as usize].set_next_buddy(group);
             }
         }
-        preempts
+        if preempts { Some(task) } else { rival.and_then(Member::task) }
+    }
+
+    /// Where wakeups pick, entities without tasks leave that have spent their lag.
+    fn rival_at(
+        &mut self,
+        tasks: &mut Tasks,
+        (at, currents): (u32, &Option<Path>),
+        members: (Member, Member),
+        by: EnqueuedBy,
+    ) -> Option<Member> {
+        loop {
+            let (queue, mut entities) = self.parts(tasks, at);
+            let rival = queue.rival(&mut entities, members, by);
+            match rival {
+                Some(Member::Group(group))
+                    if self.wakeup_picks && self.groups.delayed[group as usize] =>
+                {
+                    self.finish_delayed_group(tasks, currents, group);
+                }
+                _ => return rival,
+            }
+        }
     }
 
     pub fn is_eligible(&self, tasks: &Tasks, current: Option<TaskId>, task: TaskId) -> bool {
@@ -532,10 +639,12 @@ impl Hierarchy {
         queue.requeue_delayed(&mut members, current, Member::Task(task));
     }
 
-    pub fn finish_delayed(&mut self, tasks: &mut Tasks, task: TaskId) {
-        let (queue, mut members) = self.parts(tasks, tasks[task].group);
-        queue.finish_delayed(&mut members, Member::Task(task));
-        self.empty_groups(tasks, None, task, true);
+    pub fn finish_delayed(&mut self, tasks: &mut Tasks, current: Option<TaskId>, task: TaskId) {
+        let group = tasks[task].group;
+        let beside = current_in(&self.path_of(tasks, current), group);
+        let (queue, mut members) = self.parts(tasks, group);
+        queue.finish_delayed(&mut members, beside, Member::Task(task));
+        self.empty_groups(tasks, current, task, true);
     }
 
     pub fn reweight_group(

@@ -25,4 +25,4 @@ mod scheduler;
 mod waiting;
 
 pub use entity::{Dequeue, Enqueue, EnqueuedBy};
-pub use scheduler::{Picked, Ran, Scheduler};
+pub use scheduler::{Picked, Preemption, Ran, Scheduler};

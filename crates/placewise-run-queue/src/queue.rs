@@ -109,15 +109,16 @@ impl<Id: EntityId> Queue<Id> {
         either!(self, queue => queue.tick(entities, current))
     }
 
-    pub fn preempts(
+    /// Who would run instead of current, now that the task is queued.
+    pub fn rival(
         &mut self,
         entities: &mut impl EntitiesMut<Id>,
         (current, task): (Id, Id),
         by: EnqueuedBy,
-    ) -> bool {
+    ) -> Option<Id> {
         match self {
-            Queue::Cfs(queue) => queue.preempts(entities, current, task),
-            Queue::Eevdf(queue) => queue.preempts(entities, (current, task), by),
+            Queue::Cfs(queue) => queue.preempts(entities, current, task).then_some(task),
+            Queue::Eevdf(queue) => queue.rival(entities, (current, task), by),
         }
     }
 
@@ -139,6 +140,18 @@ impl<Id: EntityId> Queue<Id> {
         match self {
             Queue::Cfs(_) => true,
             Queue::Eevdf(queue) => queue.is_eligible(entities, current, task),
+        }
+    }
+
+    pub fn delays(
+        &mut self,
+        entities: &impl Entities<Id>,
+        current: Option<Id>,
+        entity: Id,
+    ) -> bool {
+        match self {
+            Queue::Cfs(_) => false,
+            Queue::Eevdf(queue) => queue.delays(entities, current, entity),
         }
     }
 
@@ -165,9 +178,14 @@ impl<Id: EntityId> Queue<Id> {
         }
     }
 
-    pub fn finish_delayed(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+    pub fn finish_delayed(
+        &mut self,
+        entities: &mut impl EntitiesMut<Id>,
+        current: Option<Id>,
+        task: Id,
+    ) {
         if let Queue::Eevdf(queue) = self {
-            queue.finish_delayed(entities, task);
+            queue.finish_delayed(entities, current, task);
         }
     }
 }

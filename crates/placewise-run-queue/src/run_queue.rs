@@ -127,7 +127,7 @@ impl RunQueue {
     }
 
     /// The task to run next; it stays in the queue until it is taken.
-    pub fn pick(&mut self, entities: &Tasks) -> Option<TaskId> {
+    pub fn pick(&mut self, entities: &mut Tasks) -> Option<TaskId> {
         levels!(&mut self.levels, queue => queue.pick(entities))
     }
 
@@ -141,21 +141,22 @@ impl RunQueue {
         levels!(&mut self.levels, queue => queue.tick(entities, current))
     }
 
-    /// Does a task that was just enqueued preempt the current one?
-    pub fn preempts(
+    /// Who would run instead of the current task, now that `task` is enqueued, if it may preempt that: it, or a
+    /// task that it competes with.
+    pub fn rival(
         &mut self,
         entities: &mut Tasks,
         (current, task): (TaskId, TaskId),
         by: EnqueuedBy,
-    ) -> bool {
+    ) -> Option<TaskId> {
         if self.preemption == Preemption::Never {
-            return false;
+            return None;
         }
         let (now, then) = (entities[current].idle_policy, entities[task].idle_policy);
         if now != then || self.preemption == Preemption::OfIdlePolicy {
-            return now && !then;
+            return (now && !then).then_some(task);
         }
-        levels!(&mut self.levels, queue => queue.preempts(entities, (current, task), by))
+        levels!(&mut self.levels, queue => queue.rival(entities, (current, task), by))
     }
 
     /// Has the task had no more than its share? Always so for CFS.
@@ -178,9 +179,21 @@ impl RunQueue {
         levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
     }
 
+    /// A task is to be enqueued: a delayed entity of a group that it is in is woken where it is.
+    pub fn requeue_delayed_group(
+        &mut self,
+        entities: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
+    ) {
+        if let Levels::Many(queue) = &mut self.levels {
+            queue.requeue_delayed_group(entities, current, task);
+        }
+    }
+
     /// A delayed task leaves because it was picked; its lag is not positive.
-    pub fn finish_delayed(&mut self, entities: &mut Tasks, task: TaskId) {
-        levels!(&mut self.levels, queue => queue.finish_delayed(entities, task))
+    pub fn finish_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
+        levels!(&mut self.levels, queue => queue.finish_delayed(entities, current, task))
     }
 
     /// A task group is out of runtime: it leaves with all its tasks, none of which is current.

@@ -31,6 +31,15 @@ pub struct Ran {
     pub reschedule: bool,
 }
 
+/// What a task that was enqueued has come upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemption {
+    Preempts,
+    Waits,
+    /// A delayed task was to run before it, which has left the queue: what the task does is to be asked again.
+    Left(TaskId),
+}
+
 /// What a pick has come upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
@@ -292,13 +301,18 @@ impl Scheduler {
             return Some(Picked::Next(rq.rt_head.into()));
         }
         let queue = &mut self.cpus[cpu].queue;
-        let task = queue.pick(&self.entities)?;
+        let task = queue.pick(&mut self.entities)?;
         if self.policy.task[task].delayed == 0 {
             return Some(Picked::Next(task));
         }
-        queue.finish_delayed(&mut self.entities, task);
-        self.dequeued(cpu, task, DEQUEUE_SLEEP, now);
+        self.finish_delayed(cpu, task, now);
         Some(Picked::Left(task))
+    }
+
+    fn finish_delayed(&mut self, cpu: CpuId, task: TaskId, now: u64) {
+        let current = self.running_fair(cpu);
+        self.cpus[cpu].queue.finish_delayed(&mut self.entities, current, task);
+        self.dequeued(cpu, task, DEQUEUE_SLEEP, now);
     }
 
     /// A task that waits becomes current, or the idle task.
@@ -322,6 +336,17 @@ impl Scheduler {
         self.cpus[cpu].queue.requeue_delayed(&mut self.entities, current, task);
     }
 
+    /// The same of the entity of a group that the task is in, which is to be enqueued: to be called before current
+    /// is accounted for that.
+    #[inline]
+    pub fn wake_delayed_group(&mut self, task: TaskId) {
+        if self.policy.task[task].task_group != ROOT_TASK_GROUP && !self.is_rt(task) {
+            let cpu = self.cpu_of(task);
+            let current = self.running_fair(cpu);
+            self.cpus[cpu].queue.requeue_delayed_group(&mut self.entities, current, task);
+        }
+    }
+
     /// True if the current task has had its share.
     pub fn tick(&mut self, cpu: CpuId, now: u64) -> bool {
         self.tick_averages(cpu, now);
@@ -340,17 +365,33 @@ impl Scheduler {
     /// Does a task that was just enqueued preempt the one that runs? Not one that is leaving, or
     /// waits already. Among RT tasks only one of higher priority does, and any of them preempts a
     /// fair one.
-    pub fn preempts(&mut self, cpu: CpuId, task: TaskId, by: EnqueuedBy) -> bool {
+    pub fn preempts(
+        &mut self,
+        cpu: CpuId,
+        (task, by): (TaskId, EnqueuedBy),
+        now: u64,
+    ) -> Preemption {
+        match self.rival(cpu, task, by) {
+            Some(rival) if rival == task => Preemption::Preempts,
+            Some(rival) if self.policy.profile.wakeup_picks && self.is_delayed(rival) => {
+                self.finish_delayed(cpu, rival, now);
+                Preemption::Left(rival)
+            }
+            _ => Preemption::Waits,
+        }
+    }
+
+    fn rival(&mut self, cpu: CpuId, task: TaskId, by: EnqueuedBy) -> Option<TaskId> {
         let current = self.current(cpu);
         if self.current_waits(cpu) || !self.is_queued(current) || self.waits_for_runtime(task) {
-            return false;
+            return None;
         }
         let priority = |task: TaskId| self.policy.task[task].rt_priority;
         let (now, then) = (priority(current), priority(task));
         if now > 0 || then > 0 {
-            return then > now;
+            return (then > now).then_some(task);
         }
-        self.cpus[cpu].queue.preempts(&mut self.entities, (current, task), by)
+        self.cpus[cpu].queue.rival(&mut self.entities, (current, task), by)
     }
 
     /// The policy's balancer of some kernels leaves tasks alone that have had more than their

@@ -150,8 +150,9 @@ impl World {
     }
 
     fn join_queue(&mut self, task: TaskNumber, cpu: u32, why: Enqueue, tasks: &Tasks) {
-        self.scheduler.account(cpu.into(), self.clock.now);
         self.scheduler.set_task_cpu(task.into(), cpu.into());
+        self.scheduler.wake_delayed_group(task.into());
+        self.scheduler.account(cpu.into(), self.clock.now);
         self.scheduler.enqueue(task.into(), why, self.clock.now);
         self.population.is_queued(task, cpu, tasks);
     }

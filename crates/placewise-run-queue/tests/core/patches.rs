@@ -1,13 +1,12 @@
 //! Patches of run queues: a state in which each makes a difference, and one in which it must not.
 
 use placewise_policy::{FIRST_TASK, TaskId};
-use placewise_run_queue::{EnqueuedBy, Picked};
+use placewise_run_queue::{EnqueuedBy, Picked, Preemption};
 
-use super::world::{CPU, ONE, OTHER, World};
+use super::world::{CPU, ONE, OTHER, THIRD, World};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
-const THIRD: TaskId = TaskId::new(FIRST_TASK + 2);
 
 /// Of so many tasks on a CPU of 16, one preempts the one that runs once it is more than this ahead.
 fn granularity(policy: &str, tasks: u32) -> u64 {
@@ -45,7 +44,7 @@ fn woken_later(policy: &str, ran: u64, by: EnqueuedBy) -> (World, bool) {
     let mut world = World::under("v6.18", policy);
     world.wakes(THIRD);
     world.run(ran);
-    let preempts = world.scheduler.preempts(CPU, THIRD, by);
+    let preempts = world.preempts_woken_by(THIRD, by) == Preemption::Preempts;
     (world, preempts)
 }
 
@@ -90,7 +89,7 @@ fn next_buddy_prefers_nobody_who_has_had_more_than_its_share() {
 #[test]
 fn next_buddy_keeps_the_one_with_the_earlier_deadline() {
     let mut world = World::under("v6.18", "next-buddy");
-    world.scheduler.preempts(CPU, OTHER, SYNC);
+    world.preempts_woken_by(OTHER, SYNC);
     world.run(100 * US);
     world.wakes(THIRD);
     assert!(!world.preempts(THIRD));

@@ -5,7 +5,7 @@ use placewise_machine::load;
 use placewise_policy::weight::weight_of;
 use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
 use placewise_run_queue::invariants::{Invariants, waiting_on};
-use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy, Picked, Scheduler};
+use placewise_run_queue::{Dequeue, Enqueue, EnqueuedBy, Picked, Preemption, Scheduler};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
@@ -14,7 +14,7 @@ const MACHINES: [&str; 3] =
     ["pack:1 l3:1 core:1 pu:1", "pack:1 l3:2 core:2 pu:1", "pack:2 l3:1 core:2 pu:2"];
 
 /// Before and after EEVDF, delayed dequeue, and the protection of current by its slice.
-const KERNELS: [&str; 6] = ["v3.10", "v5.3", "v6.0", "v6.12", "v6.18", "v7.3"];
+const KERNELS: [&str; 7] = ["v3.10", "v5.3", "v6.0", "v6.12", "v6.18", "v6.18.32", "v7.3"];
 
 /// Two groups, and one in the second: the group that each is in and its shares.
 const GROUPS: [(u32, u32); 3] = [(ROOT_TASK_GROUP, 1024), (ROOT_TASK_GROUP, 300), (2, 2048)];
@@ -215,13 +215,27 @@ impl World {
     /// Who preempts is picked at once.
     fn enqueue(&mut self, task: TaskId, why: Enqueue) {
         let cpu = self.scheduler.cpu_of(task);
+        self.scheduler.wake_delayed_group(task);
         self.account(cpu);
         self.scheduler.enqueue(task, why, self.now);
-        if self.scheduler.running(cpu).is_some()
-            && self.scheduler.preempts(cpu, task, EnqueuedBy::default())
-        {
+        if self.scheduler.running(cpu).is_some() && self.preempts(cpu, task) {
             self.stop(cpu, Scheduler::put_back);
         }
+    }
+
+    fn preempts(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        loop {
+            let waiting = waiting_on(&self.scheduler, cpu);
+            match self.scheduler.preempts(cpu, (task, EnqueuedBy::default()), self.now) {
+                Preemption::Left(sleeper) => self.has_left(sleeper, &waiting),
+                preemption => return preemption == Preemption::Preempts,
+            }
+        }
+    }
+
+    fn has_left(&self, sleeper: TaskId, waiting: &[TaskId]) {
+        assert!(waiting.contains(&sleeper) && !self.scheduler.is_queued(sleeper));
+        assert!(!self.scheduler.is_delayed(sleeper));
     }
 
     /// What runs stops running, and what comes next runs.
@@ -244,10 +258,7 @@ impl World {
                     assert!(!self.scheduler.is_delayed(task), "a sleeper is to run");
                     return Some(task);
                 }
-                Picked::Left(task) => {
-                    assert!(waiting.contains(&task) && !self.scheduler.is_queued(task));
-                    assert!(!self.scheduler.is_delayed(task));
-                }
+                Picked::Left(task) => self.has_left(task, &waiting),
             }
         }
     }

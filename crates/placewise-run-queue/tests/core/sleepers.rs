@@ -1,8 +1,8 @@
 //! Who stays queued when it goes to sleep (delayed dequeue, v6.12 on), and who leaves.
 
-use placewise_run_queue::{Dequeue, Enqueue, Picked};
+use placewise_run_queue::{Dequeue, Enqueue, Picked, Preemption};
 
-use super::world::{CPU, ONE, OTHER, World};
+use super::world::{CPU, ONE, OTHER, THIRD, World};
 
 #[test]
 fn who_has_had_more_than_its_share_stays_queued() {
@@ -101,6 +101,21 @@ fn a_pick_lets_sleepers_go() {
     assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Left(ONE)));
     assert!(!world.scheduler.is_delayed(ONE) && !world.scheduler.is_queued(ONE));
     assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Next(OTHER)));
+}
+
+/// So does a wakeup that picks: who leaves is told.
+#[test]
+fn a_wakeup_that_picks_lets_sleepers_go() {
+    let mut world = World::new("v6.18.32");
+    world.run(100_000);
+    assert!(world.stays_asleep());
+    world.scheduler.take(CPU, OTHER, world.now);
+    world.run(300_000);
+    world.wakes(THIRD);
+    let woken = |world: &mut World| world.preempts_woken_by(THIRD, Default::default());
+    assert_eq!(woken(&mut world), Preemption::Left(ONE));
+    assert!(!world.scheduler.is_queued(ONE));
+    assert_eq!(woken(&mut world), Preemption::Preempts);
 }
 
 /// Woken in time, it is where it was.

@@ -1,11 +1,12 @@
 //! A CPU on which one task runs while another waits.
 
 use placewise_machine::load;
-use placewise_policy::{CpuId, FIRST_TASK, Policy, TaskId, topology};
-use placewise_run_queue::{Enqueue, EnqueuedBy, Scheduler};
+use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
+use placewise_run_queue::{Enqueue, EnqueuedBy, Preemption, Scheduler};
 
 pub const ONE: TaskId = TaskId::FIRST;
 pub const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
+pub const THIRD: TaskId = TaskId::new(FIRST_TASK + 2);
 pub const CPU: CpuId = CpuId::new(3);
 
 /// `ONE` runs while `OTHER` waits.
@@ -20,9 +21,18 @@ impl World {
     }
 
     pub fn under(kernel: &str, policy: &str) -> Self {
+        World::with_groups(kernel, policy, &[])
+    }
+
+    /// Each task in a group of its own.
+    pub fn in_groups(kernel: &str) -> Self {
+        World::with_groups(kernel, "baseline", &[(ROOT_TASK_GROUP, 1024); 3])
+    }
+
+    fn with_groups(kernel: &str, policy: &str, groups: &[(u32, u32)]) -> Self {
         let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
         let policy = Policy::parse(kernel, policy).unwrap();
-        let (scheduler, _) = Scheduler::boot(&machine, &policy, &[]).unwrap();
+        let (scheduler, _) = Scheduler::boot(&machine, &policy, groups).unwrap();
         let mut world = World { scheduler, now: topology::BOOT };
         [ONE, OTHER].into_iter().for_each(|task| world.wakes(task));
         world.scheduler.take(CPU, ONE, world.now);
@@ -31,15 +41,23 @@ impl World {
 
     /// A task that has not run yet joins those that wait.
     pub fn wakes(&mut self, task: TaskId) {
-        self.scheduler.policy.task[task].weight = 1024;
-        self.scheduler.policy.copy_task(task.into(), CPU.into(), CPU.into());
+        let policy = &mut self.scheduler.policy;
+        policy.task[task].weight = 1024;
+        policy.copy_task(task.into(), CPU.into(), CPU.into());
+        if policy.root.nr_task_groups > 0 {
+            policy.task_change_group(task.into(), u32::from(task) - FIRST_TASK + 1, self.now);
+        }
         self.scheduler.add(task);
         self.scheduler.enqueue(task, Enqueue::Wakeup, self.now);
     }
 
     /// Does a task that an interrupt has woken preempt the one that runs?
     pub fn preempts(&mut self, task: TaskId) -> bool {
-        self.scheduler.preempts(CPU, task, EnqueuedBy::default())
+        self.preempts_woken_by(task, EnqueuedBy::default()) == Preemption::Preempts
+    }
+
+    pub fn preempts_woken_by(&mut self, task: TaskId, by: EnqueuedBy) -> Preemption {
+        self.scheduler.preempts(CPU, (task, by), self.now)
     }
 
     /// What runs goes on for so long; true if it should be rescheduled then.

@@ -80,17 +80,17 @@ impl Engine<'_> {
             }
         };
         if !stays {
-            self.left_to_sleep(cpu, task);
+            self.left_to_sleep(task, cpu);
         }
         self.throttle_exhausted(cpu, task);
     }
 
-    /// A task, which may have exited, is off the run queue.
-    fn left_to_sleep(&mut self, cpu: CpuId, task: TaskId) {
+    /// A task, which may have exited, is off its run queue; `by` has done that.
+    pub(super) fn left_to_sleep(&mut self, task: TaskId, by: CpuId) {
         if self.tasks[task].state != TaskState::Exited {
-            self.cpus[cpu].debt += self.costs.draw(self.costs.figures.sleep_ns);
+            self.cpus[by].debt += self.costs.draw(self.costs.figures.sleep_ns);
         }
-        self.return_runtime(cpu, task);
+        self.return_runtime(self.scheduler.cpu_of(task), task);
     }
 
     /// The next task; delayed tasks met on the way leave the queue.
@@ -98,7 +98,7 @@ impl Engine<'_> {
         loop {
             match self.scheduler.pick(cpu, self.rq_clock(cpu))? {
                 Picked::Next(task) => return Some(task),
-                Picked::Left(task) => self.left_to_sleep(cpu, task),
+                Picked::Left(task) => self.left_to_sleep(task, cpu),
             }
         }
     }

@@ -11,7 +11,7 @@
 //! lock comes after that. So does that of forks and of balancing.
 
 use placewise_policy::*;
-use placewise_run_queue::{Enqueue, EnqueuedBy};
+use placewise_run_queue::{Enqueue, EnqueuedBy, Preemption};
 use placewise_trace::Event;
 use placewise_workload::program::Call;
 
@@ -312,6 +312,7 @@ impl Engine<'_> {
     /// Puts a task on the run queue of the CPU it belongs to.
     pub(crate) fn enqueue(&mut self, task: TaskId, why: Enqueue) {
         let cpu = self.scheduler.cpu_of(task);
+        self.scheduler.wake_delayed_group(task);
         self.account_current(cpu);
         self.throttle_before_enqueue(cpu, task);
         self.scheduler.enqueue(task, why, self.now);
@@ -342,9 +343,10 @@ impl Engine<'_> {
         let here = &mut self.cpus[cpu];
         if self.scheduler.running(cpu).is_some() {
             let is_told = here.need_resched && !lazily;
-            if !is_told && !self.scheduler.preempts(cpu, task, enqueued_by) {
+            if !is_told && !self.preempts(cpu, task, (by, enqueued_by)) {
                 return;
             }
+            let here = &mut self.cpus[cpu];
             here.need_resched = true;
             if lazily {
                 return;
@@ -361,6 +363,21 @@ impl Engine<'_> {
         // resched_curr() sends it before the lock is released.
         let sent = self.now + self.cpus[by].debt;
         self.cpus[cpu].lock.keep_until(sent);
+    }
+
+    /// Delayed tasks that are found to stand before it leave the queue, on the time of the CPU `by`.
+    fn preempts(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        (by, enqueued_by): (CpuId, EnqueuedBy),
+    ) -> bool {
+        loop {
+            match self.scheduler.preempts(cpu, (task, enqueued_by), self.now) {
+                Preemption::Left(sleeper) => self.left_to_sleep(sleeper, by),
+                preemption => return preemption == Preemption::Preempts,
+            }
+        }
     }
 
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.

@@ -20,7 +20,7 @@ fn schedstat_has_the_layout_of_its_kernel() {
         let text = hackbench(kernel).run().statistics.schedstat;
         let (version, fields) = match kernel {
             "v6.12" | "v6.12.117" => ("16", 36),
-            "v6.14" | "v6.15" | "v6.17" | "v6.18" | "v6.18.15" | "v7.3" => ("17", 45),
+            "v6.14" | "v6.15" | "v6.17" | "v6.18" | "v6.18.15" | "v6.18.32" | "v7.3" => ("17", 45),
             _ => ("15", 36),
         };
         let mut lines = text.lines();

@@ -207,10 +207,10 @@ fn advice_beside_batch(machine: &str, service_us: u32, service_sleeps_us: u32) -
 }
 
 /// Twice as many tasks as CPUs: who is to wait is a matter of weight, and batch loses nothing when nobody
-/// else wants a CPU.
+/// else wants a CPU. Most wakeups wait: where half of them preempt, no two runs agree on the median.
 #[test]
 fn a_cgroup_that_takes_the_services_cpus_weighs_less() {
-    let advised = advice_beside_batch("pack:1 l3:1 core:4 pu:1", 2000, 500);
+    let advised = advice_beside_batch("pack:1 l3:1 core:4 pu:1", 3000, 500);
     let all = advised["advice"].as_array().unwrap();
     let lighter = |one: &&Value| one["what"] == "let cgroup /batch weigh 10 instead of 100";
     let lighter = all.iter().find(lighter).unwrap_or_else(|| panic!("{advised:#}"));
