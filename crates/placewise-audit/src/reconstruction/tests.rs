@@ -5,7 +5,7 @@
 //! asked for with `--ignored`.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,12 @@ use proptest::test_runner::{Config, TestRunner};
 use super::*;
 use crate::steps::timeline::Timeline;
 use crate::world::invariants::inconsistency;
+use crate::world::picks::Picks;
 
 const TRACES: [&str; 3] =
     ["vm16-k510-hackbench-sockets", "vm16-k612-pingpong", "vm16-k618-nps2-forkpar"];
+/// Recorded on a host with autogroups.
+const SESSIONS: &str = "order/host2-k618-pgbench-sessions";
 /// One for each way of queueing and of sending wakees.
 const KERNELS: [&str; 3] = ["v5.10", "v6.0", "v6.18"];
 /// Lines of events that are damaged, from the start of a trace.
@@ -40,12 +43,17 @@ fn tail(text: &[u8], line: u64) -> &[u8] {
     &text[ends.nth(line as usize - 2).expect("the line is not the first").0 + 1..]
 }
 
-/// Drives a trace through one policy, looking at it every so many steps; the steps. Whatever the
+/// Drives a trace through one policy, looking at it every so many steps; the steps, and the picks. Whatever the
 /// reader takes for a second trace goes through the same reconstruction.
-fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, String> {
+fn follow(
+    mut text: &[u8],
+    kernel: &str,
+    knob: &str,
+    between_looks: usize,
+) -> Result<(usize, Picks), String> {
     let mut reader = reader(text);
     let machine = from_trace("trace", &reader.header().topology).unwrap();
-    let policy = Policy::parse(kernel, "baseline").unwrap();
+    let policy = Policy::parse(kernel, knob).unwrap();
     let stated = Stated::of(reader.header());
     let mut reconstruction = Reconstruction::new(&machine, &policy, &stated).unwrap();
     let mut timeline = Timeline::new(machine.cpus.len() as u32, 4_000_000, false);
@@ -57,7 +65,7 @@ fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, 
             if steps % between_looks == 0
                 && let Some(problem) = inconsistency(&reconstruction.world)
             {
-                return Err(format!("{kernel}, step {steps}, {step:?}: {problem}"));
+                return Err(format!("{kernel} {knob}, step {steps}, {step:?}: {problem}"));
             }
         }
         Ok(())
@@ -76,14 +84,18 @@ fn follow(mut text: &[u8], kernel: &str, between_looks: usize) -> Result<usize, 
     }
     timeline.end();
     drain(&mut timeline)?;
-    Ok(steps)
+    Ok((steps, reconstruction.world.picks))
 }
 
 /// Header and events of a trace, as lines; two of three pids are in task groups.
-fn lines_of(trace: &str) -> (Vec<String>, Vec<String>) {
+fn text_of_trace(trace: &str) -> Vec<u8> {
     let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
-    let file = std::fs::File::open(Path::new(&path)).unwrap();
-    let lines = BufReader::new(zstd::Decoder::new(file).unwrap()).lines().map(Result::unwrap);
+    zstd::decode_all(std::fs::File::open(Path::new(&path)).unwrap()).unwrap()
+}
+
+fn lines_of(trace: &str) -> (Vec<String>, Vec<String>) {
+    let text = text_of_trace(trace);
+    let lines = text.lines().map(Result::unwrap);
     let (mut header, events): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with('#'));
     let pid = |line: &String| line.split_once("next_pid=")?.1.split(' ').next()?.parse().ok();
     let pids: BTreeSet<u32> = events.iter().filter_map(pid).collect();
@@ -187,7 +199,7 @@ fn survives() -> impl Fn((usize, Vec<Damage>)) -> Result<(), TestCaseError> {
         damages.iter().for_each(|one| damage(&mut events, one));
         let text = text_of(header, &events);
         for kernel in KERNELS {
-            follow(&text, kernel, STEPS_BETWEEN_LOOKS).map_err(TestCaseError::fail)?;
+            follow(&text, kernel, "baseline", STEPS_BETWEEN_LOOKS).map_err(TestCaseError::fail)?;
         }
         Ok(())
     }
@@ -198,10 +210,34 @@ fn real_traces_keep_the_state_consistent() {
     for trace in TRACES {
         let (header, events) = lines_of(trace);
         for kernel in KERNELS {
-            let steps = follow(&text_of(&header, &events), kernel, 1).unwrap();
+            let (steps, _) = follow(&text_of(&header, &events), kernel, "baseline", 1).unwrap();
             assert!(steps >= events.len(), "{trace}: {steps} steps");
         }
     }
+}
+
+/// Of each trace's own kernel. What the queues miss is what no trace tells: lags when it begins, times to the
+/// microsecond, and on a host the time that interrupts and its own host take.
+#[test]
+fn the_queues_foretell_what_kernels_pick() {
+    let foretold_pct = |trace: &str, kernel: &str, knob: &str| {
+        let text = text_of_trace(trace);
+        follow(&text, kernel, knob, usize::MAX).unwrap().1.foretold_pct()
+    };
+    for (trace, kernel, at_least) in [
+        ("vm16-k510-hackbench-sockets", "v5.10", 90),
+        ("vm16-k61-stress-mix", "v6.1.176", 70),
+        ("vm16-k612-pingpong", "v6.12", 80),
+        ("vm8-k618-nosmt-hackbench-pipe", "v6.18.15", 84),
+        ("vm32-k73-hackbench-pipe", "v7.3", 85),
+        (SESSIONS, "v6.18.32", 55),
+    ] {
+        let foretold = foretold_pct(trace, kernel, "baseline");
+        assert!(foretold >= at_least, "{trace}: {foretold} %");
+    }
+    // Each of its tasks is in a group of its own: what is delayed are groups.
+    let without_delays = foretold_pct(SESSIONS, "v6.18.32", "set:DELAY_DEQUEUE=0");
+    assert!(without_delays <= 45, "{without_delays} %");
 }
 
 #[test]

@@ -23,6 +23,8 @@ mod clock;
 #[cfg(test)]
 pub mod invariants;
 mod loads;
+#[cfg(test)]
+pub mod picks;
 mod population;
 pub mod stated;
 mod trail;
@@ -69,6 +71,8 @@ pub struct World {
     pub clock: Clock,
     pub population: Population,
     wake_lists: WakeLists,
+    #[cfg(test)]
+    pub picks: picks::Picks,
 }
 
 impl World {
@@ -83,6 +87,8 @@ impl World {
             clock: Clock::new(),
             population: Population::new(machine, policy, &stated.affinities, group_of),
             wake_lists: WakeLists::new(),
+            #[cfg(test)]
+            picks: picks::Picks::default(),
         })
     }
 
@@ -230,6 +236,8 @@ impl World {
                 _ => self.fall_asleep(cpu, prev, prev_state),
             }
         }
+        #[cfg(test)]
+        self.compare_pick(cpu, next);
         self.switch_in(cpu, next, tasks);
         if prev < FIRST_TASK {
             return Occasion::Nothing;
