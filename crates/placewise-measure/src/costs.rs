@@ -62,6 +62,7 @@ pub fn with_measured_costs(host: Machine, measurements: &Measurements, hz: u32) 
         Figures::wakeup_lines,
         Figures::interrupts,
         Figures::idle_states,
+        Figures::newidle_outlier,
         Figures::smt,
         Figures::bandwidth,
     ] {
@@ -397,6 +398,15 @@ impl Figures<'_> {
         }
     }
 
+    /// What a CPU is away for in the midst of a pass makes that dear; what else may is not measured, and borrowed.
+    fn newidle_outlier(&mut self) {
+        let Some(away) = self.get(Quantity::Absence).map(whole) else { return };
+        if away > self.costs.newidle_outlier_ns {
+            self.costs.newidle_outlier_ns = away;
+            self.measured("newidle_outlier_ns", Quantity::Absence, "");
+        }
+    }
+
     fn bandwidth(&mut self) {
         let mut told = Vec::new();
         for access in Access::ALL {
@@ -628,6 +638,18 @@ mod tests {
         let read = placewise_machine::load(path.to_str().unwrap()).unwrap();
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!((read.costs, read.cost_sources), (machine.costs, machine.cost_sources));
+    }
+
+    /// What is shorter than what else may hold up a pass says nothing of that.
+    #[test]
+    fn a_pass_may_be_held_up_for_as_long_as_a_cpu_is_away() {
+        let truth = host().costs;
+        let outlier = |away: u64| {
+            let measured = Measurements::from([(Quantity::Absence, exactly(away as f64))]);
+            with_measured_costs(host(), &measured, truth.hz).costs.newidle_outlier_ns
+        };
+        assert_eq!(outlier(200_000), 200_000);
+        assert_eq!(outlier(1_000), truth.newidle_outlier_ns);
     }
 
     /// What a partner's CPU was taken away for is no cost.

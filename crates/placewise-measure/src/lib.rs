@@ -7,7 +7,7 @@
 //!
 //! Apart from that, [`heap`] is what the speed of a simulation is held against.
 //!
-//! Limits: scanning, ticks and load balancing are not measured, and neither is what an idle LLC adds to
+//! Limits: scanning and ticks are not measured, of load balancing only how long a pass may be held up, and neither is what an idle LLC adds to
 //! the exit of an idle state; distances are taken from one CPU only.
 
 pub mod batches;

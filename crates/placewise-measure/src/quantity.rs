@@ -67,6 +67,8 @@ pub enum Quantity {
     FutexWake,
     /// Arming a timer and disarming it again.
     TimerPair,
+    /// The longest that the CPU was taken away in a tenth of a second, ticks left out.
+    Absence,
     /// A yield to another task on the CPU.
     Yield,
     /// Forking a process, until the parent goes on.
@@ -125,6 +127,7 @@ impl fmt::Display for Quantity {
             Self::LongSocketPair => "unix socket, 4 KiB",
             Self::FutexWake => "futex wake of nobody",
             Self::TimerPair => "timer, armed and disarmed",
+            Self::Absence => "longest absence of a CPU in 100 ms",
             Self::Yield => "yield",
             Self::Fork => "process, forked",
             Self::ThreadCreate => "thread, created",
