@@ -17,7 +17,7 @@ use crate::place::{Places, stay_on};
 pub fn all(places: &Places, nr_llcs: usize) -> io::Result<Vec<Load>> {
     stay_on(places.home)?;
     let mut loads = calls::loads()?;
-    loads.extend(absence::loads());
+    loads.extend(absence::loads(places)?);
     loads.extend(tasks::loads(places)?);
     loads.extend(wakeups::loads(places)?);
     loads.extend(caches::loads(places)?);

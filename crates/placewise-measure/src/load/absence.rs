@@ -1,13 +1,19 @@
 //! For how long a CPU is taken away from who runs on it without being asked: by its host, or by interrupts that
 //! nothing masks. Ticks, which come at one place of their period, are left out: the kernel masks them where this
-//! matters.
+//! matters. The nearest core is busy meanwhile, as others are while a CPU balances: what a host has for two virtual
+//! CPUs it takes away from one.
 //!
 //! Limit: an interrupt of a device counts as well.
 
+use std::hint::spin_loop;
+use std::io;
 use std::time::{Duration, Instant};
 
-use crate::batches::Load;
+use super::clock::preemptions_of_others;
+use crate::batches::{Batch, Load};
 use crate::hz;
+use crate::partner::Partner;
+use crate::place::Places;
 use crate::quantity::Quantity;
 
 /// As long as the newly-idle passes of a minute: a thousand a second, of 1.5 us or so.
@@ -25,10 +31,28 @@ struct Absence {
     ns: u64,
 }
 
-pub fn loads() -> Vec<Load> {
+pub fn loads(places: &Places) -> io::Result<Vec<Load>> {
     let tick_ns = 1_000_000_000 / u64::from(hz());
-    let batch = move || Ok(longest_beside_ticks(&absences(STRETCH), tick_ns) as f64);
-    vec![Load::new(Quantity::Absence, batch)]
+    let mut neighbour = places.nearest().map(|(_, cpu)| busy(cpu)).transpose()?;
+    let batch = move || {
+        let before = preemptions_of_others()?;
+        neighbour.as_ref().map(Partner::begin).transpose()?;
+        let longest = longest_beside_ticks(&absences(STRETCH), tick_ns);
+        neighbour.as_mut().map(Partner::stop).transpose()?;
+        // Whoever takes the neighbour's CPU leaves this one alone.
+        let yields = preemptions_of_others()? - before;
+        Ok(Batch { figure: longest as f64, yields })
+    };
+    Ok(vec![Load { quantity: Quantity::Absence, batch: Box::new(batch) }])
+}
+
+fn busy(cpu: usize) -> io::Result<Partner> {
+    Partner::start(cpu, |stop| {
+        while !stop.is_set() {
+            spin_loop();
+        }
+        Ok(())
+    })
 }
 
 fn absences(stretch: Duration) -> Vec<Absence> {

@@ -38,10 +38,19 @@ pub fn median_time(rounds: u32, mut each: impl FnMut() -> io::Result<Instant>) -
 
 /// How often threads of this process were switched out against their will so far.
 pub fn preemptions() -> io::Result<u64> {
+    preemptions_of(libc::RUSAGE_SELF)
+}
+
+/// The same of the others.
+pub fn preemptions_of_others() -> io::Result<u64> {
+    Ok(preemptions()? - preemptions_of(libc::RUSAGE_THREAD)?)
+}
+
+fn preemptions_of(who: libc::c_int) -> io::Result<u64> {
     // SAFETY: zeroes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel fills in the struct that it is given.
-    match unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } {
+    match unsafe { libc::getrusage(who, &raw mut usage) } {
         0 => Ok(usage.ru_nivcsw as u64),
         _ => Err(io::Error::last_os_error()),
     }
