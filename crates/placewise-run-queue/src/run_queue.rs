@@ -15,12 +15,12 @@ use crate::queue::Queue;
 /// The run queue of a CPU, with task groups or without.
 pub struct RunQueue {
     levels: Levels,
-    preemption: Preemption,
+    may_preempt: MayPreempt,
 }
 
 /// Whether what is queued may preempt what runs.
 #[derive(Clone, Copy, PartialEq)]
-enum Preemption {
+enum MayPreempt {
     Always,
     /// Only if what runs is SCHED_IDLE, and what is queued is not.
     OfIdlePolicy,
@@ -42,12 +42,12 @@ macro_rules! levels {
     };
 }
 
-impl Preemption {
+impl MayPreempt {
     fn of(profile: &Profile) -> Self {
         match (profile.wakeup_preemption, profile.run_queue) {
-            (true, _) => Preemption::Always,
-            (false, RUN_QUEUE_CFS) => Preemption::OfIdlePolicy,
-            (false, _) => Preemption::Never,
+            (true, _) => MayPreempt::Always,
+            (false, RUN_QUEUE_CFS) => MayPreempt::OfIdlePolicy,
+            (false, _) => MayPreempt::Never,
         }
     }
 }
@@ -55,7 +55,7 @@ impl Preemption {
 impl RunQueue {
     pub fn new(profile: &Profile, tunables: Tunables) -> Self {
         let levels = Levels::One(Queue::new(profile, tunables));
-        RunQueue { levels, preemption: Preemption::of(profile) }
+        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
     /// A queue with a level for each task group: `parents` names the parent of group 1, of group
@@ -65,7 +65,7 @@ impl RunQueue {
             return RunQueue::new(profile, tunables);
         }
         let levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
-        RunQueue { levels, preemption: Preemption::of(profile) }
+        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
     /// Tasks that wait for the CPU, and not for runtime.
@@ -149,11 +149,11 @@ impl RunQueue {
         (current, task): (TaskId, TaskId),
         by: EnqueuedBy,
     ) -> Option<TaskId> {
-        if self.preemption == Preemption::Never {
+        if self.may_preempt == MayPreempt::Never {
             return None;
         }
         let (now, then) = (entities[current].idle_policy, entities[task].idle_policy);
-        if now != then || self.preemption == Preemption::OfIdlePolicy {
+        if now != then || self.may_preempt == MayPreempt::OfIdlePolicy {
             return (now && !then).then_some(task);
         }
         levels!(&mut self.levels, queue => queue.rival(entities, (current, task), by))
