@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use placewise_machine::Machine;
 
+pub use crate::load::clock::hz;
 use crate::place::Places;
 use crate::quantity::Measurements;
 
@@ -39,10 +40,4 @@ pub fn measure(host: &Machine, limit: Duration, tell: impl FnMut(f64)) -> io::Re
 pub fn neighbours(host: &Machine) -> io::Result<(usize, Option<usize>)> {
     let places = Places::of(host)?;
     Ok((places.home, places.nearest().map(|(_, cpu)| cpu)))
-}
-
-/// Scheduler ticks per second: the coarse clock goes by them.
-pub fn hz() -> u32 {
-    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
-    (1_000_000_000 / tick.tv_nsec.max(1)) as u32
 }

@@ -211,6 +211,22 @@ impl World {
         self.scheduler.take(cpu.into(), next.into(), self.clock.now);
     }
 
+    /// The kernel has picked `next`; the one before it waits again, or sleeps.
+    #[cfg(test)]
+    fn compare_pick(&mut self, cpu: u32, next: TaskNumber) {
+        while let Some(picked) = self.scheduler.pick(cpu.into(), self.clock.now) {
+            match picked {
+                Picked::Left(task) => self.trail(task.into()).whereabouts = Whereabouts::Asleep,
+                Picked::Next(task) => {
+                    if self.scheduler.policy.rq[cpu as usize].nr_running > 1 {
+                        self.picks.count(task == next.into());
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
     /// A task that a gap in the trace has left running elsewhere.
     fn leave_other_cpu(&mut self, task: TaskNumber, cpu: u32) {
         let last = self.scheduler.cpu_of(task.into());

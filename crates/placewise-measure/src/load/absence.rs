@@ -9,9 +9,8 @@ use std::hint::spin_loop;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::clock::preemptions_of_others;
+use super::clock::{hz, preemptions_of_others};
 use crate::batches::{Batch, Load};
-use crate::hz;
 use crate::partner::Partner;
 use crate::place::Places;
 use crate::quantity::Quantity;

@@ -3,13 +3,19 @@
 use std::io;
 use std::time::Instant;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_getres, clock_gettime};
 
 /// A clock that stands still while others run, in ns: that of this thread, or of all threads of this
 /// process, of which one at a time runs where all are on one CPU.
 pub fn cpu_time(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Scheduler ticks per second: the coarse clock goes by them.
+pub fn hz() -> u32 {
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    (1_000_000_000 / tick.tv_nsec.max(1)) as u32
 }
 
 /// The CPU time of each of `rounds`, in ns.
