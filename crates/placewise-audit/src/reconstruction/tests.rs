@@ -231,6 +231,8 @@ fn the_queues_foretell_what_kernels_pick() {
         ("vm8-k618-nosmt-hackbench-pipe", "v6.18.15", 84),
         ("vm32-k73-hackbench-pipe", "v7.3", 85),
         (SESSIONS, "v6.18.32", 55),
+        // 57 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
+        ("order/host2-k618-pgbench-commits", "v6.18.32", 60),
     ] {
         let foretold = foretold_pct(trace, kernel, "baseline");
         assert!(foretold >= at_least, "{trace}: {foretold} %");

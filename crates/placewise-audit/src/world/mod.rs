@@ -207,6 +207,7 @@ impl World {
         }
         if next < FIRST_TASK {
             self.scheduler.policy.rq[cpu as usize].idle_stamp = self.clock.now;
+            loads::refresh_groups(&mut self.scheduler, cpu, self.clock.now);
         }
         self.scheduler.take(cpu.into(), next.into(), self.clock.now);
     }
