@@ -151,13 +151,15 @@ impl<Id: EntityId> Eevdf<Id> {
         self.waiting.iter().find(|place| average.admits(entities[place.entity].vruntime))
     }
 
+    /// It is picked before all others.
+    fn eligible_buddy(&self, entities: &impl Entities<Id>, average: &Average) -> Option<Id> {
+        self.next_buddy.filter(|&buddy| average.admits(entities[buddy].vruntime))
+    }
+
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
         let average = self.average(entities, None)?;
-        let buddy = self.next_buddy;
-        if buddy.is_some_and(|buddy| average.admits(entities[buddy].vruntime)) {
-            return buddy;
-        }
-        self.earliest(entities, &average).map(|place| place.entity)
+        self.eligible_buddy(entities, &average)
+            .or_else(|| self.earliest(entities, &average).map(|place| place.entity))
     }
 
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
@@ -233,11 +235,10 @@ impl<Id: EntityId> Eevdf<Id> {
                 return None;
             }
         }
-        if self.tunables.next_buddy || self.tunables.wakeup_picks {
-            let buddy = self.next_buddy;
-            if buddy.is_some_and(|buddy| average.admits(entities[buddy].vruntime)) {
-                return buddy;
-            }
+        if (self.tunables.next_buddy || self.tunables.wakeup_picks)
+            && let Some(buddy) = self.eligible_buddy(entities, &average)
+        {
+            return Some(buddy);
         }
         if eligible && running.vruntime < running.protected_until {
             return None;

@@ -322,15 +322,16 @@ impl Hierarchy {
         task: TaskId,
         why: Enqueue,
     ) {
-        self.requeue_delayed_group(tasks, current, task);
         let current = self.path_of(tasks, current);
         for (at, entity) in self.path(tasks, task).iter() {
             let why = if entity == Member::Task(task) { why } else { Enqueue::Wakeup };
             let (queue, mut members) = self.parts(tasks, at);
             queue.enqueue(&mut members, current_in(&current, at), entity, why);
-            if self.groups.throttled[at as usize]
-                || std::mem::replace(&mut self.groups.queued[at as usize], true)
-            {
+            if self.groups.throttled[at as usize] {
+                break;
+            }
+            if std::mem::replace(&mut self.groups.queued[at as usize], true) {
+                self.requeue_if_delayed(tasks, &current, at);
                 break;
             }
         }
@@ -343,18 +344,21 @@ impl Hierarchy {
         current: Option<TaskId>,
         task: TaskId,
     ) {
+        let Groups { queued, throttled, .. } = &self.groups;
         let path = self.path(tasks, task);
-        let Groups { queued, delayed, throttled, .. } = &mut self.groups;
-        let groups = path.iter().map(|(group, _)| group as usize);
-        let mut reached = groups.take_while(|&group| !throttled[group]);
-        let queued = reached.find(|&group| queued[group]);
-        let Some(group) = queued.filter(|&group| std::mem::take(&mut delayed[group])) else {
-            return;
-        };
-        let at = self.groups.parents[group];
-        let current = current_in(&self.path_of(tasks, current), at);
-        let (queue, mut members) = self.parts(tasks, at);
-        queue.requeue_delayed(&mut members, current, Member::Group(group as u32));
+        let groups = path.iter().map(|(group, _)| group);
+        let mut reached = groups.take_while(|&group| !throttled[group as usize]);
+        if let Some(group) = reached.find(|&group| queued[group as usize]) {
+            self.requeue_if_delayed(tasks, &self.path_of(tasks, current), group);
+        }
+    }
+
+    fn requeue_if_delayed(&mut self, tasks: &mut Tasks, currents: &Option<Path>, group: u32) {
+        if std::mem::take(&mut self.groups.delayed[group as usize]) {
+            let at = self.groups.parents[group as usize];
+            let (queue, mut members) = self.parts(tasks, at);
+            queue.requeue_delayed(&mut members, current_in(currents, at), Member::Group(group));
+        }
     }
 
     /// An entity leaves that was delayed.
@@ -369,14 +373,8 @@ impl Hierarchy {
     /// A task group leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         self.groups.throttled[group as usize] = true;
-        let currents = self.path_of(tasks, current);
-        if self.groups.delayed[group as usize] {
-            self.finish_delayed_group(tasks, &currents, group);
-            let above = self.groups.parents[group as usize];
-            if self.is_left_empty(&currents, above) {
-                self.dequeue_group(tasks, &currents, &currents, (above, false));
-            }
-        } else if self.groups.queued[group as usize] {
+        if self.groups.queued[group as usize] {
+            let currents = self.path_of(tasks, current);
             self.dequeue_group(tasks, &currents, &currents, (group, false));
         }
     }
@@ -405,8 +403,8 @@ impl Hierarchy {
     }
 
     /// The entity of a task group leaves, and those above it that are left without tasks: none that
-    /// waits, and none that is `running`, which is not so of a current task that is leaving. One that `delays`
-    /// may stay for its lag. Answers with the first group whose entity stays.
+    /// waits, and none that is `running`, which is not so of a current task that is leaving. Where it `delays`,
+    /// one that was not delayed may stay for its lag. Answers with the first group whose entity stays.
     fn dequeue_group(
         &mut self,
         tasks: &mut Tasks,
@@ -416,14 +414,18 @@ impl Hierarchy {
     ) -> u32 {
         let mut group = group;
         for (at, entity) in self.groups.above(group) {
-            let current = current_in(currents, at);
-            let (queue, mut members) = self.parts(tasks, at);
-            if delays && queue.delays(&members, current, entity) {
-                self.groups.delayed[group as usize] = true;
-                break;
+            if self.groups.delayed[group as usize] {
+                self.finish_delayed_group(tasks, currents, group);
+            } else {
+                let current = current_in(currents, at);
+                let (queue, mut members) = self.parts(tasks, at);
+                if delays && queue.delays(&members, current, entity) {
+                    self.groups.delayed[group as usize] = true;
+                    break;
+                }
+                queue.dequeue(&mut members, current, entity, Dequeue::Sleep);
+                self.groups.left(group);
             }
-            queue.dequeue(&mut members, current, entity, Dequeue::Sleep);
-            self.groups.left(group);
             group = at;
             if !self.is_left_empty(running, group) {
                 break;
@@ -508,10 +510,7 @@ impl Hierarchy {
             match queue.pick(&members)? {
                 Member::Task(task) => return Some(task),
                 Member::Group(group) if self.groups.delayed[group as usize] => {
-                    self.finish_delayed_group(tasks, &None, group);
-                    if self.is_left_empty(&None, at) {
-                        self.dequeue_group(tasks, &None, &None, (at, self.delays));
-                    }
+                    self.dequeue_group(tasks, &None, &None, (group, self.delays));
                     at = ROOT;
                 }
                 Member::Group(group) => at = group,
