@@ -7,8 +7,8 @@
 //!
 //! Apart from that, [`heap`] is what the speed of a simulation is held against.
 //!
-//! Limits: scanning and ticks are not measured, of load balancing only how long a pass may be held up, and neither is what an idle LLC adds to
-//! the exit of an idle state; distances are taken from one CPU only.
+//! Limits: scanning and ticks are not measured, of load balancing only how long a pass may be held up, and
+//! neither is what an idle LLC adds to the exit of an idle state; distances are taken from one CPU only.
 
 pub mod batches;
 pub mod costs;

@@ -87,12 +87,12 @@ fn follow(
     Ok((steps, reconstruction.world.picks))
 }
 
-/// Header and events of a trace, as lines; two of three pids are in task groups.
 fn text_of_trace(trace: &str) -> Vec<u8> {
     let path = format!("{}/../../traces/{trace}.txt.zst", env!("CARGO_MANIFEST_DIR"));
     zstd::decode_all(std::fs::File::open(Path::new(&path)).unwrap()).unwrap()
 }
 
+/// Header and events of a trace, as lines; two of three pids are in task groups.
 fn lines_of(trace: &str) -> (Vec<String>, Vec<String>) {
     let text = text_of_trace(trace);
     let lines = text.lines().map(Result::unwrap);
@@ -231,7 +231,7 @@ fn the_queues_foretell_what_kernels_pick() {
         ("vm8-k618-nosmt-hackbench-pipe", "v6.18.15", 84),
         ("vm32-k73-hackbench-pipe", "v7.3", 85),
         (SESSIONS, "v6.18.32", 55),
-        // 57 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
+        // 56 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
         ("order/host2-k618-pgbench-commits", "v6.18.32", 60),
     ] {
         let foretold = foretold_pct(trace, kernel, "baseline");

