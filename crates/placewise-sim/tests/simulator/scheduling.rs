@@ -3,7 +3,7 @@
 use placewise_machine::{Costs, CpuSet};
 use placewise_policy::{PREEMPT_FULL, PREEMPT_LAZY};
 use placewise_workload::program::{
-    Call, ChannelKind, FOREVER, Metric, Object, Op, Program, Wake, Workload,
+    Call, Cgroup, ChannelKind, FOREVER, Metric, Object, Op, Program, Wake, Workload,
 };
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
@@ -263,6 +263,38 @@ fn a_hog_that_is_preempted_lazily_goes_on_until_its_tick() {
     let (lazily, at_once) = (answers(PREEMPT_LAZY), answers(PREEMPT_FULL));
     assert!((50.0..=110.0).contains(&lazily), "{lazily} in some 100 ticks");
     assert!(at_once > 4.0 * lazily, "{at_once} and {lazily}");
+}
+
+/// How often who answers gives way to who asks, for each time that it sleeps. Each is in a cgroup of its own.
+fn gives_way(kernel: &str) -> f64 {
+    let (to, back) = (Object::shared(0), Object::shared(1));
+    let send = |channel| Op::Send { channel, bytes: 1 };
+    let receive = |channel| Op::Receive { channel, bytes: 1 };
+    let asks = vec![Op::Run { ns: 10_000 }, send(to), receive(back)];
+    let answers = vec![receive(to), Op::Run { ns: 30_000 }, send(back)];
+    let all = vec![
+        main_of(2),
+        on(0, for_ever("asks", asks)).in_cgroup(0),
+        on(0, for_ever("answers", answers)).in_cgroup(1),
+    ];
+    let cgroups = ["a", "b"].map(|name| Cgroup::new(name, None, 1024)).to_vec();
+    let channels = vec![ChannelKind::Pipe; 2];
+    let workload = Workload { channels, cgroups, ..programs(all, 400) };
+    let outcome = Setup::new("pack:1 l3:1 core:1 pu:1", kernel, "baseline", workload).run();
+    let switches = |field| proc_sched(&outcome, "answers", field);
+    switches("nr_involuntary_switches") / switches("nr_voluntary_switches").max(1.0)
+}
+
+/// Its group is ahead of its share when it sleeps, and is delayed. Fails if what the waker has run since counted before
+/// that group is woken: it would begin anew beside the other, and both would sleep each time.
+#[test]
+fn who_is_woken_in_a_delayed_group_preempts_its_waker() {
+    for kernel in ["v6.12", "v6.18", "v6.18.32"] {
+        let often = gives_way(kernel);
+        assert!(often > 100.0, "{kernel}: {often} times");
+    }
+    let without_delays = gives_way("v6.6");
+    assert!(without_delays < 1.0, "{without_delays} times");
 }
 
 /// One task runs ahead of its share, wakes its partner on the same CPU, and sleeps; the other CPU
