@@ -131,6 +131,15 @@ enum newidle_gate {
 	NEWIDLE_DOMAIN_COST,	/* avg_idle against the lowest domain's cost */
 };
 
+/* How much a task group weighs on all its CPUs together, which its load there divides. */
+enum cgroup_mode {
+	CGROUP_SMP, /* its shares, whatever it runs */
+	CGROUP_CONCUR, /* its shares for each task that it has runnable, up to its CPUs */
+	CGROUP_TASKS, /* the same without that limit */
+	CGROUP_MAX, /* its shares for each CPU, but on none more than a task at nice -20 */
+	CGROUP_UP, /* its shares on each CPU, undivided */
+};
+
 /* What a newly-idle pass that pulled nothing does to the recorded cost. */
 enum newidle_failure {
 	NEWIDLE_FAILURE_ELAPSED, /* the elapsed time, as for any pass */
@@ -296,7 +305,8 @@ struct profile {
 
 	/* run queue */
 	enum run_queue_class run_queue;
-	bool flat_queue; /* tasks of all groups compete at one level: audits keep them in the root, simulated queues do not */
+	bool flat_queue; /* tasks of all groups compete at one level */
+	enum cgroup_mode cgroup_mode;
 	bool group_load_rate_limited; /* a CPU tells its task group's load once a ms at most */
 	bool empty_group_keeps_weight; /* a task group's entity without tasks is not weighed */
 	enum preempt_mode preempt;

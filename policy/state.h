@@ -129,11 +129,12 @@ struct cfs_rq {
 
 /* A cgroup with a cpu controller. */
 struct task_group {
-	u64 load_avg; /* sum of what its CPUs have contributed */
-	u32 shares;   /* 1024 by default */
-	u32 parent;   /* always a smaller number */
-	u32 depth;    /* levels below the root */
-	u32 exists;   /* else its number is free */
+	u64 load_avg;	  /* sum of what its CPUs have contributed */
+	u64 runnable_avg; /* likewise */
+	u32 shares;	  /* 1024 by default */
+	u32 parent;	  /* always a smaller number */
+	u32 depth;	  /* levels below the root */
+	u32 exists;	  /* else its number is free */
 };
 
 /* A process, and where its threads are to gather: cache_aware.h. */
@@ -161,6 +162,7 @@ struct group_rq {
 	struct cfs_rq cfs;
 	struct sched_avg avg;	     /* of the entity */
 	u64 tg_load_avg_contrib;     /* its part of the task group's load_avg */
+	u64 tg_runnable_avg_contrib; /* and of its runnable_avg */
 	u64 last_update_tg_load_avg; /* ns */
 	u64 runnable_load; /* used while cpu_runnable_load() sums up */
 	u32 weight;	   /* of the entity; 0 = it has no averages yet */

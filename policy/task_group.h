@@ -26,7 +26,7 @@
  * New shares show at an entity's next tick, enqueue or dequeue, not at once.
  * An entity leaves with its last task, and is never delayed itself. A switch
  * between two tasks of one group updates all levels, not only those below the
- * one they share. v7.3's flat queue and its weights are not modelled.
+ * one they share.
  */
 #ifndef PLACEWISE_TASK_GROUP_H
 #define PLACEWISE_TASK_GROUP_H
@@ -35,6 +35,7 @@
 
 /* Of an entity; a task group has no less, either. */
 #define MIN_SHARES 2
+#define MAX_SHARES 88761 /* the weight of nice -20 */
 
 /* ns between two contributions of a CPU to the load of its task group. */
 #define TG_LOAD_AVG_INTERVAL 1000000
@@ -66,30 +67,63 @@ verified_once bool update_group_cfs_rq_avg(struct state __arena *st in_arena,
 				 cfs_rq_clock(st, group, cpu, now));
 }
 
+static inline bool has_moved(u64 before, u64 now)
+{
+	u64 distance = now > before ? now - before : before - now;
+
+	return distance > before / 64;
+}
+
 /*
  * What @cpu has of the load of all CPUs, once it differs by more than a 64th
- * from what was contributed last. Where that is rate limited, a millisecond must
- * have passed as well. True if it was contributed.
+ * from what was contributed last; where the group is weighed by that, of what is
+ * runnable, too. Where that is rate limited, a millisecond must have passed as
+ * well. True if it was contributed.
  */
 verified_once bool update_tg_load_avg(struct state __arena *st in_arena,
 				      u32 group, u32 cpu, u64 now)
 {
 	struct group_rq __arena *rq = group_rq_of(st, group, cpu);
 	u64 load = rq->cfs.avg.load_avg;
-	u64 before = rq->tg_load_avg_contrib;
-	u64 distance = load > before ? load - before : before - load;
+	u64 runnable = st->profile.cgroup_mode == CGROUP_SMP
+			       ? 0
+			       : rq->cfs.avg.runnable_avg;
 
 	if (group == ROOT_TASK_GROUP)
 		return false;
 	if (st->profile.group_load_rate_limited &&
 	    now - rq->last_update_tg_load_avg < TG_LOAD_AVG_INTERVAL)
 		return false;
-	if (distance <= before / 64)
+	if (!has_moved(rq->tg_load_avg_contrib, load) &&
+	    !has_moved(rq->tg_runnable_avg_contrib, runnable))
 		return false;
-	atomic_add(&task_group_of(st, group)->load_avg, load - before);
+	atomic_add(&task_group_of(st, group)->load_avg,
+		   load - rq->tg_load_avg_contrib);
 	rq->tg_load_avg_contrib = load;
+	atomic_add(&task_group_of(st, group)->runnable_avg,
+		   runnable - rq->tg_runnable_avg_contrib);
+	rq->tg_runnable_avg_contrib = runnable;
 	rq->last_update_tg_load_avg = now;
 	return true;
+}
+
+/* By what a group's shares are multiplied. Limit: its cpuset is taken for all CPUs. */
+static inline u64 group_concurrency(struct state __arena *st,
+				    const struct task_group __arena *tg)
+{
+	u64 tasks = max(tg->runnable_avg / SCHED_CAPACITY_SCALE, (u64)1);
+	u64 cpus = st->root.nr_cpu_ids;
+
+	switch (st->profile.cgroup_mode) {
+	case CGROUP_CONCUR:
+		return min(tasks, cpus);
+	case CGROUP_TASKS:
+		return tasks;
+	case CGROUP_MAX:
+		return cpus;
+	default:
+		return 1;
+	}
 }
 
 /* The part of the group's shares that its load on @cpu, which is known better, deserves. */
@@ -100,11 +134,16 @@ static inline u32 calc_group_shares(struct state __arena *st, u32 group,
 	const struct task_group __arena *tg = task_group_of(st, group);
 	u64 load = max(rq->cfs.load_weight, rq->cfs.avg.load_avg);
 	u64 all = tg->load_avg - rq->tg_load_avg_contrib + load;
-	u64 shares = tg->shares * load;
+	u64 all_shares = tg->shares * group_concurrency(st, tg);
+	u64 shares = all_shares * load;
+	u64 most =
+		st->profile.cgroup_mode == CGROUP_MAX ? MAX_SHARES : all_shares;
 
+	if (st->profile.cgroup_mode == CGROUP_UP)
+		return tg->shares;
 	if (all)
 		shares /= all;
-	return min(max(shares, (u64)MIN_SHARES), (u64)tg->shares);
+	return min(max(shares, (u64)MIN_SHARES), most);
 }
 
 /* The entity's part in the load of @cfs, on which it may be queued, is that of @weight now. */
@@ -486,6 +525,7 @@ static inline u32 create_task_group(struct state __arena *st, u32 parent,
 	    (parent != ROOT_TASK_GROUP && !task_group_of(st, parent)->exists))
 		return ROOT_TASK_GROUP;
 	tg->load_avg = 0;
+	tg->runnable_avg = 0;
 	tg->shares = max(shares, (u32)MIN_SHARES);
 	tg->parent = parent;
 	tg->depth = depth;

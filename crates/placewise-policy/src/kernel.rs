@@ -9,8 +9,6 @@
 //!
 //! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
 //!
-//! - the flat queue, by which all tasks of a CPU compete at one level: with task
-//!   groups, simulated tasks are picked group by group, as by the kernels before;
 //! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
 //!   delayed task whose lag the clamp has changed (v7.1): the simulator's run
 //!   queues keep to the rules of v6.18;
@@ -204,6 +202,7 @@ pub const V3_10: Profile = Profile {
     place_lag: true,
     delayed_dequeue: false,
     flat_queue: false,
+    cgroup_mode: CGROUP_SMP,
     requeue_updates_curr: false,
     run_to_parity: true,
     min_protection: 0,
@@ -457,7 +456,8 @@ pub const V6_18_32: Profile = Profile { wakeup_picks: true, fork_preempts: false
 
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
-/// of a process gather on an LLC (v7.2). Debian's preempts lazily.
+/// of a process gather on an LLC (v7.2); tasks of all groups compete at one level, and a group weighs
+/// more with more tasks. Debian's preempts lazily.
 pub const V7_3: Profile = Profile {
     cache_aware: CACHE_AWARE_MERGED,
     preempt: PREEMPT_LAZY,
@@ -471,6 +471,7 @@ pub const V7_3: Profile = Profile {
     nohz_wants_idle_core: true,
     serialize_inside: true,
     flat_queue: true,
+    cgroup_mode: CGROUP_CONCUR,
     requeue_updates_curr: true,
     // Without RUN_TO_PARITY the base slice of one CPU is a shorter slice than the task's, and a shorter one protects
     // only for the share. Chosen with rows of studies/interventions without that knob in view.

@@ -38,7 +38,7 @@ enum Setting {
     /// Up to the largest.
     Number { largest: u64, set: fn(&mut Profile, u64) },
     /// One of these.
-    Word { words: &'static [(&'static str, u32); 2], field: fn(&mut Profile) -> &mut u32 },
+    Word { words: &'static [(&'static str, u32)], field: fn(&mut Profile) -> &mut u32 },
 }
 
 use Setting::{Feature, Number, Word};
@@ -96,6 +96,21 @@ const KNOBS: &[Knob] = &[
         setting: Word {
             words: &[("full", PREEMPT_FULL), ("lazy", PREEMPT_LAZY)],
             field: |profile| &mut profile.preempt,
+        },
+    },
+    Knob {
+        name: "cgroup_mode",
+        about: "what a cgroup weighs on all CPUs together: concur: its weight for each task it can run; smp: once",
+        is_in: |kernel| kernel.cgroup_mode != CGROUP_SMP,
+        setting: Word {
+            words: &[
+                ("smp", CGROUP_SMP),
+                ("concur", CGROUP_CONCUR),
+                ("tasks", CGROUP_TASKS),
+                ("max", CGROUP_MAX),
+                ("up", CGROUP_UP),
+            ],
+            field: |profile| &mut profile.cgroup_mode,
         },
     },
     Knob {
@@ -221,7 +236,7 @@ pub fn two_values_of(name: &str) -> Option<[&'static str; 2]> {
     let knob = KNOBS.iter().find(|knob| knob.name == name)?;
     Some(match knob.setting {
         Feature(_) | Number { .. } => ["0", "1"],
-        Word { words: [(one, _), (other, _)], .. } => [one, other],
+        Word { words, .. } => [words[0].0, words[1].0],
     })
 }
 

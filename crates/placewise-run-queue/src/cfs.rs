@@ -221,6 +221,7 @@ mod tests {
     use placewise_policy::{Table, TaskId};
 
     use super::*;
+    use crate::entity::NICE_0_WEIGHT;
 
     const TUNABLES: Tunables = Tunables {
         latency: 24_000_000,
@@ -238,7 +239,7 @@ mod tests {
     };
 
     fn entities(vruntimes: &[i64]) -> Table<TaskId, Entity> {
-        let entity = |&vruntime| Entity { vruntime, weight: 1024, ..Entity::default() };
+        let entity = |&vruntime| Entity { vruntime, weight: NICE_0_WEIGHT, ..Entity::default() };
         vruntimes.iter().map(entity).collect()
     }
 

@@ -324,6 +324,7 @@ mod tests {
     use placewise_policy::{Table, TaskId};
 
     use super::*;
+    use crate::entity::NICE_0_WEIGHT;
 
     const SLICE: i64 = 2_800_000;
     const TUNABLES: Tunables = Tunables {
@@ -345,7 +346,7 @@ mod tests {
         let entity = |&vruntime| Entity {
             vruntime,
             deadline: vruntime + SLICE,
-            weight: 1024,
+            weight: NICE_0_WEIGHT,
             ..Entity::default()
         };
         let entities: Table<TaskId, Entity> = vruntimes.iter().map(entity).collect();

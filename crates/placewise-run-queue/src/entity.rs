@@ -6,7 +6,13 @@ use std::ops::{Index, IndexMut};
 use placewise_policy::{Profile, Table, TaskId};
 
 /// Weight of a task at nice 0; virtual time is real time at this weight.
-pub const NICE_0_WEIGHT: u64 = 1024;
+pub const NICE_0_WEIGHT: u64 = scale_load(1024);
+
+/// A weight of the policy in finer units, as kernels of 64 bits have it: a task's part of a task group is seldom a
+/// whole number.
+pub const fn scale_load(weight: u32) -> u64 {
+    (weight as u64) << 10
+}
 
 /// What a run queue knows of a task, waiting or not.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +67,18 @@ impl Entity {
         } else {
             (ns * NICE_0_WEIGHT / self.weight) as i64
         }
+    }
+
+    /// Another weight for what is on no queue: its lag, and what it is to have of its slice, stay so
+    /// much real time.
+    pub fn reweigh(&mut self, weight: u64) {
+        let scaled =
+            |time: i64| (i128::from(time) * i128::from(self.weight) / i128::from(weight)) as i64;
+        self.lag = scaled(self.lag);
+        if self.relative {
+            self.deadline = scaled(self.deadline);
+        }
+        self.weight = weight;
     }
 
     pub fn start_without_lag(&mut self) {

@@ -17,9 +17,6 @@
 //! With delayed dequeue the entity of a group without tasks that has had more
 //! than its share stays queued until its lag is spent, as a task does that
 //! sleeps so. The policy does not know: in its averages the entity is gone.
-//!
-//! Limits: flat queues (v7.3) are not modelled, but that no entity of a group
-//! is delayed there.
 
 use std::ops::{Index, IndexMut};
 
@@ -208,7 +205,7 @@ impl Hierarchy {
                 throttled: vec![false; count],
             },
             previous: ROOT,
-            delays: profile.delayed_dequeue && !profile.flat_queue,
+            delays: profile.delayed_dequeue,
             wakeup_picks: profile.wakeup_picks,
         }
     }
@@ -658,10 +655,7 @@ impl Hierarchy {
             return;
         }
         if !self.groups.queued[group as usize] {
-            entity.lag =
-                (i128::from(entity.lag) * i128::from(entity.weight) / i128::from(weight)) as i64;
-            entity.weight = weight;
-            return;
+            return entity.reweigh(weight);
         }
         let at = self.groups.parents[group as usize];
         let current = current_in(&self.path_of(tasks, current), at);

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use placewise_policy::*;
 
+use crate::entity::scale_load;
 use crate::scheduler::Scheduler;
 
 /// Checks a scheduler, and follows it for what tasks that left a queue may have left behind in its
@@ -138,7 +139,7 @@ fn check_waiting(scheduler: &Scheduler, cpu: CpuId, queued: &[TaskId]) {
     for (group, weight) in queue.group_weights() {
         let entity = &scheduler.policy.group_rq[group as usize][cpu];
         assert_eq!(
-            (entity.on_rq, u64::from(entity.weight)),
+            (entity.on_rq, scale_load(entity.weight)),
             (1, weight),
             "CPU {cpu}: is the entity of cgroup {group} queued, and its weight"
         );
@@ -302,8 +303,8 @@ fn check_averages(scheduler: &Scheduler, group: u32, cpu: CpuId, left: Left) {
         load += after(entity.avg.load_avg as f64, full, since);
         attached += 1.0;
     }
-    let weights = scheduler.tasks().map(|task| scheduler.entities[task].weight);
-    let heaviest = weights.max().unwrap_or(0) as f64;
+    let weights = scheduler.tasks().map(|task| scheduler.policy.task[task].weight);
+    let heaviest = f64::from(weights.max().unwrap_or(0));
     let check = |what: &str, found: u64, sum: f64, full: f64, left: f64| {
         // Both sides are as of their last full period, which need not be the same; and each
         // average is rounded down.

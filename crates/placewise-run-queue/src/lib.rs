@@ -5,6 +5,7 @@
 //!   scheduler.rs   the policy's state and the run queues, kept in step
 //!   run_queue.rs   the order of one CPU
 //!   hierarchy.rs   several levels: task groups
+//!   flat.rs        task groups on one level
 //!   queue.rs       one level: cfs.rs or eevdf.rs
 //!   entity.rs      what they know of tasks and task groups
 //! ```
@@ -15,6 +16,7 @@
 mod cfs;
 mod eevdf;
 mod entity;
+mod flat;
 mod hierarchy;
 #[cfg(feature = "invariants")]
 pub mod invariants;

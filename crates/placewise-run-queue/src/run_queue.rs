@@ -4,11 +4,13 @@
 //! tasks that wait; the current task is passed in, since it counts in averages
 //! but waits nowhere. Both keep waiting tasks in a plain vector: a CPU seldom has
 //! more than a few, and their sums are kept along. Where there are task groups,
-//! each has a queue of its own, and an entity in the queue above: hierarchy.rs.
+//! each has a queue of its own, and an entity in the queue above, hierarchy.rs; from v7.3 on their
+//! tasks compete at one level: flat.rs.
 
 use placewise_policy::{Profile, RUN_QUEUE_CFS, TaskId};
 
 use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tasks, Tunables};
+use crate::flat::Flat;
 use crate::hierarchy::Hierarchy;
 use crate::queue::Queue;
 
@@ -30,14 +32,16 @@ enum MayPreempt {
 enum Levels {
     One(Queue<TaskId>),
     Many(Box<Hierarchy>),
+    Flat(Box<Flat>),
 }
 
-/// Calls the same method of one level or of a hierarchy of them.
+/// Calls the same method of one level, of a hierarchy of them, or of one with tasks of all groups.
 macro_rules! levels {
     ($queue:expr, $inner:ident => $call:expr) => {
         match $queue {
             Levels::One($inner) => $call,
             Levels::Many($inner) => $call,
+            Levels::Flat($inner) => $call,
         }
     };
 }
@@ -58,13 +62,17 @@ impl RunQueue {
         RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
-    /// A queue with a level for each task group: `parents` names the parent of group 1, of group
+    /// A queue with a level for each task group, or for the tasks of all of them: `parents` names the parent of group 1, of group
     /// 2, and so on; group 0 is the root.
     pub fn with_groups(profile: &Profile, tunables: Tunables, parents: &[u32]) -> Self {
         if parents.is_empty() {
             return RunQueue::new(profile, tunables);
         }
-        let levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
+        let levels = if profile.flat_queue {
+            Levels::Flat(Box::new(Flat::new(profile, tunables, parents)))
+        } else {
+            Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)))
+        };
         RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
@@ -198,15 +206,19 @@ impl RunQueue {
 
     /// A task group is out of runtime: it leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        if let Levels::Many(queue) = &mut self.levels {
-            queue.throttle(entities, current, group);
+        match &mut self.levels {
+            Levels::One(_) => {}
+            Levels::Many(queue) => queue.throttle(entities, current, group),
+            Levels::Flat(queue) => queue.throttle(entities, current, group),
         }
     }
 
     /// It has got some: it is back, if it has tasks.
     pub fn unthrottle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        if let Levels::Many(queue) = &mut self.levels {
-            queue.unthrottle(entities, current, group);
+        match &mut self.levels {
+            Levels::One(_) => {}
+            Levels::Many(queue) => queue.unthrottle(entities, current, group),
+            Levels::Flat(queue) => queue.unthrottle(entities, current, group),
         }
     }
 
@@ -223,12 +235,25 @@ impl RunQueue {
         }
     }
 
+    /// Where tasks of all groups compete: what its groups leave one that is queued here.
+    pub fn reweight_task(
+        &mut self,
+        entities: &mut Tasks,
+        current: Option<TaskId>,
+        task: TaskId,
+        weight: u64,
+    ) {
+        if let Levels::Flat(queue) = &mut self.levels {
+            queue.reweight(entities, current, task, weight);
+        }
+    }
+
     /// The weights of the task groups' entities that are queued, by group.
     #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
         match &self.levels {
-            Levels::One(_) => Vec::new(),
             Levels::Many(queue) => queue.group_weights(),
+            _ => Vec::new(),
         }
     }
 }

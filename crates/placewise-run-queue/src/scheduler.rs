@@ -8,7 +8,8 @@
 use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::*;
 
-use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tunables};
+use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tunables, scale_load};
+use crate::flat::LEAST_WEIGHT;
 use crate::run_queue::RunQueue;
 
 pub struct Scheduler {
@@ -150,7 +151,7 @@ impl Scheduler {
         self.entities.grow_to(task);
         let Task { weight, idle_policy, task_group, .. } = self.policy.task[task];
         self.entities[task] = Entity {
-            weight: weight.into(),
+            weight: scale_load(weight),
             idle_policy: idle_policy != 0,
             group: task_group,
             ..Entity::default()
@@ -171,7 +172,7 @@ impl Scheduler {
         let record = &mut self.policy.task[task];
         record.avg.load_avg = record.avg.load_avg * u64::from(weight) / u64::from(record.weight);
         record.weight = weight;
-        self.entities[task].weight = weight.into();
+        self.entities[task].reweigh(scale_load(weight));
     }
 
     /// A task that sleeps turns out to have stayed queued until its lag was spent.
@@ -212,6 +213,10 @@ impl Scheduler {
         self.policy.enqueue_task(task.into(), flags, now);
         self.weigh_groups(cpu, self.policy.task[task].task_group);
         if !self.is_rt(task) {
+            if self.has_weight_of_groups(task) {
+                let weight = self.weight_of_groups(task);
+                self.entities[task].reweigh(weight);
+            }
             let current = self.running_fair(cpu);
             let queue = &mut self.cpus[cpu].queue;
             queue.enqueue(&mut self.entities, current, task, why);
@@ -319,6 +324,9 @@ impl Scheduler {
     #[inline]
     pub fn take(&mut self, cpu: CpuId, next: TaskId, now: u64) {
         let is_fair = !next.is_idle() && !self.is_rt(next);
+        if is_fair {
+            self.weigh_by_groups(cpu, next);
+        }
         let here = &mut self.cpus[cpu];
         here.current_waits = false;
         if is_fair {
@@ -359,6 +367,7 @@ impl Scheduler {
         self.policy.task_tick(cpu.into(), now);
         if let Some(current) = self.running_fair(cpu) {
             self.weigh_groups(cpu, self.policy.task[current].task_group);
+            self.weigh_by_groups(cpu, current);
         }
     }
 
@@ -423,6 +432,34 @@ impl Scheduler {
         self.cpus[cpu].queue.unthrottle(&mut self.entities, current, group);
     }
 
+    /// Has the task a weight that stands for the groups that it is in?
+    #[inline]
+    fn has_weight_of_groups(&self, task: TaskId) -> bool {
+        self.policy.task[task].task_group != ROOT_TASK_GROUP && self.policy.profile.flat_queue
+    }
+
+    /// A task that is queued weighs what its groups leave it.
+    #[inline]
+    fn weigh_by_groups(&mut self, cpu: CpuId, task: TaskId) {
+        if self.has_weight_of_groups(task) {
+            let weight = self.weight_of_groups(task);
+            let current = self.running_fair(cpu);
+            self.cpus[cpu].queue.reweight_task(&mut self.entities, current, task, weight);
+        }
+    }
+
+    /// __calc_prop_weight: at each level its part of the queue there, of what the group has in the one above.
+    fn weight_of_groups(&self, task: TaskId) -> u64 {
+        let Task { weight, mut task_group, cpu, .. } = self.policy.task[task];
+        let mut weight = scale_load(weight);
+        while task_group != ROOT_TASK_GROUP {
+            let group = &self.policy.group_rq[task_group as usize][CpuId::from(cpu)];
+            weight = weight * u64::from(group.weight) / group.cfs.load_weight.max(1);
+            task_group = self.policy.task_group[task_group as usize].parent;
+        }
+        weight.max(LEAST_WEIGHT)
+    }
+
     /// The policy has weighed a task group and those it is in anew; the queue of `cpu` follows.
     #[inline]
     fn weigh_groups(&mut self, cpu: CpuId, group: u32) {
@@ -434,7 +471,7 @@ impl Scheduler {
     fn weigh_groups_from(&mut self, cpu: CpuId, mut group: u32) {
         let current = self.running_fair(cpu);
         while group != ROOT_TASK_GROUP {
-            let weight = u64::from(self.policy.group_rq[group as usize][cpu].weight);
+            let weight = scale_load(self.policy.group_rq[group as usize][cpu].weight);
             // It has none before it was first queued, and a throttled group is not.
             if weight > 0 {
                 let queue = &mut self.cpus[cpu].queue;

@@ -26,6 +26,8 @@ const TRACES: [&str; 3] =
     ["vm16-k510-hackbench-sockets", "vm16-k612-pingpong", "vm16-k618-nps2-forkpar"];
 /// Recorded on a host with autogroups.
 const SESSIONS: &str = "order/host2-k618-pgbench-sessions";
+/// Each task shares a cgroup with one it has nothing to do with.
+const PIPES: &str = "order/vm8-k73-pipes-in-cgroups";
 /// One for each way of queueing and of sending wakees.
 const KERNELS: [&str; 3] = ["v5.10", "v6.0", "v6.18"];
 /// Lines of events that are damaged, from the start of a trace.
@@ -233,6 +235,8 @@ fn the_queues_foretell_what_kernels_pick() {
         (SESSIONS, "v6.18.32", 55),
         // 56 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
         ("order/host2-k618-pgbench-commits", "v6.18.32", 60),
+        (PIPES, "v7.3", 80),
+        ("order/vm8-k618-pipes-in-cgroups", "v6.18.15", 63),
     ] {
         let foretold = foretold_pct(trace, kernel, "baseline");
         assert!(foretold >= at_least, "{trace}: {foretold} %");
@@ -240,6 +244,9 @@ fn the_queues_foretell_what_kernels_pick() {
     // Each of its tasks is in a group of its own: what is delayed are groups.
     let without_delays = foretold_pct(SESSIONS, "v6.18.32", "set:DELAY_DEQUEUE=0");
     assert!(without_delays <= 45, "{without_delays} %");
+    // Before v7.3 a task had to wait for its group.
+    let group_by_group = foretold_pct(PIPES, "v6.18.15", "baseline");
+    assert!(group_by_group <= 45, "{group_by_group} %");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub struct World {
 
 impl World {
     pub fn new(machine: &Machine, policy: &Policy, stated: &Stated) -> Result<Self, MachineError> {
-        let (groups, group_of) = stated.groups(policy);
+        let (groups, group_of) = stated.groups();
         let (mut scheduler, _) = Scheduler::boot(machine, policy, &groups)?;
         for cpu in 0..machine.cpus.len() {
             scheduler.policy.rq[cpu].idle_exit_latency = LATENCY_UNKNOWN;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use placewise_machine::CpuSet;
-use placewise_policy::{Policy, ROOT_TASK_GROUP};
+use placewise_policy::ROOT_TASK_GROUP;
 use placewise_trace::Header;
 
 use crate::task_groups::{self, TaskGroup, TaskGroups};
@@ -29,11 +29,8 @@ impl Stated {
     }
 
     /// The parent and the shares of each task group, and the group of each task that is not in the root's, by the
-    /// policy's numbers. Where all tasks of a CPU compete at one level they are as good as in the root.
-    pub fn groups(&self, policy: &Policy) -> (Vec<(u32, u32)>, HashMap<u32, u32>) {
-        if policy.profile.flat_queue {
-            return Default::default();
-        }
+    /// policy's numbers.
+    pub fn groups(&self) -> (Vec<(u32, u32)>, HashMap<u32, u32>) {
         let group = |group: &TaskGroup| (in_policy(group.parent), group.shares);
         let of_task = |(pid, group): (&u32, &u32)| (*pid, in_policy(Some(*group)));
         (self.groups.all.iter().map(group).collect(), self.group_of.iter().map(of_task).collect())

@@ -392,11 +392,13 @@ impl Generator {
             rq.runnable = self.scaled(4) as u32;
             rq.last_update_tg_load_avg = NOW - self.scaled(4_000_000);
             rq.tg_load_avg_contrib = rq.cfs.avg.load_avg;
+            rq.tg_runnable_avg_contrib = rq.cfs.avg.runnable_avg;
         }
-        let before = m.p.group_rq[group as usize][cpu as usize].tg_load_avg_contrib;
+        let before = std::mem::replace(&mut m.p.group_rq[group as usize][cpu as usize], rq);
         let tg = &mut m.p.task_group[group as usize];
-        tg.load_avg = tg.load_avg - before + rq.tg_load_avg_contrib;
-        m.p.group_rq[group as usize][cpu as usize] = rq;
+        tg.load_avg = tg.load_avg - before.tg_load_avg_contrib + rq.tg_load_avg_contrib;
+        tg.runnable_avg =
+            tg.runnable_avg - before.tg_runnable_avg_contrib + rq.tg_runnable_avg_contrib;
     }
 
     /// Puts an RT task before those of lower priority.

@@ -1,6 +1,8 @@
-//! Task groups whose last task has gone to sleep.
+//! Task groups: what their tasks get, and when the last one has gone to sleep.
 
-use placewise_run_queue::Enqueue;
+use placewise_machine::load;
+use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
+use placewise_run_queue::{Enqueue, Picked, Scheduler};
 
 use super::world::{CPU, ONE, OTHER, THIRD, World};
 
@@ -49,4 +51,84 @@ fn a_wakeup_that_picks_lets_groups_without_tasks_go() {
     };
     assert!(!preempts("v6.18"));
     assert!(preempts("v6.18.32"));
+}
+
+#[test]
+fn a_group_gets_as_much_as_another_however_many_tasks_it_has() {
+    for kernel in ["v6.0", "v6.18", "v7.3"] {
+        let mut world = World::in_two_groups(kernel);
+        world.wakes(THIRD);
+        let runs = (0..1000).map(|_| {
+            let current = world.scheduler.current(CPU);
+            world.run_to_tick();
+            current
+        });
+        let share = runs.filter(|task| *task == ONE).count();
+        assert!((480..520).contains(&share), "{kernel}: {share} of 1,000");
+    }
+}
+
+/// `OTHER` is ahead of its share, and before v7.3 so is its group: `THIRD`, which is in it, has to wait with it.
+#[test]
+fn at_one_level_a_task_does_not_wait_for_what_others_of_its_group_had() {
+    let next = |kernel: &str| {
+        let mut world = World::in_two_groups(kernel);
+        world.switch_to(OTHER);
+        world.run(3_000_000);
+        world.switch_to(ONE);
+        world.wakes(THIRD);
+        world.run(2_900_000);
+        world.next()
+    };
+    assert_eq!(next("v6.18"), ONE);
+    assert_eq!(next("v7.3"), THIRD);
+}
+
+/// What two cgroups of 1024 and 512 shares weigh on 8 CPUs, after a second: four tasks of the first wait or run on CPU 0,
+/// of the second one there and two on CPU 1.
+fn weights(cgroup_mode: &str) -> [u32; 3] {
+    let policy = Policy::parse("v7.3", &format!("set:cgroup_mode={cgroup_mode}")).unwrap();
+    let groups = [(ROOT_TASK_GROUP, 1024), (ROOT_TASK_GROUP, 512)];
+    let (mut scheduler, _) =
+        Scheduler::boot(&load("core:8 pu:1").unwrap(), &policy, &groups).unwrap();
+    let places = [(0, 1), (0, 1), (0, 1), (0, 1), (0, 2), (1, 2), (1, 2)];
+    for ((cpu, group), number) in places.into_iter().zip(FIRST_TASK..) {
+        let task = TaskId::new(number);
+        scheduler.policy.task[task].weight = 1024;
+        scheduler.policy.copy_task(number, cpu, cpu);
+        scheduler.policy.task_change_group(number, group, topology::BOOT);
+        scheduler.add(task);
+        scheduler.enqueue(task, Enqueue::Wakeup, topology::BOOT);
+    }
+    for tick in 0..250 {
+        for cpu in [0, 1].map(CpuId::new) {
+            let now = topology::BOOT + tick * 4_000_000;
+            if tick > 0 {
+                scheduler.account(cpu, now);
+                scheduler.tick(cpu, now);
+                scheduler.put_back(cpu, now);
+            }
+            let Some(Picked::Next(next)) = scheduler.pick(cpu, now) else { panic!("all wait") };
+            scheduler.take(cpu, next, now);
+        }
+    }
+    let weight = |group: usize, cpu| scheduler.policy.group_rq[group][CpuId::new(cpu)].weight;
+    [weight(1, 0), weight(2, 0), weight(2, 1)]
+}
+
+/// What Linux 7.3.4 says of such hogs in `/sys/kernel/debug/sched/debug`, but for the second of `max`, which is the part that
+/// is left of the third: of four tasks, and of three, the averages come to a little less.
+#[test]
+fn a_cgroup_weighs_what_it_weighs_in_a_kernel_in_each_mode() {
+    for (mode, measured) in [
+        ("smp", [1024, 171, 341]),
+        ("concur", [3072, 342, 683]),
+        ("tasks", [3072, 342, 683]),
+        ("max", [8192, 1366, 2732]),
+        ("up", [1024, 512, 512]),
+    ] {
+        let found = weights(mode);
+        let is_near = |(a, b): (u32, u32)| a.abs_diff(b) <= 2;
+        assert!(found.into_iter().zip(measured).all(is_near), "{mode}: {found:?}, {measured:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use placewise_machine::load;
 use placewise_policy::{CpuId, FIRST_TASK, Policy, ROOT_TASK_GROUP, TaskId, topology};
-use placewise_run_queue::{Enqueue, EnqueuedBy, Preemption, Scheduler};
+use placewise_run_queue::{Enqueue, EnqueuedBy, Picked, Preemption, Scheduler};
 
 pub const ONE: TaskId = TaskId::FIRST;
 pub const OTHER: TaskId = TaskId::new(FIRST_TASK + 1);
@@ -29,6 +29,11 @@ impl World {
         World::with_groups(kernel, "baseline", &[(ROOT_TASK_GROUP, 1024); 3])
     }
 
+    /// The last group has `OTHER` and `THIRD`.
+    pub fn in_two_groups(kernel: &str) -> Self {
+        World::with_groups(kernel, "baseline", &[(ROOT_TASK_GROUP, 1024); 2])
+    }
+
     fn with_groups(kernel: &str, policy: &str, groups: &[(u32, u32)]) -> Self {
         let machine = load("numa:2 l3:2 core:2 pu:2").unwrap();
         let policy = Policy::parse(kernel, policy).unwrap();
@@ -44,8 +49,10 @@ impl World {
         let policy = &mut self.scheduler.policy;
         policy.task[task].weight = 1024;
         policy.copy_task(task.into(), CPU.into(), CPU.into());
-        if policy.root.nr_task_groups > 0 {
-            policy.task_change_group(task.into(), u32::from(task) - FIRST_TASK + 1, self.now);
+        let groups = policy.root.nr_task_groups;
+        if groups > 0 {
+            let own = u32::from(task) - FIRST_TASK + 1;
+            policy.task_change_group(task.into(), own.min(groups), self.now);
         }
         self.scheduler.add(task);
         self.scheduler.enqueue(task, Enqueue::Wakeup, self.now);
@@ -70,6 +77,23 @@ impl World {
     pub fn switch_to(&mut self, next: TaskId) {
         self.scheduler.put_back(CPU, self.now);
         self.scheduler.take(CPU, next, self.now);
+    }
+
+    /// What runs goes on for a millisecond, and then gives way if it is to.
+    pub fn run_to_tick(&mut self) {
+        if self.run(1_000_000) | self.scheduler.tick(CPU, self.now) {
+            let next = self.next();
+            self.scheduler.take(CPU, next, self.now);
+        }
+    }
+
+    /// The current task waits, and whoever is picked now.
+    pub fn next(&mut self) -> TaskId {
+        self.scheduler.put_back(CPU, self.now);
+        match self.scheduler.pick(CPU, self.now) {
+            Some(Picked::Next(next)) => next,
+            picked => panic!("{picked:?}"),
+        }
     }
 
     pub fn stays_asleep(&mut self) -> bool {
