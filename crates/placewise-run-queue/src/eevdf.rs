@@ -103,6 +103,8 @@ impl<Id: EntityId> Eevdf<Id> {
                 _ => slice,
             };
         entity.relative = false;
+        // It has not been picked yet.
+        entity.protected_until = entity.vruntime;
         self.waiting.push(Waiting::new(entities, task));
     }
 
@@ -156,9 +158,14 @@ impl<Id: EntityId> Eevdf<Id> {
         self.next_buddy.filter(|&buddy| average.admits(entities[buddy].vruntime))
     }
 
-    pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
+    /// `last`: what ran last, and is still queued, keeps the CPU while it is eligible and protected.
+    pub fn pick(&mut self, entities: &impl Entities<Id>, last: Option<Id>) -> Option<Id> {
         let average = self.average(entities, None)?;
+        let goes_on = |entity: &Entity| {
+            average.admits(entity.vruntime) && entity.vruntime < entity.protected_until
+        };
         self.eligible_buddy(entities, &average)
+            .or_else(|| last.filter(|&last| goes_on(&entities[last])))
             .or_else(|| self.earliest(entities, &average).map(|place| place.entity))
     }
 
@@ -377,7 +384,7 @@ mod tests {
             entities[TaskId::new(task)].deadline = deadline;
             queue.waiting.replace(&before, Waiting::new(&entities, TaskId::new(task)));
         }
-        assert_eq!(queue.pick(&entities), Some(TaskId::new(1)));
+        assert_eq!(queue.pick(&entities, None), Some(TaskId::new(1)));
     }
 
     #[test]

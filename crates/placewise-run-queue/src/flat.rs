@@ -114,7 +114,7 @@ impl Flat {
     }
 
     pub fn pick(&mut self, tasks: &mut Tasks) -> Option<TaskId> {
-        self.queue.pick(tasks)
+        self.queue.pick(tasks, None)
     }
 
     pub fn take(&mut self, tasks: &mut Tasks, task: TaskId) {

@@ -9,7 +9,8 @@
 //! The entity of a task group is queued while the group has tasks, waiting or
 //! current. Of the current task, the entities above it wait nowhere, like
 //! itself. A pick goes down from the root; two tasks compare where the groups
-//! they are in meet.
+//! they are in meet. A group keeps its slice when the task of it that runs goes
+//! to sleep (EEVDF: with RUN_TO_PARITY).
 //!
 //! The entity of a task group that is throttled is not queued; its tasks wait
 //! below it until it is back.
@@ -37,7 +38,7 @@ pub struct Hierarchy {
     /// By group, as is what follows.
     queues: Vec<Queue<Member>>,
     groups: Groups,
-    /// The group of the task that was current last.
+    /// The group of the task that was current last; the root's where that was none of these tasks.
     previous: u32,
     /// An entity without tasks may stay until its lag is spent.
     delays: bool,
@@ -499,12 +500,24 @@ impl Hierarchy {
         }
     }
 
+    /// The group that ran last, as it stands in a queue: a task of it may have gone to sleep, but the group has its slice.
+    fn last_in(&self, queue: u32) -> Option<Member> {
+        let last = self.groups.path_from(self.previous).entity_in(queue)?;
+        matches!(last, Member::Group(group) if self.groups.queued[group as usize]).then_some(last)
+    }
+
+    /// No group goes on: the CPU does something else.
+    pub fn rest(&mut self) {
+        self.previous = ROOT;
+    }
+
     /// An entity without tasks that is picked has spent its lag.
     pub fn pick(&mut self, tasks: &mut Tasks) -> Option<TaskId> {
         let mut at = ROOT;
         loop {
+            let last = self.last_in(at);
             let (queue, members) = self.parts(tasks, at);
-            match queue.pick(&members)? {
+            match queue.pick(&members, last)? {
                 Member::Task(task) => return Some(task),
                 Member::Group(group) if self.groups.delayed[group as usize] => {
                     self.dequeue_group(tasks, &None, &None, (group, self.delays));

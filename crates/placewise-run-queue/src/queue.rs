@@ -94,8 +94,11 @@ impl<Id: EntityId> Queue<Id> {
         either!(self, queue => queue.waiting.push(Waiting::new(entities, current)));
     }
 
-    pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
-        either!(self, queue => queue.pick(entities))
+    pub fn pick(&mut self, entities: &impl Entities<Id>, last: Option<Id>) -> Option<Id> {
+        match self {
+            Queue::Cfs(queue) => queue.pick(entities),
+            Queue::Eevdf(queue) => queue.pick(entities, last),
+        }
     }
 
     pub fn take(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {

@@ -136,12 +136,24 @@ impl RunQueue {
 
     /// The task to run next; it stays in the queue until it is taken.
     pub fn pick(&mut self, entities: &mut Tasks) -> Option<TaskId> {
-        levels!(&mut self.levels, queue => queue.pick(entities))
+        match &mut self.levels {
+            Levels::One(queue) => queue.pick(entities, None),
+            Levels::Many(queue) => queue.pick(entities),
+            Levels::Flat(queue) => queue.pick(entities),
+        }
     }
 
     /// The picked task becomes current.
     pub fn take(&mut self, entities: &mut Tasks, task: TaskId) {
         levels!(&mut self.levels, queue => queue.take(entities, task));
+    }
+
+    /// What runs next is none of these tasks.
+    #[inline]
+    pub fn rest(&mut self) {
+        if let Levels::Many(queue) = &mut self.levels {
+            queue.rest();
+        }
     }
 
     /// The current task has had its share at a tick.

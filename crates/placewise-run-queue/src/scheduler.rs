@@ -331,6 +331,8 @@ impl Scheduler {
         here.current_waits = false;
         if is_fair {
             here.queue.take(&mut self.entities, next);
+        } else {
+            here.queue.rest();
         }
         self.policy.set_next_task(cpu.into(), next.into(), now);
     }

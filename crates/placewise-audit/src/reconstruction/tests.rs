@@ -236,7 +236,8 @@ fn the_queues_foretell_what_kernels_pick() {
         // 56 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
         ("order/host2-k618-pgbench-commits", "v6.18.32", 60),
         (PIPES, "v7.3", 80),
-        ("order/vm8-k618-pipes-in-cgroups", "v6.18.15", 63),
+        // 67 % if a group whose task sleeps loses what is left of its slice.
+        ("order/vm8-k618-pipes-in-cgroups", "v6.18.15", 85),
     ] {
         let foretold = foretold_pct(trace, kernel, "baseline");
         assert!(foretold >= at_least, "{trace}: {foretold} %");

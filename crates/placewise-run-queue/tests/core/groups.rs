@@ -56,7 +56,7 @@ fn a_wakeup_that_picks_lets_groups_without_tasks_go() {
 #[test]
 fn a_group_gets_as_much_as_another_however_many_tasks_it_has() {
     for kernel in ["v6.0", "v6.18", "v7.3"] {
-        let mut world = World::in_two_groups(kernel);
+        let mut world = World::in_two_groups(kernel, 1024);
         world.wakes(THIRD);
         let runs = (0..1000).map(|_| {
             let current = world.scheduler.current(CPU);
@@ -68,11 +68,25 @@ fn a_group_gets_as_much_as_another_however_many_tasks_it_has() {
     }
 }
 
+/// Both groups have had the same; that of `ONE` has the earlier deadline, but the other is in the middle of its slice.
+#[test]
+fn a_group_keeps_the_cpu_for_its_slice_when_a_task_of_it_sleeps() {
+    for kernel in ["v6.6", "v6.12", "v6.18"] {
+        let mut world = World::in_two_groups(kernel, 2048);
+        world.wakes(THIRD);
+        world.run(200_000);
+        world.switch_to(OTHER);
+        world.run(100_000);
+        world.stays_asleep();
+        assert_eq!(world.pick(), THIRD, "{kernel}");
+    }
+}
+
 /// `OTHER` is ahead of its share, and before v7.3 so is its group: `THIRD`, which is in it, has to wait with it.
 #[test]
 fn at_one_level_a_task_does_not_wait_for_what_others_of_its_group_had() {
     let next = |kernel: &str| {
-        let mut world = World::in_two_groups(kernel);
+        let mut world = World::in_two_groups(kernel, 1024);
         world.switch_to(OTHER);
         world.run(3_000_000);
         world.switch_to(ONE);

@@ -29,9 +29,10 @@ impl World {
         World::with_groups(kernel, "baseline", &[(ROOT_TASK_GROUP, 1024); 3])
     }
 
-    /// The last group has `OTHER` and `THIRD`.
-    pub fn in_two_groups(kernel: &str) -> Self {
-        World::with_groups(kernel, "baseline", &[(ROOT_TASK_GROUP, 1024); 2])
+    /// One has `ONE` and these shares, the last 1024, and `OTHER` and `THIRD`.
+    pub fn in_two_groups(kernel: &str, shares: u32) -> Self {
+        let groups = [shares, 1024].map(|shares| (ROOT_TASK_GROUP, shares));
+        World::with_groups(kernel, "baseline", &groups)
     }
 
     fn with_groups(kernel: &str, policy: &str, groups: &[(u32, u32)]) -> Self {
@@ -90,6 +91,10 @@ impl World {
     /// The current task waits, and whoever is picked now.
     pub fn next(&mut self) -> TaskId {
         self.scheduler.put_back(CPU, self.now);
+        self.pick()
+    }
+
+    pub fn pick(&mut self) -> TaskId {
         match self.scheduler.pick(CPU, self.now) {
             Some(Picked::Next(next)) => next,
             picked => panic!("{picked:?}"),
