@@ -10,13 +10,15 @@
 use placewise_policy::{Profile, RUN_QUEUE_CFS, TaskId};
 
 use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tasks, Tunables};
-use crate::flat::Flat;
+use crate::flat::ThrottledTasks;
 use crate::hierarchy::Hierarchy;
 use crate::queue::Queue;
 
 /// The run queue of a CPU, with task groups or without.
 pub struct RunQueue {
     levels: Levels,
+    /// Where tasks of all groups compete at one level.
+    throttled: Option<Box<ThrottledTasks>>,
     may_preempt: MayPreempt,
 }
 
@@ -32,16 +34,14 @@ enum MayPreempt {
 enum Levels {
     One(Queue<TaskId>),
     Many(Box<Hierarchy>),
-    Flat(Box<Flat>),
 }
 
-/// Calls the same method of one level, of a hierarchy of them, or of one with tasks of all groups.
+/// Calls the same method of one level or of a hierarchy of them.
 macro_rules! levels {
     ($queue:expr, $inner:ident => $call:expr) => {
         match $queue {
             Levels::One($inner) => $call,
             Levels::Many($inner) => $call,
-            Levels::Flat($inner) => $call,
         }
     };
 }
@@ -59,21 +59,22 @@ impl MayPreempt {
 impl RunQueue {
     pub fn new(profile: &Profile, tunables: Tunables) -> Self {
         let levels = Levels::One(Queue::new(profile, tunables));
-        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
+        RunQueue { levels, throttled: None, may_preempt: MayPreempt::of(profile) }
     }
 
-    /// A queue with a level for each task group, or for the tasks of all of them: `parents` names the parent of group 1, of group
-    /// 2, and so on; group 0 is the root.
+    /// A queue with a level for each task group, or from v7.3 on with one for the tasks of all: `parents` names the
+    /// parent of group 1, of group 2, and so on; group 0 is the root.
     pub fn with_groups(profile: &Profile, tunables: Tunables, parents: &[u32]) -> Self {
+        let mut queue = RunQueue::new(profile, tunables);
         if parents.is_empty() {
-            return RunQueue::new(profile, tunables);
+            return queue;
         }
-        let levels = if profile.flat_queue {
-            Levels::Flat(Box::new(Flat::new(profile, tunables, parents)))
+        if profile.flat_queue {
+            queue.throttled = Some(Box::new(ThrottledTasks::new(parents)));
         } else {
-            Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)))
-        };
-        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
+            queue.levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
+        }
+        queue
     }
 
     /// Tasks that wait for the CPU, and not for runtime.
@@ -84,12 +85,19 @@ impl RunQueue {
     #[cfg(feature = "invariants")]
     pub fn check(&self, entities: &Tasks) {
         levels!(&self.levels, queue => queue.check(entities));
+        if let (Levels::One(queue), Some(throttled)) = (&self.levels, &self.throttled) {
+            let waits = |task: &TaskId| throttled.waits_for_runtime(entities[*task].group);
+            assert!(!queue.tasks().iter().any(waits), "what is throttled is in no queue");
+            assert!(throttled.tasks.iter().all(waits), "what is not is in the queue");
+        }
     }
 
     /// The tasks that wait, for whatever, in no order.
     #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<TaskId> {
-        levels!(&self.levels, queue => queue.tasks())
+        let mut tasks = levels!(&self.levels, queue => queue.tasks());
+        tasks.extend(self.throttled.iter().flat_map(|throttled| &throttled.tasks));
+        tasks
     }
 
     /// A child starts from its creator's place in the creator's queue.
@@ -110,7 +118,9 @@ impl RunQueue {
         task: TaskId,
         why: Enqueue,
     ) {
-        levels!(&mut self.levels, queue => queue.enqueue(entities, current, task, why));
+        if !self.throttled.as_mut().is_some_and(|throttled| throttled.keep(entities, task)) {
+            levels!(&mut self.levels, queue => queue.enqueue(entities, current, task, why));
+        }
     }
 
     /// Takes out a waiting task, or the current one.
@@ -121,7 +131,9 @@ impl RunQueue {
         task: TaskId,
         why: Dequeue,
     ) {
-        levels!(&mut self.levels, queue => queue.dequeue(entities, current, task, why));
+        if !self.throttled.as_mut().is_some_and(|throttled| throttled.take(task)) {
+            levels!(&mut self.levels, queue => queue.dequeue(entities, current, task, why));
+        }
     }
 
     /// A blocked task of this queue goes to another CPU.
@@ -139,7 +151,6 @@ impl RunQueue {
         match &mut self.levels {
             Levels::One(queue) => queue.pick(entities, None),
             Levels::Many(queue) => queue.pick(entities),
-            Levels::Flat(queue) => queue.pick(entities),
         }
     }
 
@@ -196,7 +207,9 @@ impl RunQueue {
 
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
-        levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
+        if !self.throttled.as_ref().is_some_and(|throttled| throttled.tasks.contains(&task)) {
+            levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
+        }
     }
 
     /// A task is to be enqueued: a delayed entity of a group that it is in is woken where it is.
@@ -218,19 +231,23 @@ impl RunQueue {
 
     /// A task group is out of runtime: it leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        match &mut self.levels {
-            Levels::One(_) => {}
-            Levels::Many(queue) => queue.throttle(entities, current, group),
-            Levels::Flat(queue) => queue.throttle(entities, current, group),
+        match (&mut self.levels, &mut self.throttled) {
+            (Levels::Many(queue), _) => queue.throttle(entities, current, group),
+            (Levels::One(queue), Some(throttled)) => {
+                throttled.throttle(queue, entities, current, group)
+            }
+            _ => {}
         }
     }
 
     /// It has got some: it is back, if it has tasks.
     pub fn unthrottle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        match &mut self.levels {
-            Levels::One(_) => {}
-            Levels::Many(queue) => queue.unthrottle(entities, current, group),
-            Levels::Flat(queue) => queue.unthrottle(entities, current, group),
+        match (&mut self.levels, &mut self.throttled) {
+            (Levels::Many(queue), _) => queue.unthrottle(entities, current, group),
+            (Levels::One(queue), Some(throttled)) => {
+                throttled.unthrottle(queue, entities, current, group)
+            }
+            _ => {}
         }
     }
 
@@ -255,7 +272,9 @@ impl RunQueue {
         task: TaskId,
         weight: u64,
     ) {
-        if let Levels::Flat(queue) = &mut self.levels {
+        if entities[task].weight != weight
+            && let Levels::One(queue) = &mut self.levels
+        {
             queue.reweight(entities, current, task, weight);
         }
     }
@@ -264,8 +283,8 @@ impl RunQueue {
     #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
         match &self.levels {
+            Levels::One(_) => Vec::new(),
             Levels::Many(queue) => queue.group_weights(),
-            _ => Vec::new(),
         }
     }
 }
