@@ -324,6 +324,8 @@ struct profile {
 	bool vprot; /* EEVDF: current's protection ends at a point of its own, not by a new deadline */
 	bool slice_floor;   /* CFS: no slice below the minimum granularity */
 	bool fork_preempts; /* a new child may preempt its parent's CPU */
+	bool lag_limit_adds_tick; /* EEVDF: of a slice and a tick, instead of two slices or a tick */
+	bool delayed_keeps_lag; /* EEVDF: a task's lag does not fall while it is delayed */
 	bool wakeup_picks; /* EEVDF: what preempts is picked as at a switch: delayed tasks before it leave */
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
 

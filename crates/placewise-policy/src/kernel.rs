@@ -9,9 +9,6 @@
 //!
 //! v7.3 places wakeups and forks as the kernel does; around that it leaves out:
 //!
-//! - the lag clamp of v6.19 (largest slice and a tick), and the new place of a
-//!   delayed task whose lag the clamp has changed (v7.1): the simulator's run
-//!   queues keep to the rules of v6.18;
 //! - misfit pulls refused by a CPU with a busy sibling (also in v6.12.117);
 //! - has_idle_cores and nr_idle_scan of a whole domain of unequal CPUs that has
 //!   more than one LLC: those of the target's LLC are read;
@@ -212,6 +209,8 @@ pub const V3_10: Profile = Profile {
     vprot: false,
     slice_floor: false,
     fork_preempts: true,
+    lag_limit_adds_tick: false,
+    delayed_keeps_lag: false,
     wakeup_picks: false,
     exec_start_reset_at_enqueue: false,
 
@@ -457,7 +456,8 @@ pub const V6_18_32: Profile = Profile { wakeup_picks: true, fork_preempts: false
 /// SCHED_IDLE wakees look for idle CPUs, unequal CPUs are searched for an idle core within the
 /// limit, idle time is sampled when it ends, newly-idle CPUs look at levels by their success; threads
 /// of a process gather on an LLC (v7.2); tasks of all groups compete at one level, and a group weighs
-/// more with more tasks. Debian's preempts lazily.
+/// more with more tasks; a lag is at most a slice and a tick (v6.19), and does not fall while its task is
+/// delayed (v7.1). Debian's preempts lazily.
 pub const V7_3: Profile = Profile {
     cache_aware: CACHE_AWARE_MERGED,
     preempt: PREEMPT_LAZY,
@@ -476,6 +476,8 @@ pub const V7_3: Profile = Profile {
     // Without RUN_TO_PARITY the base slice of one CPU is a shorter slice than the task's, and a shorter one protects
     // only for the share. Chosen with rows of studies/interventions without that knob in view.
     protects_eligible: true,
+    lag_limit_adds_tick: true,
+    delayed_keeps_lag: true,
     fork_preempts: false,
     wakeup_picks: true,
     asym_capacity_spreads: true,

@@ -64,6 +64,20 @@ impl<Id: EntityId> Eevdf<Id> {
         entity.virtual_time(self.tunables.base_slice)
     }
 
+    fn lag(&self, entity: &Entity, average: i64) -> i64 {
+        let limit = entity.virtual_time(self.tunables.lag_limit);
+        (average - entity.vruntime).clamp(-limit, limit)
+    }
+
+    /// Of a task that has stayed to win its lag back: it has won back no more than all.
+    fn lag_of_delayed(&self, entity: &Entity, average: i64) -> i64 {
+        let lag = match self.tunables.delayed_keeps_lag {
+            true => self.lag(entity, average).max(entity.lag),
+            false => average - entity.vruntime,
+        };
+        lag.min(0)
+    }
+
     pub fn account(&mut self, entities: &mut impl EntitiesMut<Id>, current: Id, ns: u64) -> bool {
         let slice = self.virtual_slice(&entities[current]);
         let entity = &mut entities[current];
@@ -121,10 +135,8 @@ impl<Id: EntityId> Eevdf<Id> {
             self.waiting.remove(&Waiting::new(entities, task));
         }
         self.next_buddy.take_if(|buddy| *buddy == task);
-        let limit =
-            entities[task].virtual_time((2 * self.tunables.base_slice).max(self.tunables.tick));
         let entity = &mut entities[task];
-        entity.lag = (average - entity.vruntime).clamp(-limit, limit);
+        entity.lag = self.lag(entity, average);
         if why == Dequeue::Balance {
             entity.deadline -= entity.vruntime;
             entity.relative = true;
@@ -280,7 +292,16 @@ impl<Id: EntityId> Eevdf<Id> {
         self.tunables.next_buddy && self.next_buddy == Some(task)
     }
 
-    /// With lag that it has won back it starts anew where the others are on average.
+    /// The current task stays to win its lag back.
+    pub fn delay(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+        if self.tunables.delayed_keeps_lag {
+            let average = self.average(entities, Some(task)).expect("current is queued").value();
+            entities[task].lag = self.lag(&entities[task], average);
+        }
+    }
+
+    /// It stays where it is, unless it has another lag there than it ought to have: such as one it has won back, with
+    /// which it starts anew where the others are on average.
     pub fn requeue_delayed(
         &mut self,
         entities: &mut impl EntitiesMut<Id>,
@@ -289,13 +310,18 @@ impl<Id: EntityId> Eevdf<Id> {
     ) {
         let average = self.average(entities, current).expect("the task is queued").value();
         let slice = self.virtual_slice(&entities[task]);
-        if average <= entities[task].vruntime {
+        let lag = self.lag_of_delayed(&entities[task], average);
+        if average - lag == entities[task].vruntime {
             return;
         }
         self.waiting.remove(&Waiting::new(entities, task));
-        let others = self.average(entities, current).map(|others| others.value());
+        let others = self.average(entities, current);
         let entity = &mut entities[task];
-        entity.vruntime = others.unwrap_or(average);
+        entity.lag = lag;
+        entity.vruntime = match others {
+            Some(others) => others.value() - inflated_lag(entity, others.weight),
+            None => average,
+        };
         entity.deadline = entity.vruntime + slice;
         self.waiting.push(Waiting::new(entities, task));
     }
@@ -306,9 +332,11 @@ impl<Id: EntityId> Eevdf<Id> {
         current: Option<Id>,
         task: Id,
     ) {
+        let average = self.average(entities, current).expect("the task is queued").value();
+        let lag = self.lag_of_delayed(&entities[task], average);
         self.dequeue(entities, current, task, Dequeue::Sleep);
         let entity = &mut entities[task];
-        entity.lag = entity.lag.min(0);
+        entity.lag = entity.lag.max(lag).min(0);
     }
 }
 
@@ -341,7 +369,8 @@ mod tests {
         wakeup_granularity_scales: false,
         slice_floor: true,
         base_slice: SLICE as u64,
-        tick: 4_000_000,
+        lag_limit: 2 * SLICE as u64,
+        delayed_keeps_lag: false,
         place_lag: true,
         next_buddy: false,
         wakeup_picks: false,
@@ -428,6 +457,33 @@ mod tests {
         queue.enqueue(&mut entities, None, TaskId::new(0), Enqueue::Wakeup);
         let average = queue.average(&entities, None).unwrap().value();
         assert_eq!(average - entities[TaskId::new(0)].vruntime, 500);
+    }
+
+    #[test]
+    fn a_lag_has_a_limit() {
+        let (mut queue, mut entities) = queue_of(&[0, 6 * SLICE]);
+        queue.dequeue(&mut entities, None, TaskId::new(0), Dequeue::Sleep);
+        assert_eq!(entities[TaskId::new(0)].lag, 2 * SLICE);
+    }
+
+    /// A task that is far behind has come meanwhile.
+    #[test]
+    fn a_delayed_task_keeps_the_lag_it_slept_with() {
+        for (keeps, lag) in [(true, -50), (false, -350)] {
+            let (mut queue, mut entities) = queue_of(&[0, 100, -850]);
+            queue.tunables.delayed_keeps_lag = keeps;
+            let [sleeper, late] = [1, 2].map(TaskId::new);
+            for task in [sleeper, late] {
+                queue.waiting.remove(&Waiting::new(&entities, task));
+            }
+            queue.delay(&mut entities, sleeper);
+            for task in [sleeper, late] {
+                queue.waiting.push(Waiting::new(&entities, task));
+            }
+            queue.requeue_delayed(&mut entities, None, sleeper);
+            let average = queue.average(&entities, None).unwrap().value();
+            assert_eq!(average - entities[sleeper].vruntime, lag, "{keeps}");
+        }
     }
 
     #[test]

@@ -121,7 +121,10 @@ pub struct Tunables {
     pub wakeup_granularity_scales: bool,
     pub slice_floor: bool,
     pub base_slice: u64,
-    pub tick: u64,
+    /// A lag is no larger, either way.
+    pub lag_limit: u64,
+    /// It does not fall while its task is delayed.
+    pub delayed_keeps_lag: bool,
     pub place_lag: bool,
     /// Wakees are nominated to run next.
     pub next_buddy: bool,
@@ -151,7 +154,11 @@ impl Tunables {
             wakeup_granularity_scales: profile.wakeup_gran_scales,
             slice_floor: profile.slice_floor,
             base_slice: profile.base_slice.ns,
-            tick,
+            lag_limit: match profile.lag_limit_adds_tick {
+                true => profile.base_slice.ns + tick,
+                false => (2 * profile.base_slice.ns).max(tick),
+            },
+            delayed_keeps_lag: profile.delayed_keeps_lag,
             place_lag: profile.place_lag,
             next_buddy: profile.next_buddy,
             wakeup_picks: profile.wakeup_picks,

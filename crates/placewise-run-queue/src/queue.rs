@@ -170,6 +170,12 @@ impl<Id: EntityId> Queue<Id> {
         }
     }
 
+    pub fn delay(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
+        if let Queue::Eevdf(queue) = self {
+            queue.delay(entities, task);
+        }
+    }
+
     pub fn requeue_delayed(
         &mut self,
         entities: &mut impl EntitiesMut<Id>,

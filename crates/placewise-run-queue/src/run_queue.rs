@@ -205,6 +205,13 @@ impl RunQueue {
         levels!(&self.levels, queue => queue.for_each_waiting(entities, current, visit))
     }
 
+    /// The current task sleeps, but stays to win its lag back.
+    pub fn delay(&mut self, entities: &mut Tasks, task: TaskId) {
+        if let Levels::One(queue) = &mut self.levels {
+            queue.delay(entities, task);
+        }
+    }
+
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
         if !self.throttled.as_ref().is_some_and(|throttled| throttled.tasks.contains(&task)) {

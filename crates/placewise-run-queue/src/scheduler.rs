@@ -258,6 +258,7 @@ impl Scheduler {
         }
         self.policy.task[task].nvcsw += 1;
         self.policy.delay_dequeue(task.into(), now);
+        self.cpus[cpu].queue.delay(&mut self.entities, task);
         self.wait(cpu, task);
         true
     }

@@ -235,7 +235,7 @@ fn the_queues_foretell_what_kernels_pick() {
         (SESSIONS, "v6.18.32", 55),
         // 56 % if what groups leave behind on a CPU is not told when that idles: their tasks move.
         ("order/host2-k618-pgbench-commits", "v6.18.32", 60),
-        (PIPES, "v7.3", 80),
+        (PIPES, "v7.3", 82),
         // 67 % if a group whose task sleeps loses what is left of its slice.
         ("order/vm8-k618-pipes-in-cgroups", "v6.18.15", 85),
     ] {
