@@ -9,8 +9,8 @@
 //! The entity of a task group is queued while the group has tasks, waiting or
 //! current. Of the current task, the entities above it wait nowhere, like
 //! itself. A pick goes down from the root; two tasks compare where the groups
-//! they are in meet. A group keeps its slice when the task of it that runs goes
-//! to sleep (EEVDF: with RUN_TO_PARITY).
+//! they are in meet. When the task of a group that runs goes to sleep, another
+//! of it may have what is left of the group's slice (EEVDF).
 //!
 //! The entity of a task group that is throttled is not queued; its tasks wait
 //! below it until it is back.
