@@ -85,7 +85,7 @@ impl<Id: EntityId> Eevdf<Id> {
         entity.ran += ns;
         if entity.vruntime < entity.deadline {
             return self.tunables.protect_by_slice
-                && entity.vruntime >= entity.protected_until
+                && !entity.is_protected()
                 && !self.waiting.is_empty();
         }
         entity.deadline = entity.vruntime + slice;
@@ -173,9 +173,7 @@ impl<Id: EntityId> Eevdf<Id> {
     /// `last`: what ran last, and is still queued, keeps the CPU while it is eligible and protected.
     pub fn pick(&mut self, entities: &impl Entities<Id>, last: Option<Id>) -> Option<Id> {
         let average = self.average(entities, None)?;
-        let goes_on = |entity: &Entity| {
-            average.admits(entity.vruntime) && entity.vruntime < entity.protected_until
-        };
+        let goes_on = |entity: &Entity| average.admits(entity.vruntime) && entity.is_protected();
         self.eligible_buddy(entities, &average)
             .or_else(|| last.filter(|&last| goes_on(&entities[last])))
             .or_else(|| self.earliest(entities, &average).map(|place| place.entity))
@@ -225,10 +223,9 @@ impl<Id: EntityId> Eevdf<Id> {
     }
 
     pub fn tick(&mut self, entities: &impl Entities<Id>, current: Id) -> bool {
-        let entity = &entities[current];
         self.tunables.protect_by_slice
             && !self.waiting.is_empty()
-            && entity.vruntime >= entity.protected_until
+            && !entities[current].is_protected()
     }
 
     /// Who a pick would choose instead of current, which is kept while it is eligible and protected.
@@ -259,7 +256,7 @@ impl<Id: EntityId> Eevdf<Id> {
         {
             return Some(buddy);
         }
-        if eligible && running.vruntime < running.protected_until {
+        if eligible && running.is_protected() {
             return None;
         }
         let best = self.earliest(entities, &average)?;

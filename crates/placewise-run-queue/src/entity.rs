@@ -81,6 +81,12 @@ impl Entity {
         self.weight = weight;
     }
 
+    /// EEVDF: is it not to be preempted yet, while it is eligible?
+    #[inline]
+    pub fn is_protected(&self) -> bool {
+        self.vruntime < self.protected_until
+    }
+
     pub fn start_without_lag(&mut self) {
         let Entity { weight, idle_policy, group, .. } = *self;
         *self = Entity { weight, idle_policy, group, ..Entity::default() };

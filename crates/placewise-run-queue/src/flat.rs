@@ -5,86 +5,84 @@
 //! ```
 //!
 //! A task has no group's entity above it here, but a weight that stands for them: what its group is
-//! worth on the CPU, by its part in the group's own queue, and so on up to the root. The scheduler
-//! says what that is, which is when the task is enqueued, when it is picked, and at each tick while
-//! it runs; what others are worth meanwhile stays as it was.
+//! worth on the CPU, by its part in the group's own queue, and so on up to the root. That is worked
+//! out when the task is enqueued, when it is picked, and at each tick while it runs; what others are
+//! worth meanwhile stays as it was.
 //!
 //! The tasks of a group that is throttled are in no queue until it is back.
 
-use placewise_policy::TaskId;
+use placewise_policy::*;
 
-use crate::entity::{Dequeue, Enqueue, Tasks};
-use crate::queue::Queue;
+use crate::entity::{Dequeue, Enqueue, scale_load};
+use crate::scheduler::Scheduler;
 
 /// MIN_SHARES, of a task in deep or crowded groups.
-pub const LEAST_WEIGHT: u64 = 2;
+const LEAST_WEIGHT: u64 = 2;
 
-const ROOT: u32 = 0;
+impl Scheduler {
+    /// Is it in a group, and beside the tasks of others all the same?
+    #[inline]
+    pub(crate) fn competes_beside_groups(&self, task: TaskId) -> bool {
+        self.policy.task[task].task_group != ROOT_TASK_GROUP && self.policy.profile.flat_queue
+    }
 
-/// Those that wait for runtime.
-pub struct ThrottledTasks {
-    /// By group, as is what follows; that of the root is the root.
-    parents: Vec<u32>,
-    throttled: Vec<bool>,
-    pub tasks: Vec<TaskId>,
-}
+    /// Weighs a task that is to be enqueued; false if it has to wait for runtime before.
+    pub(crate) fn joins_by_groups(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        if self.waits_for_runtime(task) {
+            self.cpus[cpu].throttled.push(task);
+            return false;
+        }
+        let weight = self.weight_of_groups(task);
+        self.entities[task].reweigh(weight);
+        true
+    }
 
-impl ThrottledTasks {
-    pub fn new(parents: &[u32]) -> Self {
-        ThrottledTasks {
-            parents: std::iter::once(ROOT).chain(parents.iter().copied()).collect(),
-            throttled: vec![false; parents.len() + 1],
-            tasks: Vec::new(),
+    /// A task that is queued weighs what its groups leave it.
+    #[inline]
+    pub(crate) fn weigh_by_groups(&mut self, cpu: CpuId, task: TaskId) {
+        if self.competes_beside_groups(task) {
+            let weight = self.weight_of_groups(task);
+            let current = self.running_fair(cpu);
+            self.cpus[cpu].queue.reweight_task(&mut self.entities, current, task, weight);
         }
     }
 
-    /// Is the group throttled, or one that it is in?
-    pub fn waits_for_runtime(&self, group: u32) -> bool {
-        let above = |&group: &u32| (group != ROOT).then(|| self.parents[group as usize]);
-        std::iter::successors(Some(group), above).any(|group| self.throttled[group as usize])
+    /// __calc_prop_weight: at each level its part of the queue there, of what the group has in the one above.
+    fn weight_of_groups(&self, task: TaskId) -> u64 {
+        let Task { weight, mut task_group, cpu, .. } = self.policy.task[task];
+        let mut weight = scale_load(weight);
+        while task_group != ROOT_TASK_GROUP {
+            let group = &self.policy.group_rq[task_group as usize][CpuId::from(cpu)];
+            weight = weight * u64::from(group.weight) / group.cfs.load_weight.max(1);
+            task_group = self.policy.task_group[task_group as usize].parent;
+        }
+        weight.max(LEAST_WEIGHT)
     }
 
-    /// A task that comes to the queue is one of these instead, if its group is throttled.
-    pub fn keep(&mut self, tasks: &Tasks, task: TaskId) -> bool {
-        let keeps = self.waits_for_runtime(tasks[task].group);
-        self.tasks.extend(keeps.then_some(task));
-        keeps
+    /// Leaves, if it waits for runtime.
+    pub(crate) fn leaves_throttled(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        let throttled = &mut self.cpus[cpu].throttled;
+        let at = throttled.iter().position(|&other| other == task);
+        at.map(|at| throttled.remove(at)).is_some()
     }
 
-    /// A task goes, if it is one of these.
-    pub fn take(&mut self, task: TaskId) -> bool {
-        let at = self.tasks.iter().position(|&other| other == task);
-        at.map(|at| self.tasks.remove(at)).is_some()
-    }
-
-    pub fn throttle(
-        &mut self,
-        queue: &mut Queue<TaskId>,
-        tasks: &mut Tasks,
-        current: Option<TaskId>,
-        group: u32,
-    ) {
-        self.throttled[group as usize] = true;
-        let waiting: Vec<TaskId> = queue.waiting().iter().map(|place| place.entity).collect();
+    /// A group has been throttled: its tasks leave the queue.
+    pub(crate) fn throttle_tasks(&mut self, cpu: CpuId) {
+        let mut waiting = Vec::new();
+        let queue = &self.cpus[cpu].queue;
+        queue.for_each_waiting(&self.entities, None, |task, _| waiting.push(task));
         for task in waiting {
-            if self.keep(tasks, task) {
-                queue.dequeue(tasks, current, task, Dequeue::Sleep);
+            if self.competes_beside_groups(task) && self.waits_for_runtime(task) {
+                self.leave_queue(cpu, task, Dequeue::Sleep);
+                self.cpus[cpu].throttled.push(task);
             }
         }
     }
 
-    pub fn unthrottle(
-        &mut self,
-        queue: &mut Queue<TaskId>,
-        tasks: &mut Tasks,
-        current: Option<TaskId>,
-        group: u32,
-    ) {
-        self.throttled[group as usize] = false;
-        for task in std::mem::take(&mut self.tasks) {
-            if !self.keep(tasks, task) {
-                queue.enqueue(tasks, current, task, Enqueue::Wakeup);
-            }
+    /// A group is back, with those of its tasks that no other keeps.
+    pub(crate) fn unthrottle_tasks(&mut self, cpu: CpuId) {
+        for task in std::mem::take(&mut self.cpus[cpu].throttled) {
+            self.join_queue(cpu, task, Enqueue::Wakeup);
         }
     }
 }

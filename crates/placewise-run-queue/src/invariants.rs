@@ -90,6 +90,7 @@ fn rt_tasks(scheduler: &Scheduler, cpu: CpuId) -> Vec<TaskId> {
 /// The tasks that wait on a CPU, by the queue and the RT list.
 pub fn waiting_on(scheduler: &Scheduler, cpu: CpuId) -> Vec<TaskId> {
     let mut waiting = scheduler.cpus[cpu].queue.tasks();
+    waiting.extend(&scheduler.cpus[cpu].throttled);
     let current = scheduler.current(cpu);
     waiting.extend(rt_tasks(scheduler, cpu).into_iter().filter(|&task| task != current));
     waiting
@@ -144,6 +145,11 @@ fn check_waiting(scheduler: &Scheduler, cpu: CpuId, queued: &[TaskId]) {
             "CPU {cpu}: is the entity of cgroup {group} queued, and its weight"
         );
     }
+    let is_throttled = |task: &TaskId| scheduler.waits_for_runtime(*task);
+    let kept_apart = |task: &TaskId| scheduler.competes_beside_groups(*task) && is_throttled(task);
+    assert!(!queue.tasks().iter().any(kept_apart), "CPU {cpu}: what is throttled is in no queue");
+    let throttled = &scheduler.cpus[cpu].throttled;
+    assert!(throttled.iter().all(is_throttled), "CPU {cpu}: what is not is in the queue");
     let mut waiting = waiting_on(scheduler, cpu);
     waiting.sort_unstable();
     let runs = scheduler.running(cpu).filter(|_| !scheduler.current_waits(cpu));

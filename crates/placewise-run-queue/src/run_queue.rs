@@ -10,15 +10,12 @@
 use placewise_policy::{Profile, RUN_QUEUE_CFS, TaskId};
 
 use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tasks, Tunables};
-use crate::flat::ThrottledTasks;
 use crate::hierarchy::Hierarchy;
 use crate::queue::Queue;
 
 /// The run queue of a CPU, with task groups or without.
 pub struct RunQueue {
     levels: Levels,
-    /// Where tasks of all groups compete at one level.
-    throttled: Option<Box<ThrottledTasks>>,
     may_preempt: MayPreempt,
 }
 
@@ -59,22 +56,17 @@ impl MayPreempt {
 impl RunQueue {
     pub fn new(profile: &Profile, tunables: Tunables) -> Self {
         let levels = Levels::One(Queue::new(profile, tunables));
-        RunQueue { levels, throttled: None, may_preempt: MayPreempt::of(profile) }
+        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
     /// A queue with a level for each task group, or from v7.3 on with one for the tasks of all: `parents` names the
     /// parent of group 1, of group 2, and so on; group 0 is the root.
     pub fn with_groups(profile: &Profile, tunables: Tunables, parents: &[u32]) -> Self {
-        let mut queue = RunQueue::new(profile, tunables);
-        if parents.is_empty() {
-            return queue;
+        if parents.is_empty() || profile.flat_queue {
+            return RunQueue::new(profile, tunables);
         }
-        if profile.flat_queue {
-            queue.throttled = Some(Box::new(ThrottledTasks::new(parents)));
-        } else {
-            queue.levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
-        }
-        queue
+        let levels = Levels::Many(Box::new(Hierarchy::new(profile, tunables, parents)));
+        RunQueue { levels, may_preempt: MayPreempt::of(profile) }
     }
 
     /// Tasks that wait for the CPU, and not for runtime.
@@ -85,19 +77,12 @@ impl RunQueue {
     #[cfg(feature = "invariants")]
     pub fn check(&self, entities: &Tasks) {
         levels!(&self.levels, queue => queue.check(entities));
-        if let (Levels::One(queue), Some(throttled)) = (&self.levels, &self.throttled) {
-            let waits = |task: &TaskId| throttled.waits_for_runtime(entities[*task].group);
-            assert!(!queue.tasks().iter().any(waits), "what is throttled is in no queue");
-            assert!(throttled.tasks.iter().all(waits), "what is not is in the queue");
-        }
     }
 
     /// The tasks that wait, for whatever, in no order.
     #[cfg(feature = "invariants")]
     pub fn tasks(&self) -> Vec<TaskId> {
-        let mut tasks = levels!(&self.levels, queue => queue.tasks());
-        tasks.extend(self.throttled.iter().flat_map(|throttled| &throttled.tasks));
-        tasks
+        levels!(&self.levels, queue => queue.tasks())
     }
 
     /// A child starts from its creator's place in the creator's queue.
@@ -118,9 +103,7 @@ impl RunQueue {
         task: TaskId,
         why: Enqueue,
     ) {
-        if !self.throttled.as_mut().is_some_and(|throttled| throttled.keep(entities, task)) {
-            levels!(&mut self.levels, queue => queue.enqueue(entities, current, task, why));
-        }
+        levels!(&mut self.levels, queue => queue.enqueue(entities, current, task, why));
     }
 
     /// Takes out a waiting task, or the current one.
@@ -131,9 +114,7 @@ impl RunQueue {
         task: TaskId,
         why: Dequeue,
     ) {
-        if !self.throttled.as_mut().is_some_and(|throttled| throttled.take(task)) {
-            levels!(&mut self.levels, queue => queue.dequeue(entities, current, task, why));
-        }
+        levels!(&mut self.levels, queue => queue.dequeue(entities, current, task, why));
     }
 
     /// A blocked task of this queue goes to another CPU.
@@ -214,9 +195,7 @@ impl RunQueue {
 
     /// A delayed task is woken where it is.
     pub fn requeue_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
-        if !self.throttled.as_ref().is_some_and(|throttled| throttled.tasks.contains(&task)) {
-            levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
-        }
+        levels!(&mut self.levels, queue => queue.requeue_delayed(entities, current, task))
     }
 
     /// A task is to be enqueued: a delayed entity of a group that it is in is woken where it is.
@@ -238,23 +217,15 @@ impl RunQueue {
 
     /// A task group is out of runtime: it leaves with all its tasks, none of which is current.
     pub fn throttle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        match (&mut self.levels, &mut self.throttled) {
-            (Levels::Many(queue), _) => queue.throttle(entities, current, group),
-            (Levels::One(queue), Some(throttled)) => {
-                throttled.throttle(queue, entities, current, group)
-            }
-            _ => {}
+        if let Levels::Many(queue) = &mut self.levels {
+            queue.throttle(entities, current, group);
         }
     }
 
     /// It has got some: it is back, if it has tasks.
     pub fn unthrottle(&mut self, entities: &mut Tasks, current: Option<TaskId>, group: u32) {
-        match (&mut self.levels, &mut self.throttled) {
-            (Levels::Many(queue), _) => queue.unthrottle(entities, current, group),
-            (Levels::One(queue), Some(throttled)) => {
-                throttled.unthrottle(queue, entities, current, group)
-            }
-            _ => {}
+        if let Levels::Many(queue) = &mut self.levels {
+            queue.unthrottle(entities, current, group);
         }
     }
 

@@ -9,7 +9,6 @@ use placewise_machine::{Domains, Machine, MachineError};
 use placewise_policy::*;
 
 use crate::entity::{Dequeue, Enqueue, EnqueuedBy, Entity, Tunables, scale_load};
-use crate::flat::LEAST_WEIGHT;
 use crate::run_queue::RunQueue;
 
 pub struct Scheduler {
@@ -20,6 +19,8 @@ pub struct Scheduler {
 
 pub(crate) struct Cpu {
     pub queue: RunQueue,
+    /// Where tasks of all groups compete at one level: those that wait for runtime, in no queue.
+    pub throttled: Vec<TaskId>,
     /// The current task was put back in the queue, and another is looked for.
     pub current_waits: bool,
 }
@@ -68,6 +69,7 @@ impl Scheduler {
         let tunables = Tunables::new(&policy.profile, u64::from(policy.root.tick_ns));
         let cpu = |_| Cpu {
             queue: RunQueue::with_groups(profile, tunables, &parents),
+            throttled: Vec::new(),
             current_waits: false,
         };
         let cpus = (0..machine.cpus.len()).map(cpu).collect();
@@ -213,23 +215,30 @@ impl Scheduler {
         self.policy.enqueue_task(task.into(), flags, now);
         self.weigh_groups(cpu, self.policy.task[task].task_group);
         if !self.is_rt(task) {
-            if self.has_weight_of_groups(task) {
-                let weight = self.weight_of_groups(task);
-                self.entities[task].reweigh(weight);
-            }
-            let current = self.running_fair(cpu);
-            let queue = &mut self.cpus[cpu].queue;
-            queue.enqueue(&mut self.entities, current, task, why);
+            self.join_queue(cpu, task, why);
         }
+    }
+
+    pub(crate) fn join_queue(&mut self, cpu: CpuId, task: TaskId, why: Enqueue) {
+        if self.competes_beside_groups(task) && !self.joins_by_groups(cpu, task) {
+            return;
+        }
+        let current = self.running_fair(cpu);
+        let queue = &mut self.cpus[cpu].queue;
+        queue.enqueue(&mut self.entities, current, task, why);
+    }
+
+    pub(crate) fn leave_queue(&mut self, cpu: CpuId, task: TaskId, why: Dequeue) {
+        let current = self.running_fair(cpu);
+        let queue = &mut self.cpus[cpu].queue;
+        queue.dequeue(&mut self.entities, current, task, why);
     }
 
     /// Takes a task off its run queue. If it is current, it has gone unseen: the CPU idles.
     pub fn dequeue(&mut self, task: TaskId, why: Dequeue, now: u64) {
         let cpu = self.cpu_of(task);
-        if !self.is_rt(task) {
-            let current = self.running_fair(cpu);
-            let queue = &mut self.cpus[cpu].queue;
-            queue.dequeue(&mut self.entities, current, task, why);
+        if !self.is_rt(task) && !self.leaves_throttled(cpu, task) {
+            self.leave_queue(cpu, task, why);
         }
         if self.current(cpu) == task {
             self.policy.rq[cpu].curr = TaskId::idle(cpu).into();
@@ -268,8 +277,7 @@ impl Scheduler {
         let task = self.current(cpu);
         self.policy.task[task].nvcsw += 1;
         if !self.is_rt(task) {
-            let queue = &mut self.cpus[cpu].queue;
-            queue.dequeue(&mut self.entities, Some(task), task, Dequeue::Sleep);
+            self.leave_queue(cpu, task, Dequeue::Sleep);
         }
         self.dequeued(cpu, task, DEQUEUE_SLEEP, now);
         self.cpus[cpu].current_waits = true;
@@ -327,14 +335,11 @@ impl Scheduler {
         let is_fair = !next.is_idle() && !self.is_rt(next);
         if is_fair {
             self.weigh_by_groups(cpu, next);
-        }
-        let here = &mut self.cpus[cpu];
-        here.current_waits = false;
-        if is_fair {
-            here.queue.take(&mut self.entities, next);
+            self.cpus[cpu].queue.take(&mut self.entities, next);
         } else {
-            here.queue.rest();
+            self.cpus[cpu].queue.rest();
         }
+        self.cpus[cpu].current_waits = false;
         self.policy.set_next_task(cpu.into(), next.into(), now);
     }
 
@@ -344,7 +349,10 @@ impl Scheduler {
         let cpu = self.cpu_of(task);
         let current = self.running_fair(cpu);
         self.policy.requeue_delayed(task.into(), now);
-        self.cpus[cpu].queue.requeue_delayed(&mut self.entities, current, task);
+        let here = &mut self.cpus[cpu];
+        if !here.throttled.contains(&task) {
+            here.queue.requeue_delayed(&mut self.entities, current, task);
+        }
     }
 
     /// The same of the entity of a group that the task is in, which is to be enqueued: to be called before current
@@ -425,6 +433,7 @@ impl Scheduler {
         self.cpus[cpu].queue.throttle(&mut self.entities, current, group);
         self.policy.throttle_cfs_rq(group, cpu.into(), now);
         self.weigh_groups(cpu, group);
+        self.throttle_tasks(cpu);
     }
 
     /// It has got some: it is back, if it has tasks.
@@ -433,34 +442,7 @@ impl Scheduler {
         self.weigh_groups(cpu, group);
         let current = self.running_fair(cpu);
         self.cpus[cpu].queue.unthrottle(&mut self.entities, current, group);
-    }
-
-    /// Has the task a weight that stands for the groups that it is in?
-    #[inline]
-    fn has_weight_of_groups(&self, task: TaskId) -> bool {
-        self.policy.task[task].task_group != ROOT_TASK_GROUP && self.policy.profile.flat_queue
-    }
-
-    /// A task that is queued weighs what its groups leave it.
-    #[inline]
-    fn weigh_by_groups(&mut self, cpu: CpuId, task: TaskId) {
-        if self.has_weight_of_groups(task) {
-            let weight = self.weight_of_groups(task);
-            let current = self.running_fair(cpu);
-            self.cpus[cpu].queue.reweight_task(&mut self.entities, current, task, weight);
-        }
-    }
-
-    /// __calc_prop_weight: at each level its part of the queue there, of what the group has in the one above.
-    fn weight_of_groups(&self, task: TaskId) -> u64 {
-        let Task { weight, mut task_group, cpu, .. } = self.policy.task[task];
-        let mut weight = scale_load(weight);
-        while task_group != ROOT_TASK_GROUP {
-            let group = &self.policy.group_rq[task_group as usize][CpuId::from(cpu)];
-            weight = weight * u64::from(group.weight) / group.cfs.load_weight.max(1);
-            task_group = self.policy.task_group[task_group as usize].parent;
-        }
-        weight.max(LEAST_WEIGHT)
+        self.unthrottle_tasks(cpu);
     }
 
     /// The policy has weighed a task group and those it is in anew; the queue of `cpu` follows.
