@@ -82,6 +82,16 @@ fn a_group_keeps_the_cpu_for_its_slice_when_a_task_of_it_sleeps() {
     }
 }
 
+/// Half of its group's, for `OTHER` was there, too: its slice takes twice as long, and ends after that of `ONE`.
+#[test]
+fn at_one_level_a_task_comes_with_the_weight_that_its_group_leaves_it() {
+    let mut world = World::in_two_groups("v7.3", 1024);
+    world.wakes(THIRD);
+    world.switch_to(OTHER);
+    world.stays_asleep();
+    assert_eq!(world.pick(), ONE);
+}
+
 /// `OTHER` is ahead of its share, and before v7.3 so is its group: `THIRD`, which is in it, has to wait with it.
 #[test]
 fn at_one_level_a_task_does_not_wait_for_what_others_of_its_group_had() {
