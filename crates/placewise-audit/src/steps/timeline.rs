@@ -5,7 +5,8 @@
 //! holds back what follows a wakeup until the wakeup has ended, within a bounded
 //! window: a step leaves it in the order of the trace, and a wakeup leaves it
 //! with its outcome. It looks ahead once more at the very start, to learn what
-//! ran on each CPU before the CPU's first event.
+//! ran on each CPU before the CPU's first event. A switch from an idle task that is not
+//! in the trace is put where it mostly is ([`IdleExits`]).
 //!
 //! Time in which no CPU had an event for long is left out: the machine was
 //! suspended, or was not traced, or the clock was set. So much could not go on
@@ -19,6 +20,7 @@ use std::collections::VecDeque;
 use placewise_policy::{FIRST_TASK, NR_CPUS};
 use placewise_trace::{Context, Decision, Event, Readings, Record};
 
+use crate::steps::idle_exits::{Exit, IdleExits};
 use crate::steps::selection::Selection;
 use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
@@ -58,6 +60,8 @@ struct Begun {
 pub struct Repairs {
     /// A CPU ran a task that no event had put there.
     pub missing_switches: u64,
+    /// The same, and it had idled: the switch is made up, as long after the wakeup as others are.
+    pub missing_idle_exits: u64,
     /// Wakeups that began and did not end in the trace.
     pub wakeups_without_end: u64,
     /// Events with a CPU that the machine does not have, or with an impossible pid.
@@ -85,6 +89,7 @@ pub struct Timeline {
     begun: Vec<Option<Begun>>,
     /// What runs on each CPU after the last record; `None` before the CPU's first.
     current: Vec<Option<TaskNumber>>,
+    idle_exits: IdleExits,
     looked_ahead: bool,
     ended: bool,
     /// Its last step has just been handed out, so that its number may be used again.
@@ -108,6 +113,7 @@ impl Timeline {
             handed_out: 0,
             begun: Vec::new(),
             current: vec![None; NR_CPUS as usize],
+            idle_exits: IdleExits::new(nr_cpus.min(NR_CPUS)),
             looked_ahead: false,
             ended: false,
             retired: None,
@@ -184,13 +190,16 @@ impl Timeline {
         Some(step)
     }
 
-    /// For the end of its wakeup, which may still come.
+    /// For the end of its wakeup, or for what a CPU runs because of it, which may still come.
     fn front_waits(&self) -> Option<bool> {
-        let Action::Waking { task, outcome: None, .. } = self.window.front()?.action else {
-            return Some(false);
-        };
-        let begun = self.begun.get(task as usize).and_then(Option::as_ref);
-        Some(begun.is_some_and(|begun| begun.position == self.handed_out))
+        Some(match self.window.front()?.action {
+            Action::Waking { task, outcome: None, .. } => {
+                let begun = self.begun.get(task as usize).and_then(Option::as_ref);
+                begun.is_some_and(|begun| begun.position == self.handed_out)
+            }
+            Action::Wakeup { .. } => self.idle_exits.waits(self.handed_out),
+            _ => false,
+        })
     }
 
     fn step(&mut self, record: &Record<'_>, action: Action) {
@@ -219,6 +228,7 @@ impl Timeline {
         self.repairs.silent_ns += ns;
         // What runs by now, each CPU's next event tells.
         self.current.fill(None);
+        (0..self.nr_cpus).for_each(|cpu| self.idle_exits.forget(cpu));
         let time_ns = until_ns.saturating_sub(self.repairs.silent_ns);
         let (context, action) = (Context::Unknown, Action::Silence { ns });
         self.window.push_back(Step { time_ns, cpu, context, action });
@@ -269,12 +279,55 @@ impl Timeline {
             self.tasks.belongs_to(task, tgid);
         }
         let known = self.current[cpu as usize].replace(task);
-        if known != Some(task) {
-            if known.is_some() {
-                self.repairs.missing_switches += 1;
-            }
-            self.step(record, Action::Running { task });
+        if known == Some(task) {
+            return;
         }
+        if known == Some(cpu) && self.make_up_idle_exit(cpu, task) {
+            return;
+        }
+        self.repairs.missing_switches += u64::from(known.is_some());
+        self.step(record, Action::Running { task });
+    }
+
+    /// The CPU had idled, for all that the trace shows.
+    #[cold]
+    fn make_up_idle_exit(&mut self, cpu: u32, task: TaskNumber) -> bool {
+        let begun = self.begun_for(cpu, task);
+        let Some(Exit { time_ns, behind }) = self.idle_exits.unseen(cpu, task, begun) else {
+            return false;
+        };
+        let Some(behind) = behind.checked_sub(self.handed_out) else { return false };
+        if begun.is_some() {
+            self.end_wakeup(task, cpu, Some(cpu));
+        }
+        let is_later = |step: &Step| step.time_ns > time_ns;
+        let after = behind as usize + 1;
+        let later = self.window.range(after..).position(is_later);
+        let at = later.map_or(self.window.len(), |later| after + later);
+        self.shift_positions(self.handed_out + at as u64);
+        let action = Action::Switch { prev: cpu, prev_state: PrevState::Runnable, next: task };
+        self.window.insert(at, Step { time_ns, cpu, context: Context::Unknown, action });
+        self.repairs.missing_idle_exits += 1;
+        true
+    }
+
+    /// When a wakeup began that is to put `task` on `cpu` and has not ended, and its position.
+    fn begun_for(&self, cpu: u32, task: TaskNumber) -> Option<(u64, u64)> {
+        let begun = (*self.begun.get(task as usize)?)?;
+        let step = self.window.get(begun.position.checked_sub(self.handed_out)? as usize)?;
+        let is_for = begun.moved_to.unwrap_or(begun.prev_cpu) == cpu;
+        is_for.then_some((step.time_ns, begun.position))
+    }
+
+    /// An idle CPU is given what the next step wakes.
+    #[inline]
+    fn give_idle(&mut self, record: &Record<'_>, cpu: u32, task: TaskNumber) {
+        if self.current[cpu as usize] != Some(cpu) {
+            return;
+        }
+        let waking_ns = self.begun_for(cpu, task).map(|(time_ns, _)| time_ns);
+        let time_ns = record.time_ns.saturating_sub(self.repairs.silent_ns);
+        self.idle_exits.given((cpu, task), record, (waking_ns, time_ns, self.position_of_next()));
     }
 
     /// What each CPU's first event found running had been there from the start.
@@ -307,16 +360,17 @@ impl Timeline {
         let action = Action::Begin { tick_phase_ns, complete_from_ns };
         first.insert(0, Step { time_ns: start, cpu: 0, context: Context::Unknown, action });
         for step in first.into_iter().rev() {
-            self.shift_positions();
+            self.shift_positions(self.handed_out);
             self.window.push_front(step);
         }
     }
 
-    /// A step is put in front of the window: those behind it move on by one.
-    fn shift_positions(&mut self) {
+    /// A step is put into the window: those from there on move on by one.
+    fn shift_positions(&mut self, from: u64) {
         for begun in self.begun.iter_mut().flatten() {
-            begun.position += 1;
+            begun.position += u64::from(begun.position >= from);
         }
+        self.idle_exits.shift(from);
     }
 
     fn lost(&mut self, record: &Record<'_>, count: u64) {
@@ -325,6 +379,7 @@ impl Timeline {
             return;
         }
         self.current[record.cpu as usize] = None;
+        self.idle_exits.forget(record.cpu);
         self.step(record, Action::Lost { count });
     }
 
@@ -348,6 +403,7 @@ impl Timeline {
             Event::Wakeup { comm, pid, prio, target_cpu } => {
                 let target_cpu = self.known_cpu(target_cpu)?;
                 let task = self.task(record, pid, comm, Some(prio), target_cpu)?;
+                self.give_idle(record, target_cpu, task);
                 self.end_wakeup(task, target_cpu, Some(record.cpu));
                 self.step(record, Action::Wakeup { task, target_cpu });
             }
@@ -425,6 +481,9 @@ impl Timeline {
         self.end_wakeup_unseen(next);
         self.step(record, Action::Switch { prev, prev_state, next });
         self.current[record.cpu as usize] = Some(next);
+        if prev < FIRST_TASK {
+            self.idle_exits.seen(record.cpu, record.time_ns.saturating_sub(self.repairs.silent_ns));
+        }
         if prev_state == PrevState::Dead {
             self.tasks.release_pid(prev);
         }

@@ -44,6 +44,10 @@ pub fn problems(header: &Header, audit: &Audit) -> Vec<String> {
         "switches are missing: since when a task ran there, and who waited behind it, is not known",
     );
     say(
+        repairs.missing_idle_exits,
+        "switches from idle are missing: each is taken to be as long after its wakeup as others are",
+    );
+    say(
         repairs.wakeups_without_end,
         "wakeups have no end: where they went is not known, and they are not judged",
     );

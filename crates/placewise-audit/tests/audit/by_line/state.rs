@@ -1,9 +1,10 @@
 //! What the steps of a trace leave in the policy's state.
 
-use placewise_audit::TaskNumber;
+use placewise_audit::{Action, Repairs, TaskNumber, Timeline};
+use placewise_machine::load;
 use placewise_policy::{State, Task};
 
-use super::script::Script;
+use super::script::{MACHINE, Script};
 
 fn with_task<T>(script: &Script, pid: u32, look: impl Fn(TaskNumber, &Task, &State) -> T) -> T {
     let (reconstruction, timeline) = script.reconstruct("v6.0");
@@ -157,4 +158,64 @@ fn a_switch_that_is_missing_is_made_up_and_counted() {
     assert_eq!(timeline.repairs().missing_switches, 0, "the gap says so");
     assert_eq!(reconstruction.state().rq[4].nr_running, 0);
     assert_eq!(with_gap.audit("v6.0").audit.losses.lost_events, 7);
+}
+
+/// An idle CPU 1 whose exits are shown 30 us after the wakeup by an interrupt, and 20 after sched_waking where it polled.
+fn exits_of_cpu_1(script: &mut Script) {
+    for _ in 0..3 {
+        script.waking(0, 300, 1).after(5).with_flags("dNh2.").wakeup(1, 300, 1);
+        script.after(30).switch(1, "R", 300).after(10).sleeps(1).after(100);
+        script.waking(0, 300, 1).after(15).wakeup(1, 300, 1);
+        script.after(5).switch(1, "R", 300).after(10).sleeps(1).after(100);
+    }
+}
+
+/// When `pid` was switched in for the last time, in us, and what was made up.
+fn last_switch_to(script: &Script, pid: u32) -> (u64, Repairs) {
+    let machine = load(MACHINE).unwrap();
+    let mut timeline = Timeline::new(machine.cpus.len() as u32, 4_000_000, false);
+    let mut reader = script.reader();
+    let (mut last, mut time_ns) = (0, 0);
+    while let Some(record) = reader.next_record().unwrap() {
+        timeline.push(&record);
+        while let Some(step) = timeline.pop() {
+            assert!(step.time_ns >= time_ns, "steps stay in order");
+            time_ns = step.time_ns;
+            if let Action::Switch { next, .. } = step.action
+                && timeline.tasks().get(next).pid == pid
+            {
+                last = time_ns;
+            }
+        }
+    }
+    timeline.end();
+    while let Some(step) = timeline.pop() {
+        let switch = matches!(step.action, Action::Switch { next, .. } if timeline.tasks().get(next).pid == pid);
+        last = if switch { step.time_ns } else { last };
+    }
+    (last / 1_000, timeline.repairs())
+}
+
+/// CPU 2 shows none of its exits. Fails if its task ran from its first event on.
+#[test]
+fn a_switch_from_idle_that_is_missing_comes_as_late_as_others() {
+    for (is_polled, expected) in [(false, 5 + 30), (true, 20)] {
+        let mut script = Script::new();
+        script.runs(0, 100).event(0, "sched_process_exec: filename=a pid=100 old_pid=100");
+        script.runs(2, 200).sleeps(2);
+        exits_of_cpu_1(&mut script);
+        // The first tells that they are missing.
+        script.waking(0, 200, 2).after(5).with_flags("dNh2.").wakeup(2, 200, 2);
+        script.after(60).runs(2, 200).sleeps(2).after(100);
+        script.at(10_000).waking(0, 200, 2);
+        if !is_polled {
+            script.after(5).with_flags("dNh2.").wakeup(2, 200, 2);
+        }
+        script.at(10_040).waking(0, 400, 4).wakeup(4, 400, 4);
+        script.at(10_070).runs(2, 200).sleeps(2);
+        let (at, repairs) = last_switch_to(&script, 200);
+        assert_eq!(at, 1_010_000 + expected, "{is_polled}");
+        assert_eq!((repairs.missing_idle_exits, repairs.missing_switches), (2, 0));
+        assert_eq!(repairs.wakeups_without_end, 0, "{is_polled}");
+    }
 }
