@@ -103,6 +103,8 @@ struct TaskEntry {
     arrival_queue_ns: u32,
     #[serde(default)]
     arrival_rest_ns: u32,
+    #[serde(default)]
+    interrupted_on: Option<u32>,
     begins_on: u32,
     runs_at_once: bool,
     is_forked: bool,
@@ -284,6 +286,7 @@ impl TaskEntry {
             rest_ns: task.calls.rest_ns.clone(),
             arrival_queue_ns: task.arrival.queue_ns,
             arrival_rest_ns: task.arrival.rest_ns,
+            interrupted_on: task.interrupted_on,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
@@ -332,6 +335,7 @@ impl TaskEntry {
             lines: self.lines,
             calls,
             arrival,
+            interrupted_on: self.interrupted_on,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
@@ -361,6 +365,7 @@ mod tests {
             lines: 4,
             calls: Calls { queue_ns: vec![1_000, 2_000], rest_ns: vec![3_000] },
             arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
+            interrupted_on: Some(1),
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,

@@ -42,8 +42,8 @@ const SOON_NS: Nanos = 100_000;
 pub enum Cause {
     /// A wakeup that another task made, as its place in [`Followed::wakeups`].
     Wakeup(u32),
-    /// An interrupt, or something that the trace does not show.
-    Arrival,
+    /// An interrupt on that CPU, or something that the trace does not show.
+    Arrival { on: Option<u32> },
 }
 
 /// When a task computed, perhaps not all the while, and where it did last.
@@ -430,7 +430,7 @@ impl<'a> Follower<'a> {
         self.account(cpu);
         if self.task(index).state == State::Asleep && !self.task(index).runs_at_once {
             // Nobody was seen to wake it.
-            self.wake(index, Cause::Arrival);
+            self.wake(index, Cause::Arrival { on: None });
         }
         let post_from = self.task(index).post_from.take();
         let line = post_from.map_or(0, |from| self.charges.line(from, cpu));
@@ -492,7 +492,7 @@ impl<'a> Follower<'a> {
     fn arrived(&mut self, cpu: u32, prev: TaskNumber, next: TaskNumber) {
         let Some(&index) = self.by_number.get(&next) else { return };
         let last = self.tasks[index as usize].seen.last();
-        let Some(Seen::Slept { cause: Cause::Arrival, .. }) = last else { return };
+        let Some(Seen::Slept { cause: Cause::Arrival { .. }, .. }) = last else { return };
         let Some(rest) = self.since_queued(index, cpu) else { return };
         self.task(index).rests.push(rest);
         if let Some(&prev) = self.by_number.get(&prev) {
@@ -578,13 +578,13 @@ impl<'a> Follower<'a> {
                 self.wakeups[at as usize].counts = true;
                 Some(self.wakeups[at as usize].cpu)
             }
-            Cause::Arrival => None,
+            Cause::Arrival { .. } => None,
         };
         let timed = self.charges.timed_sleep();
         let task = self.task(index);
         task.post_from = post_from;
         task.state = State::Queued;
-        if cause == Cause::Arrival {
+        if matches!(cause, Cause::Arrival { .. }) {
             // The call was before the sleep.
             if let [.., Seen::Run(before, _), Seen::Slept { .. }] = &mut task.seen[..] {
                 *before = before.saturating_sub(timed);
@@ -652,7 +652,7 @@ impl<'a> Follower<'a> {
             let task = self.task(wakee);
             task.softirqs_of_idle += u32::from(is_softirq);
             task.interrupt = Some((step.cpu, placing));
-            return Cause::Arrival;
+            return Cause::Arrival { on: Some(step.cpu) };
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
@@ -662,7 +662,7 @@ impl<'a> Follower<'a> {
             let interrupt = self.charges.interrupt();
             self.task(waker).charged += takes + interrupt;
             self.task(wakee).interrupt = Some((step.cpu, placing));
-            return Cause::Arrival;
+            return Cause::Arrival { on: Some(step.cpu) };
         }
         let wake = if is_softirq { Wake::Softirq } else { hint.wake };
         self.close(waker);
@@ -706,7 +706,7 @@ impl<'a> Follower<'a> {
                 let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
                 *excess = (*cpu == by).then(|| beyond(*placing));
             }
-            Cause::Arrival => {
+            Cause::Arrival { .. } => {
                 if let Some((_, placing)) = interrupt.filter(|(cpu, _)| *cpu == by) {
                     self.interrupted(index, by, beyond(placing));
                 }

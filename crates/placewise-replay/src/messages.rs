@@ -120,7 +120,7 @@ fn turns(followed: &Followed, posts: &[bool], reader: TaskIndex) -> Vec<Turn> {
             ran: [woken; 2],
             ns: 0,
         }),
-        Cause::Arrival => None,
+        Cause::Arrival { .. } => None,
     };
     let mut turns = Vec::new();
     let mut turn: Option<Turn> = None;

@@ -209,6 +209,7 @@ impl<'a> Build<'a> {
                 Begins::Anywhere => None,
             },
             arrival: task.arrival,
+            interrupted_on: task.interrupted_on,
             part: Some(part),
             ..Program::new(task.name.as_str(), ops)
         }

@@ -71,6 +71,8 @@ struct Read {
     calls: HashMap<String, Calls>,
     /// What interrupts that wake these take beyond them.
     arrivals: HashMap<String, Call>,
+    /// Where the device interrupts that wakes these, if it is one and always does there.
+    interrupted_on: HashMap<String, u32>,
     header: Header,
     measured: Measured,
 }
@@ -107,8 +109,9 @@ impl Read {
         let lines = sleeps::lines(&followed, &posts, machine);
         let calls = sleeps::calls(&followed, &posts);
         let arrivals = sleeps::arrivals(&followed, &posts);
+        let interrupted_on = sleeps::interrupted_on(&followed, &posts);
         let header = reader.header().clone();
-        Ok(Read { followed, posts, lines, calls, arrivals, header, measured })
+        Ok(Read { followed, posts, lines, calls, arrivals, interrupted_on, header, measured })
     }
 
     fn recording(&self, source: &Source<'_>) -> Result<Recording, ReplayError> {
@@ -126,6 +129,7 @@ impl Read {
             RecordedTask {
                 lines,
                 arrival,
+                interrupted_on: self.interrupted_on.get(&task.name).copied(),
                 name: task.name.clone(),
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,

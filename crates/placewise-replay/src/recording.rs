@@ -71,6 +71,8 @@ pub struct RecordedTask {
     pub calls: Calls,
     /// What interrupts that wake it take beyond them.
     pub arrival: Call,
+    /// Where these interrupts come to; where none is named, the CPU that it ran on last.
+    pub interrupted_on: Option<u32>,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

@@ -19,6 +19,9 @@
 //! whom it wakes: by the means of the middle halves. What calls take is kept as a hundredth of them each, for the
 //! slowest keep wakees waiting most; in a model as in an exact replay they come evenly.
 //!
+//! A timer interrupts the CPU where its task went to sleep. A device interrupts the one that its interrupts go to: where
+//! nine of ten interrupts that wake tasks of a name are on one CPU, and some of these tasks had run elsewhere.
+//!
 //! Sleeps that interrupts end are one of two. A task that waits for arrivals is woken at times that do
 //! not depend on it: a replay keeps the times. A task that sleeps for a while each time, after whatever
 //! it did: a replay keeps the while. From one wakeup to the next it computes and sleeps: if how long it sleeps
@@ -40,6 +43,9 @@ const MOST_LINES: f64 = 1_000.0;
 
 /// Fewer wakeups do not tell what they take.
 const FEWEST_OF_CALL: usize = 30;
+
+/// Fewer interrupts of a CPU where the wakee had not run are no sign of a device.
+const FEWEST_ELSEWHERE: usize = 16;
 
 /// Fewer sleeps do not tell what they are. Their times are kept; but the whiles of a task that mostly waits for
 /// others: it sleeps after what these made it do.
@@ -269,6 +275,46 @@ pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
     })
 }
 
+/// Where the device interrupts that wake tasks of each name, if nearly all do that on one CPU, wherever the tasks are.
+pub fn interrupted_on(followed: &Followed, posts: &[bool]) -> HashMap<String, u32> {
+    let mut by_name: HashMap<&str, HashMap<u32, Interrupted>> = HashMap::new();
+    for task in &followed.tasks {
+        let by_cpu = by_name.entry(&task.name).or_default();
+        let mut last = None;
+        for seen in &task.seen {
+            match *seen {
+                Seen::Run(_, span) => last = Some(span.cpu),
+                Seen::Slept { cause, .. } => {
+                    let on = match cause {
+                        Cause::Arrival { on } => on,
+                        Cause::Wakeup(at) if posts[at as usize] => None,
+                        Cause::Wakeup(at) => Some(followed.wakeups[at as usize].cpu),
+                    };
+                    let (Some(on), Some(last)) = (on, last) else { continue };
+                    let interrupted = by_cpu.entry(on).or_default();
+                    interrupted.times += 1;
+                    interrupted.elsewhere += usize::from(on != last);
+                }
+                Seen::Wakeup(_) | Seen::Fork(_) => {}
+            }
+        }
+    }
+    let told = |(name, by_cpu): (&str, HashMap<u32, Interrupted>)| {
+        let all: usize = by_cpu.values().map(|it| it.times).sum();
+        let (cpu, most) = by_cpu.into_iter().max_by_key(|(cpu, it)| (it.times, *cpu))?;
+        let is_device = most.elsewhere >= FEWEST_ELSEWHERE && all - most.times <= all / 10;
+        is_device.then(|| (name.to_owned(), cpu))
+    };
+    by_name.into_iter().filter_map(told).collect()
+}
+
+/// How often one CPU was interrupted to wake tasks of a name, and how often of these that had run elsewhere.
+#[derive(Clone, Copy, Default)]
+struct Interrupted {
+    times: usize,
+    elsewhere: usize,
+}
+
 /// By name: how much longer wakeups took than the machine's figures say, and what came after them.
 #[derive(Default)]
 struct Taken<'a>(HashMap<&'a str, (Vec<i64>, Vec<i64>)>);
@@ -407,7 +453,7 @@ mod tests {
         let seen = computing.iter().enumerate().map(|(at, ns)| {
             let from = now + ns;
             now = from + asleep(at, *ns);
-            Seen::Slept { from, until: now, cause: Cause::Arrival, line_ns: 0 }
+            Seen::Slept { from, until: now, cause: Cause::Arrival { on: None }, line_ns: 0 }
         });
         sleeps_for_a_while(&seen.collect::<Vec<_>>(), |_| false)
     }

@@ -247,6 +247,8 @@ pub struct Program {
     pub begins_on: Option<u32>,
     /// What interrupts that wake its tasks take beyond the machine's figures.
     pub arrival: Call,
+    /// The CPU that these interrupts come to; where none is named, the one that its task ran on last.
+    pub interrupted_on: Option<u32>,
     /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
     pub process: bool,
     /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
@@ -433,6 +435,7 @@ impl Program {
             cpus: None,
             begins_on: None,
             arrival: Call::default(),
+            interrupted_on: None,
             process: false,
             nodes: None,
             footprint_kib: 0,

@@ -436,6 +436,48 @@ fn arrivals_keep_their_times_and_sleeps_their_length() {
     assert_eq!(sleeps_of(&steps("pauses", &pauses))[1..], whiles);
 }
 
+/// Interrupts on CPU 1 wake t, which computes on CPUs 0 and 1 in turn.
+fn interrupted(rounds: u32, on: [u32; 2]) -> Recording {
+    let round = |round: u32| {
+        let (cpu, irq, at) = (round % 2, on[round as usize % 2], round * 100);
+        let of_t = |event: &str, us: u32| {
+            format!(
+                "<idle>-0 [{irq:03}] d.h2. 1.{:06}: {event}: comm=t pid=11 prio=120 target_cpu={cpu:03}",
+                at + us
+            )
+        };
+        let idle = format!("swapper/{cpu} prev_pid=0 prev_prio=120 prev_state=R");
+        let switch = |who: &str, prev: &str, next: &str, us: u32| {
+            let (at, next) = (at + us, format!("next_comm={next} next_prio=120"));
+            format!("{who} [{cpu:03}] d..2. 1.{at:06}: sched_switch: prev_comm={prev} ==> {next}")
+        };
+        let t = "t prev_pid=11 prev_prio=120 prev_state=S";
+        [
+            of_t("sched_waking", 0),
+            of_t("sched_wakeup", 2),
+            switch("<idle>-0", &idle, "t next_pid=11", 5),
+            switch("t-11", t, &format!("swapper/{cpu} next_pid=0"), 30),
+        ]
+    };
+    let lines: Vec<String> = (1..=rounds).flat_map(round).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    read_on(&format!("interrupted-{rounds}-{on:?}"), "uma-8", &lines)
+}
+
+/// Fails if a timer, which interrupts where its task is, were taken for a device.
+#[test]
+fn a_device_interrupts_one_cpu_wherever_its_task_is() {
+    for (rounds, on, expected) in
+        [(80, [1, 1], Some(1)), (20, [1, 1], None), (80, [0, 1], None), (80, [3, 2], None)]
+    {
+        let recording = interrupted(rounds, on);
+        assert_eq!(task(&recording, "t").1.interrupted_on, expected, "{rounds}, {on:?}");
+        let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+        let program = workload.programs.iter().find(|program| program.name == "t");
+        assert_eq!(program.expect("t runs").interrupted_on, expected);
+    }
+}
+
 /// It waits for a disk after it was called.
 #[test]
 fn the_few_sleeps_of_who_mostly_waits_for_others_keep_their_length() {

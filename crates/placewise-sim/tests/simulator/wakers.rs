@@ -225,6 +225,22 @@ fn device_interrupts_go_to_the_cpus_in_turn() {
     assert_eq!(cpus, (0..8).chain(0..8).collect::<Vec<u32>>());
 }
 
+/// Those of one that has a CPU of its own go there, unless the machine lacks it.
+#[test]
+fn device_interrupts_go_to_the_cpu_that_is_named() {
+    for (named, expected) in [(5, 5), (800, 0)] {
+        let wait = Op::Sleep { ns: 100_000, random_pct: 0 };
+        let ops = vec![wait, Op::Repeat { counter: 0, times: 16, to: 0 }, Op::Exit];
+        let cpus = Some(CpuSet::single(0));
+        let sleeper = Program { interrupted_on: Some(named), cpus, ..Program::new("sleeper", ops) };
+        let (_, text) =
+            Setup::new("uma-8", "v6.0", "baseline", programs(vec![sleeper], 10)).traced();
+        let wakings = parse(&text).into_iter().filter(|line| line.event == "sched_waking");
+        let cpus: Vec<u32> = wakings.map(|line| line.cpu).collect();
+        assert_eq!(cpus, [expected; 16]);
+    }
+}
+
 fn tbench(clients: u32, policy: &str) -> f64 {
     let case = format!("clients={clients},warmup_ms=100,window_ms=20");
     let setup = Setup::new("zen3-2s-nps1", "v6.0", policy, benchmark("tbench", &case));
