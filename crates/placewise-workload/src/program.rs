@@ -243,7 +243,7 @@ pub struct Program {
     pub policy: SchedPolicy,
     /// CPUs it may run on; all if none is named.
     pub cpus: Option<CpuSet>,
-    /// The CPU that its tasks begin on; the policy chooses one if none is named.
+    /// The CPU that its tasks begin on, and go on from behind a gate; the policy chooses one if none is named.
     pub begins_on: Option<u32>,
     /// What interrupts that wake its tasks take beyond the machine's figures.
     pub arrival: Call,

@@ -16,6 +16,8 @@ pub struct Effect {
     /// How many of them are woken, or being woken.
     woken: u32,
     pub sync: bool,
+    /// They come through a gate: those whose programs name the CPU that they begin on go there.
+    pub begins: bool,
     pub context: WakerContext,
     /// What the kernel does around the wakeups beyond what they take.
     pub call: Call,
@@ -38,6 +40,7 @@ impl Effect {
     /// Another operation begins to have its effect; what is to be done after it is said at its end.
     pub fn begin(&mut self) {
         self.call = Call::default();
+        self.begins = false;
         self.wake_as(false, WakerContext::Task);
     }
 

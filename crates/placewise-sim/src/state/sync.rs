@@ -119,6 +119,7 @@ impl Gate {
     pub fn open(&mut self, effect: &mut Effect) -> Then {
         self.open = true;
         effect.sync = true;
+        effect.begins = true;
         effect.wake_all(&mut self.waiters);
         Then::Next
     }

@@ -138,7 +138,7 @@ impl Engine<'_> {
     }
 
     /// The CPU that its program names, if it may run there.
-    fn begins_on(&self, child: TaskId) -> Option<CpuId> {
+    pub(super) fn begins_on(&self, child: TaskId) -> Option<CpuId> {
         let program = self.tasks[child].program as usize;
         let cpu = CpuId::from(self.workload.programs[program].begins_on?);
         let may_run = |cpu| self.scheduler.policy.task[child].cpus_allowed.contains(cpu);

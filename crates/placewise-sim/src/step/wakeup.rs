@@ -172,6 +172,11 @@ impl Engine<'_> {
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
     fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
+        let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins;
+        if let Some(target) = self.begins_on(wakee).filter(|_| begins) {
+            self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
+            return self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+        }
         let prev = self.scheduler.cpu_of(wakee);
         let sync = if self.tasks[wakee].woken_sync { WF_SYNC } else { 0 };
         let interrupt = if context == WakerContext::Task { 0 } else { WF_INTERRUPT };
