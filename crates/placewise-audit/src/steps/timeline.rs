@@ -32,6 +32,9 @@ const WINDOW: usize = 1 << 16;
 /// The same for a trace that is still being made: who looks on does not wait long.
 const LIVE_WINDOW: usize = 1 << 12;
 
+/// And no longer, where few events come. Wakeups end within a ms; what an idle CPU runs may show much later.
+const LIVE_WAIT_NS: u64 = 100_000_000;
+
 /// Steps that are read before the first is handed out, to see what each CPU ran.
 const LOOK_AHEAD: usize = 1 << 13;
 
@@ -83,6 +86,7 @@ pub struct Timeline {
     latest_ns: Option<u64>,
     /// Steps that wait, at most.
     most: usize,
+    longest_wait_ns: u64,
     window: VecDeque<Step>,
     /// How many steps have left the window.
     handed_out: u64,
@@ -109,6 +113,7 @@ impl Timeline {
             tasks: Tasks::new(),
             latest_ns: None,
             most: WINDOW,
+            longest_wait_ns: u64::MAX,
             window: VecDeque::new(),
             handed_out: 0,
             begun: Vec::new(),
@@ -129,7 +134,7 @@ impl Timeline {
 
     /// For a trace that is still being made: steps are handed out as they come.
     pub fn live(self) -> Self {
-        Timeline { looked_ahead: true, most: LIVE_WINDOW, ..self }
+        Timeline { looked_ahead: true, most: LIVE_WINDOW, longest_wait_ns: LIVE_WAIT_NS, ..self }
     }
 
     pub fn tasks(&self) -> &Tasks {
@@ -178,7 +183,7 @@ impl Timeline {
             }
             self.begin_with_what_ran();
         }
-        if self.front_waits()? && !self.ended && self.window.len() < self.most {
+        if self.front_waits()? && !self.ended && !self.has_waited_long() {
             return None;
         }
         if let Some(task) = self.retired.take() {
@@ -188,6 +193,13 @@ impl Timeline {
         self.handed_out += 1;
         self.retired = retired(&step);
         Some(step)
+    }
+
+    fn has_waited_long(&self) -> bool {
+        let [first, last] = [self.window.front(), self.window.back()];
+        let times = first.zip(last).map(|(first, last)| (first.time_ns, last.time_ns));
+        let waits = |(first, last): (u64, u64)| last.saturating_sub(first) > self.longest_wait_ns;
+        self.window.len() >= self.most || times.is_some_and(waits)
     }
 
     /// For the end of its wakeup, or for what a CPU runs because of it, which may still come.

@@ -219,3 +219,24 @@ fn a_switch_from_idle_that_is_missing_comes_as_late_as_others() {
         assert_eq!(repairs.wakeups_without_end, 0, "{is_polled}");
     }
 }
+
+/// CPU 2 shows what it runs a second later. Fails if who looks on had to wait for that.
+#[test]
+fn a_live_trace_does_not_wait_for_what_an_idle_cpu_runs() {
+    let mut script = Script::new();
+    script.runs(2, 200).sleeps(2);
+    for us in [1_000, 5_000] {
+        script.at(us).waking(0, 200, 2).wakeup(0, 200, 2).after(60).runs(2, 200).sleeps(2);
+    }
+    script.at(10_000).waking(0, 200, 2).wakeup(0, 200, 2);
+    let events = (0..50).map(|at| 11_000 + 10_000 * at);
+    events.for_each(|us| _ = script.at(us).waking(0, 400, 4).wakeup(0, 400, 4));
+    let mut timeline = Timeline::new(16, 4_000_000, false).live();
+    let mut reader = script.reader();
+    while let Some(record) = reader.next_record().unwrap() {
+        timeline.push(&record);
+    }
+    let last = std::iter::from_fn(|| timeline.pop()).last();
+    let ms = last.map(|step| step.time_ns / 1_000_000);
+    assert!(ms.is_some_and(|ms| ms > 1_350), "{ms:?}");
+}
