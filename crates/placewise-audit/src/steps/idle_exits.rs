@@ -19,7 +19,7 @@ const LAST: usize = 31;
 
 /// How an idle CPU is given a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub enum Way {
     /// It was interrupted, and put it on its run queue.
     Interrupted,
     /// It took it from its wake list as it polled.
@@ -30,15 +30,27 @@ enum Way {
     Unseen,
 }
 
+impl Way {
+    /// By the sched_wakeup of a record.
+    pub fn of(record: &Record<'_>, cpu: u32) -> Self {
+        match (record.cpu == cpu, record.context.is_interrupt()) {
+            (true, true) => Way::Interrupted,
+            (true, false) => Way::Polled,
+            (false, _) => Way::ByOther,
+        }
+    }
+}
+
 /// A task that an idle CPU was given.
 #[derive(Clone, Copy, Debug)]
-struct Given {
-    task: TaskNumber,
-    way: Way,
-    time_ns: u64,
-    waking_ns: Option<u64>,
+pub struct Given {
+    pub task: TaskNumber,
+    pub way: Way,
+    /// Of sched_wakeup, and where it polled of sched_waking.
+    pub time_ns: u64,
+    pub waking_ns: Option<u64>,
     /// Of its step, counted from the start of the trace.
-    position: u64,
+    pub position: u64,
 }
 
 /// When a switch was, and the position of a step that was before it.
@@ -67,21 +79,11 @@ impl IdleExits {
         IdleExits { cpus, delays: Default::default() }
     }
 
-    /// The idle `cpu` is given a task by the sched_wakeup of a record, whose step is to be at `position`.
-    pub fn given(
-        &mut self,
-        (cpu, task): (u32, TaskNumber),
-        record: &Record<'_>,
-        (waking_ns, time_ns, position): (Option<u64>, u64, u64),
-    ) {
-        let way = match (record.cpu == cpu, record.context.is_interrupt()) {
-            (true, true) => Way::Interrupted,
-            (true, false) => Way::Polled,
-            (false, _) => Way::ByOther,
-        };
+    /// The idle `cpu` is given a task.
+    pub fn given(&mut self, cpu: u32, given: Given) {
         let all = &mut self.cpus[cpu as usize].given;
-        if !all.iter().any(|it| it.task == task) {
-            all.push(Given { task, way, time_ns, waking_ns, position });
+        if !all.iter().any(|it| it.task == given.task) {
+            all.push(given);
         }
     }
 
@@ -90,7 +92,7 @@ impl IdleExits {
         let given = &mut self.cpus[cpu as usize].given;
         if let Some(first) = given.first() {
             remember(&mut self.delays[first.way as usize], time_ns.saturating_sub(first.time_ns));
-            if let Some(waking_ns) = first.waking_ns.filter(|_| first.way == Way::Polled) {
+            if let Some(waking_ns) = first.waking_ns {
                 let delay = time_ns.saturating_sub(waking_ns);
                 remember(&mut self.delays[Way::Unseen as usize], delay);
             }

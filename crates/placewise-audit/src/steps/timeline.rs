@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use placewise_policy::{FIRST_TASK, NR_CPUS};
 use placewise_trace::{Context, Decision, Event, Readings, Record};
 
-use crate::steps::idle_exits::{Exit, IdleExits};
+use crate::steps::idle_exits::{Exit, Given, IdleExits, Way};
 use crate::steps::selection::Selection;
 use crate::steps::step::{Action, DecisionTasks, PrevState, Step};
 use crate::steps::task::{TaskNumber, Tasks};
@@ -337,9 +337,12 @@ impl Timeline {
         if self.current[cpu as usize] != Some(cpu) {
             return;
         }
-        let waking_ns = self.begun_for(cpu, task).map(|(time_ns, _)| time_ns);
+        let way = Way::of(record, cpu);
+        let begun = (way == Way::Polled).then(|| self.begun_for(cpu, task)).flatten();
+        let waking_ns = begun.map(|(time_ns, _)| time_ns);
         let time_ns = record.time_ns.saturating_sub(self.repairs.silent_ns);
-        self.idle_exits.given((cpu, task), record, (waking_ns, time_ns, self.position_of_next()));
+        let position = self.position_of_next();
+        self.idle_exits.given(cpu, Given { task, way, time_ns, waking_ns, position });
     }
 
     /// What each CPU's first event found running had been there from the start.
