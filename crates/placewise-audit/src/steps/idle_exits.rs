@@ -125,10 +125,10 @@ impl IdleExits {
         Some(Exit { time_ns: waking_ns + self.delay(Way::Unseen)?, behind })
     }
 
-    /// Of the wakeups that watched CPUs were given and have not shown yet what they run.
-    pub fn waits(&self, position: u64) -> bool {
-        let first = |cpu: &Cpu| cpu.given.first().is_some_and(|it| it.position == position);
-        self.cpus.iter().any(|cpu| cpu.is_watched && first(cpu))
+    /// A watched CPU was given this wakeup first, and has not shown yet what it runs.
+    pub fn waits(&self, cpu: u32, position: u64) -> bool {
+        let Cpu { given, is_watched } = &self.cpus[cpu as usize];
+        *is_watched && given.first().is_some_and(|it| it.position == position)
     }
 
     /// A step is put into the trace before this one.

@@ -209,7 +209,7 @@ impl Timeline {
                 let begun = self.begun.get(task as usize).and_then(Option::as_ref);
                 begun.is_some_and(|begun| begun.position == self.handed_out)
             }
-            Action::Wakeup { .. } => self.idle_exits.waits(self.handed_out),
+            Action::Wakeup { target_cpu, .. } => self.idle_exits.waits(target_cpu, self.handed_out),
             _ => false,
         })
     }
