@@ -17,6 +17,9 @@ use super::task::TaskNumber;
 /// Switches whose delay is remembered: the median of so few follows a machine whose idle states change.
 const LAST: usize = 31;
 
+/// Tasks that an idle CPU is given and does not show, at most.
+const MOST: usize = 64;
+
 /// How an idle CPU is given a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -82,7 +85,7 @@ impl IdleExits {
     /// The idle `cpu` is given a task.
     pub fn given(&mut self, cpu: u32, given: Given) {
         let all = &mut self.cpus[cpu as usize].given;
-        if !all.iter().any(|it| it.task == given.task) {
+        if all.len() < MOST && !all.iter().any(|it| it.task == given.task) {
             all.push(given);
         }
     }
@@ -131,11 +134,10 @@ impl IdleExits {
         *is_watched && given.first().is_some_and(|it| it.position == position)
     }
 
-    /// A step is put into the trace before this one.
-    pub fn shift(&mut self, from: u64) {
-        for given in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.given) {
-            given.position += u64::from(given.position >= from);
-        }
+    /// A step is put into the trace before that of a wakeup.
+    pub fn shift(&mut self, cpu: u32, position: u64) {
+        let all = &mut self.cpus[cpu as usize].given;
+        all.iter_mut().filter(|it| it.position == position).for_each(|it| it.position += 1);
     }
 
     /// The median.

@@ -294,7 +294,7 @@ impl Timeline {
         if known == Some(task) {
             return;
         }
-        if known == Some(cpu) && self.make_up_idle_exit(cpu, task) {
+        if known == Some(cpu) && self.make_up_idle_exit(record, task) {
             return;
         }
         self.repairs.missing_switches += u64::from(known.is_some());
@@ -303,7 +303,8 @@ impl Timeline {
 
     /// The CPU had idled, for all that the trace shows.
     #[cold]
-    fn make_up_idle_exit(&mut self, cpu: u32, task: TaskNumber) -> bool {
+    fn make_up_idle_exit(&mut self, record: &Record<'_>, task: TaskNumber) -> bool {
+        let cpu = record.cpu;
         let begun = self.begun_for(cpu, task);
         let Some(Exit { time_ns, behind }) = self.idle_exits.unseen(cpu, task, begun) else {
             return false;
@@ -312,11 +313,12 @@ impl Timeline {
         if begun.is_some() {
             self.end_wakeup(task, cpu, Some(cpu));
         }
+        let time_ns = time_ns.min(record.time_ns.saturating_sub(self.repairs.silent_ns));
         let is_later = |step: &Step| step.time_ns > time_ns;
         let after = behind as usize + 1;
         let later = self.window.range(after..).position(is_later);
         let at = later.map_or(self.window.len(), |later| after + later);
-        self.shift_positions(self.handed_out + at as u64);
+        self.shift_positions(at);
         let action = Action::Switch { prev: cpu, prev_state: PrevState::Runnable, next: task };
         self.window.insert(at, Step { time_ns, cpu, context: Context::Unknown, action });
         self.repairs.missing_idle_exits += 1;
@@ -375,17 +377,25 @@ impl Timeline {
         let action = Action::Begin { tick_phase_ns, complete_from_ns };
         first.insert(0, Step { time_ns: start, cpu: 0, context: Context::Unknown, action });
         for step in first.into_iter().rev() {
-            self.shift_positions(self.handed_out);
+            self.shift_positions(0);
             self.window.push_front(step);
         }
     }
 
     /// A step is put into the window: those from there on move on by one.
-    fn shift_positions(&mut self, from: u64) {
-        for begun in self.begun.iter_mut().flatten() {
-            begun.position += u64::from(begun.position >= from);
+    fn shift_positions(&mut self, at: usize) {
+        for (place, step) in self.window.iter().enumerate().skip(at).rev() {
+            let position = self.handed_out + place as u64;
+            match step.action {
+                Action::Waking { task, .. } => {
+                    let begun = self.begun.get_mut(task as usize).and_then(Option::as_mut);
+                    let begun = begun.filter(|begun| begun.position == position);
+                    begun.into_iter().for_each(|begun| begun.position += 1);
+                }
+                Action::Wakeup { target_cpu, .. } => self.idle_exits.shift(target_cpu, position),
+                _ => {}
+            }
         }
-        self.idle_exits.shift(from);
     }
 
     fn lost(&mut self, record: &Record<'_>, count: u64) {
