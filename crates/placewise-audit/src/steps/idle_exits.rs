@@ -121,11 +121,13 @@ impl IdleExits {
         let all = std::mem::take(given);
         let first = all.first();
         if let (Some(own), Some(first)) = (all.iter().find(|it| it.task == task), first) {
-            let time_ns = own.time_ns.max(first.time_ns + self.delay(first.way).unwrap_or(0));
+            let delay = self.delay(first.way).unwrap_or(0);
+            let time_ns = own.time_ns.max(first.time_ns.saturating_add(delay));
             return Some(Exit { time_ns, behind: own.position });
         }
         let (waking_ns, behind) = begun?;
-        Some(Exit { time_ns: waking_ns + self.delay(Way::Unseen)?, behind })
+        let time_ns = waking_ns.saturating_add(self.delay(Way::Unseen)?);
+        Some(Exit { time_ns, behind })
     }
 
     /// A watched CPU was given this wakeup first, and has not shown yet what it runs.
