@@ -112,7 +112,7 @@ fn what_needs_no_remedy_is_left_as_it_is() {
     assert!(fs::read_to_string(page).unwrap().starts_with("<!doctype html>"));
 }
 
-/// Three tasks on one CPU of eight, each of which wants most of it.
+/// Three tasks on one CPU of eight, each of which wants most of it. On one CPU of each core they do better still.
 #[test]
 fn tasks_that_share_a_cpu_they_are_bound_to_are_set_free() {
     let directory = tempfile::tempdir().unwrap();
@@ -123,10 +123,13 @@ fn tasks_that_share_a_cpu_they_are_bound_to_are_set_free() {
     let workload = format!("--workload={}", workload.display());
     let trace = recorded(directory.path(), &["--machine=uma-8", &workload]);
     let advised = advice(&["--machine=uma-8", &bound_in_the_header(&trace, &[("batch", 3)], "0")]);
-    let best = &advised["advice"][0];
-    assert_eq!(best["what"], "let batch run on all CPUs", "{advised:#}");
-    assert!(best["change_low_pct"].as_f64().unwrap() > 50.0, "{best:#}");
-    assert!(best["undo"][0].as_str().unwrap().ends_with("do taskset -pc 0 $t; done"), "{best:#}");
+    let all = advised["advice"].as_array().unwrap();
+    assert!(all.iter().any(|it| it["what"] == "let batch run on all CPUs"), "{advised:#}");
+    for remedy in all {
+        assert!(remedy["change_low_pct"].as_f64().unwrap() > 50.0, "{remedy:#}");
+        let undo = remedy["undo"][0].as_str().unwrap();
+        assert!(undo.ends_with("do taskset -pc 0 $t; done"), "{remedy:#}");
+    }
 }
 
 /// Four threads in an LLC of two cores, beside one that is idle: siblings halve each other, and what else they
