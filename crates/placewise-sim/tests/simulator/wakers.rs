@@ -451,6 +451,33 @@ fn the_first_task_begins_where_its_program_says_too() {
     }
 }
 
+/// All four wait there, and are woken one after the other: the policy, which is asked where none is named, spreads them.
+#[test]
+fn tasks_go_on_behind_a_gate_where_they_begin() {
+    for (begins_on, expected) in [(Some(5), 1), (None, 4)] {
+        let gate = Object::shared(0);
+        let pause = Op::Sleep { ns: 1_000_000, random_pct: 0 };
+        let ops = vec![
+            Op::Fork { program: 1, count: 4, base: 0, step: 0 },
+            pause,
+            Op::GateOpen { gate },
+            Op::Join,
+            Op::Exit,
+        ];
+        let waits = vec![Op::GateWait { gate }, Op::Run { ns: 500_000 }, Op::Exit];
+        let child = Program { begins_on, ..Program::new("child", waits) };
+        let all = vec![Program::new("main", ops), child];
+        let workload = Workload { gates: 1, ..programs(all, 10) };
+        let (_, text) = Setup::new("uma-8", "v6.0", "baseline", workload).traced();
+        let woken = parse(&text)
+            .into_iter()
+            .filter(|line| line.event == "sched_wakeup" && line.text("comm") == "child");
+        let cpus: Vec<u32> = woken.map(|line| line.number("target_cpu")).collect();
+        let distinct = cpus.iter().collect::<BTreeSet<_>>().len();
+        assert_eq!((cpus.len(), distinct), (4, expected), "begins on {begins_on:?}: {cpus:?}");
+    }
+}
+
 /// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch
 /// takes so long. It falls asleep after each message, and its CPU then idles.
 fn searches_for_a_reader(context_switch_ns: u64) -> usize {
