@@ -71,7 +71,7 @@ struct Read {
     calls: HashMap<String, Calls>,
     /// What interrupts that wake these take beyond them.
     arrivals: HashMap<String, Call>,
-    /// Where the device interrupts that wakes these, if it is one and always does there.
+    /// Where the device interrupts that wakes these, if one does, and always there.
     interrupted_on: HashMap<String, u32>,
     header: Header,
     measured: Measured,

@@ -44,7 +44,8 @@ const MOST_LINES: f64 = 1_000.0;
 /// Fewer wakeups do not tell what they take.
 const FEWEST_OF_CALL: usize = 30;
 
-/// Fewer interrupts of a CPU where the wakee had not run are no sign of a device.
+/// Fewer interrupts of a CPU where the wakee had not run are no sign of a device. A figure of ours, as are the nine of
+/// ten; recordings of one host were in view, where 20,739 of 20,754 for backends came to one CPU.
 const FEWEST_ELSEWHERE: usize = 16;
 
 /// Fewer sleeps do not tell what they are. Their times are kept; but the whiles of a task that mostly waits for

@@ -14,10 +14,11 @@ use placewise_trace::Record;
 
 use super::task::TaskNumber;
 
-/// Switches whose delay is remembered: the median of so few follows a machine whose idle states change.
+/// Switches whose delay is remembered: the median of so few follows a machine whose idle states change. A figure of
+/// ours; no outcome was in view.
 const LAST: usize = 31;
 
-/// Tasks that an idle CPU is given and does not show, at most.
+/// Tasks that an idle CPU is given and does not show, at most: so many bound what each wakeup costs.
 const MOST: usize = 64;
 
 /// How an idle CPU is given a task.
@@ -119,8 +120,8 @@ impl IdleExits {
         let Cpu { given, is_watched } = &mut self.cpus[cpu as usize];
         *is_watched = true;
         let all = std::mem::take(given);
-        let first = all.first();
-        if let (Some(own), Some(first)) = (all.iter().find(|it| it.task == task), first) {
+        let own = all.iter().find(|it| it.task == task);
+        if let Some((first, own)) = all.first().zip(own) {
             let delay = self.delay(first.way).unwrap_or(0);
             let time_ns = own.time_ns.max(first.time_ns.saturating_add(delay));
             return Some(Exit { time_ns, behind: own.position });

@@ -215,12 +215,13 @@ impl Timeline {
     }
 
     fn step(&mut self, record: &Record<'_>, action: Action) {
-        self.window.push_back(Step {
-            time_ns: record.time_ns.saturating_sub(self.repairs.silent_ns),
-            cpu: record.cpu,
-            context: record.context,
-            action,
-        });
+        let (time_ns, cpu, context) = (self.time_of(record), record.cpu, record.context);
+        self.window.push_back(Step { time_ns, cpu, context, action });
+    }
+
+    /// Less the silences before it.
+    fn time_of(&self, record: &Record<'_>) -> u64 {
+        record.time_ns.saturating_sub(self.repairs.silent_ns)
     }
 
     fn leave_out_silence(&mut self, record: &Record<'_>) {
@@ -313,7 +314,7 @@ impl Timeline {
         if begun.is_some() {
             self.end_wakeup(task, cpu, Some(cpu));
         }
-        let time_ns = time_ns.min(record.time_ns.saturating_sub(self.repairs.silent_ns));
+        let time_ns = time_ns.min(self.time_of(record));
         let is_later = |step: &Step| step.time_ns > time_ns;
         let after = behind as usize + 1;
         let later = self.window.range(after..).position(is_later);
@@ -342,8 +343,7 @@ impl Timeline {
         let way = Way::of(record, cpu);
         let begun = (way == Way::Polled).then(|| self.begun_for(cpu, task)).flatten();
         let waking_ns = begun.map(|(time_ns, _)| time_ns);
-        let time_ns = record.time_ns.saturating_sub(self.repairs.silent_ns);
-        let position = self.position_of_next();
+        let (time_ns, position) = (self.time_of(record), self.position_of_next());
         self.idle_exits.given(cpu, Given { task, way, time_ns, waking_ns, position });
     }
 
@@ -507,7 +507,7 @@ impl Timeline {
         self.step(record, Action::Switch { prev, prev_state, next });
         self.current[record.cpu as usize] = Some(next);
         if prev < FIRST_TASK {
-            self.idle_exits.seen(record.cpu, record.time_ns.saturating_sub(self.repairs.silent_ns));
+            self.idle_exits.seen(record.cpu, self.time_of(record));
         }
         if prev_state == PrevState::Dead {
             self.tasks.release_pid(prev);

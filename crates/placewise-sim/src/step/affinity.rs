@@ -18,6 +18,11 @@ use crate::state::affinity::cpu_set;
 use crate::state::cpu::Interrupt;
 
 impl Engine<'_> {
+    /// That a program names, if the machine has it.
+    pub(super) fn named_cpu(&self, cpu: Option<u32>) -> Option<CpuId> {
+        cpu.map(CpuId::from).filter(|&cpu| usize::from(cpu) < self.cpus.len())
+    }
+
     #[inline]
     pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
         self.scheduler.policy.root.online.contains(cpu)

@@ -140,10 +140,9 @@ impl Engine<'_> {
     /// The CPU that its program names, if it may run there.
     pub(super) fn begins_on(&self, child: TaskId) -> Option<CpuId> {
         let program = self.tasks[child].program as usize;
-        let cpu = CpuId::from(self.workload.programs[program].begins_on?);
+        let cpu = self.named_cpu(self.workload.programs[program].begins_on)?;
         let may_run = |cpu| self.scheduler.policy.task[child].cpus_allowed.contains(cpu);
-        let exists = usize::from(cpu) < self.cpus.len();
-        (exists && self.is_online(cpu) && may_run(cpu)).then_some(cpu)
+        (self.is_online(cpu) && may_run(cpu)).then_some(cpu)
     }
 
     /// Nothing runs on `cpu`, or a SCHED_IDLE task does.

@@ -87,8 +87,7 @@ impl Engine<'_> {
     /// The timer that a task sleeps on, or the device that it waits for.
     pub(crate) fn timer_expired(&mut self, task: TaskId) {
         let program = &self.workload.programs[self.tasks[task].program as usize];
-        let exists = |cpu: &CpuId| usize::from(*cpu) < self.cpus.len();
-        let named = program.interrupted_on.map(CpuId::from).filter(exists);
+        let named = self.named_cpu(program.interrupted_on);
         let state = &mut self.tasks[task];
         let cpu = named.or(state.interrupt_cpu.take()).unwrap_or(state.last_cpu);
         let cpu = self.timer_cpu(cpu);

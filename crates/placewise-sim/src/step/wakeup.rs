@@ -173,7 +173,7 @@ impl Engine<'_> {
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
     fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins;
-        if let Some(target) = self.begins_on(wakee).filter(|_| begins) {
+        if let Some(target) = begins.then(|| self.begins_on(wakee)).flatten() {
             self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
             return self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
         }
