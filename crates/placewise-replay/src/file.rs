@@ -105,6 +105,8 @@ struct TaskEntry {
     arrival_rest_ns: u32,
     #[serde(default)]
     interrupted_on: Option<u32>,
+    #[serde(default)]
+    wakee_flips: u32,
     begins_on: u32,
     runs_at_once: bool,
     is_forked: bool,
@@ -287,6 +289,7 @@ impl TaskEntry {
             arrival_queue_ns: task.arrival.queue_ns,
             arrival_rest_ns: task.arrival.rest_ns,
             interrupted_on: task.interrupted_on,
+            wakee_flips: task.wakee_flips,
             begins_on: task.begins_on,
             runs_at_once: task.runs_at_once,
             is_forked: task.is_forked,
@@ -336,6 +339,7 @@ impl TaskEntry {
             calls,
             arrival,
             interrupted_on: self.interrupted_on,
+            wakee_flips: self.wakee_flips,
             begins_on: self.begins_on,
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
@@ -366,6 +370,7 @@ mod tests {
             calls: Calls { queue_ns: vec![1_000, 2_000], rest_ns: vec![3_000] },
             arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
             interrupted_on: Some(1),
+            wakee_flips: 700,
             begins_on: 1,
             runs_at_once: true,
             is_forked: false,

@@ -157,6 +157,9 @@ pub struct FollowedTask {
     pub seen: Vec<Seen>,
     /// On CPUs, whatever was computed there.
     pub ran_ns: Nanos,
+    /// How often it woke another task than the time before.
+    pub flips: u64,
+    last_wakee: Option<TaskNumber>,
     state: State,
     /// Computed since the last step, times the speed; and when.
     work: u64,
@@ -330,6 +333,8 @@ impl<'a> Follower<'a> {
             softirqs_of_idle: 0,
             seen: Vec::new(),
             ran_ns: 0,
+            flips: 0,
+            last_wakee: None,
             state: State::Asleep,
             work: 0,
             span: Span::default(),
@@ -599,6 +604,7 @@ impl<'a> Follower<'a> {
         (prev_cpu, outcome): (u32, Option<Outcome>),
         tasks: &Tasks,
     ) {
+        self.flips(step.cpu, number);
         let Some(index) = self.index(number, prev_cpu, tasks) else { return };
         let telling = outcome.map_or(0, |outcome| self.telling(step.cpu, outcome));
         let cause = self.cause(step, (index, number), (prev_cpu, telling), tasks);
@@ -608,6 +614,14 @@ impl<'a> Follower<'a> {
             State::Runs(_) => self.task(index).early = Some((cause, self.now)),
             State::Queued if task.woken_early => self.wake_again(index, cause),
             State::Queued => {}
+        }
+    }
+
+    /// Whoever is current wakes, for all that the kernel counts.
+    fn flips(&mut self, cpu: u32, wakee: TaskNumber) {
+        if let Some(current) = self.cpus[cpu as usize].task {
+            let waker = self.task(current);
+            waker.flips += u64::from(waker.last_wakee.replace(wakee) != Some(wakee));
         }
     }
 

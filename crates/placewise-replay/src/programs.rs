@@ -10,7 +10,7 @@
 //! ends, whoever is first now. Limit: one of another name does not. Names beyond the first
 //! [`NAMES`] share a part.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use placewise_machine::Machine;
 use placewise_workload::program::{
@@ -60,6 +60,8 @@ struct Build<'a> {
     timers: HashMap<TaskIndex, u32>,
     /// Of the wakers of each name and each wakee.
     semaphores: HashMap<Wait<'a>, u32>,
+    /// Who closes semaphores, and of which wakees.
+    closers: BTreeSet<(TaskIndex, TaskIndex)>,
     /// Where posts are taken that are answered then.
     inboxes: HashSet<Wait<'a>>,
 }
@@ -95,8 +97,9 @@ impl<'a> Build<'a> {
         let keeping = recording.tasks.iter().zip(0..).filter(|(task, _)| keeps_times(task));
         let timers = keeping.map(|(_, index)| index).zip(0..).collect();
         let semaphores = semaphores(recording);
+        let closers = closers(recording);
         let inboxes = inboxes(recording);
-        Build { recording, machine, begins, names, part_of, timers, semaphores, inboxes }
+        Build { recording, machine, begins, names, part_of, timers, semaphores, closers, inboxes }
     }
 
     fn workload(&self, name: &str) -> Workload {
@@ -113,7 +116,7 @@ impl<'a> Build<'a> {
                 .map(|part| self.tasks_of(part).count() as u32 + 1)
                 .collect(),
             gates: 2,
-            semaphores: self.semaphores.len() as u32,
+            semaphores: self.nr_closing(),
             timers: self.timers.len() as u32,
             cgroups: self.cgroups(),
             metrics: vec![Metric::Time { units: 0 }],
@@ -193,6 +196,7 @@ impl<'a> Build<'a> {
             ops.extend(step.sleeps().then_some(Op::Count));
             ops.push(self.op(*step, index, ops.len() as u64, &mut passed));
         }
+        ops.extend(self.closes(index));
         ops.push(Op::Arrive { barrier: Object::shared(part) });
         ops.extend((!task.exits).then_some(Op::GateWait { gate: NEVER }));
         ops.push(Op::Exit);
@@ -210,14 +214,33 @@ impl<'a> Build<'a> {
             },
             arrival: task.arrival,
             interrupted_on: task.interrupted_on,
+            wakee_flips: task.wakee_flips,
             part: Some(part),
             ..Program::new(task.name.as_str(), ops)
         }
     }
 
     fn semaphore(&self, from: TaskIndex, to: TaskIndex) -> Object {
-        let waker = self.recording.tasks[from as usize].name.as_str();
-        Object::shared(self.semaphores[&(waker, to)])
+        Object::shared(self.number_of_semaphore(from, to))
+    }
+
+    fn number_of_semaphore(&self, from: TaskIndex, to: TaskIndex) -> u32 {
+        self.semaphores[&(self.recording.tasks[from as usize].name.as_str(), to)]
+    }
+
+    /// How many close each semaphore.
+    fn nr_closing(&self) -> Vec<u32> {
+        let mut count = vec![0; self.semaphores.len()];
+        for &(from, to) in &self.closers {
+            count[self.number_of_semaphore(from, to) as usize] += 1;
+        }
+        count
+    }
+
+    /// Whoever has come to its end keeps what it has not answered: nobody waits for that.
+    fn closes(&self, task: TaskIndex) -> impl Iterator<Item = Op> {
+        let closed = self.closers.range((task, 0)..=(task, TaskIndex::MAX));
+        closed.map(|&(from, to)| Op::Close { semaphore: self.semaphore(from, to) })
     }
 
     /// Where a task waits for answers of another, if that one answers who asks.
@@ -289,6 +312,29 @@ fn semaphores(recording: &Recording) -> HashMap<Wait<'_>, u32> {
         }
     }
     semaphores
+}
+
+/// Who may post to whom, where it depends on who has posted before whether they do.
+fn closers(recording: &Recording) -> BTreeSet<(TaskIndex, TaskIndex)> {
+    let wait =
+        |(from, to): (TaskIndex, TaskIndex)| (recording.tasks[from as usize].name.as_str(), to);
+    let mut posters = BTreeSet::new();
+    let mut answered = HashSet::new();
+    for (task, index) in recording.tasks.iter().zip(0..) {
+        for step in &task.steps {
+            match *step {
+                Step::Post(other, _) => _ = posters.insert((index, other)),
+                Step::Answer(other, _) => {
+                    let both = [(index, other), (other, index)];
+                    posters.extend(both);
+                    answered.extend(both.map(wait));
+                }
+                _ => {}
+            }
+        }
+    }
+    posters.retain(|pair| answered.contains(&wait(*pair)));
+    posters
 }
 
 fn inboxes(recording: &Recording) -> HashSet<Wait<'_>> {

@@ -42,7 +42,8 @@ pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
 pub struct Both {
     /// As if each wakeup were for one message.
     pub plain: Recording,
-    /// The same, if those that compute for longer after some wakeups have read more messages then.
+    /// The same, if those that compute for longer after some wakeups have read more messages then, and with answers
+    /// that show once these are known.
     pub with_messages: Option<Recording>,
     pub measured: Measured,
 }
@@ -53,10 +54,13 @@ pub fn read_both(source: &Source<'_>) -> Result<Both, ReplayError> {
     let charges = Charges::new(source.machine);
     let in_turn = answers::add(&mut read.followed, &mut read.posts, &charges);
     let plain = read.recording(source)?;
-    let readers = messages::add(&mut read.followed, &mut read.posts, &charges, &in_turn);
+    let Read { followed, posts, .. } = &mut read;
+    let readers = messages::add(followed, posts, &charges, &in_turn.known);
+    let is_open = in_turn.add_open(followed, posts, &charges);
     // How long these compute depends on how much there is to read.
     read.lines.retain(|name, _| !readers.contains(name));
-    let with_messages = (!readers.is_empty()).then(|| read.recording(source)).transpose()?;
+    let is_other = is_open || !readers.is_empty();
+    let with_messages = is_other.then(|| read.recording(source)).transpose()?;
     Ok(Both { plain, with_messages, measured: read.measured })
 }
 
@@ -121,6 +125,10 @@ impl Read {
         let arrival = |task: &FollowedTask| self.arrivals.get(&task.name).copied();
         let arrivals = followed.tasks.iter().map(|task| arrival(task).unwrap_or_default());
         let arrivals: Vec<Call> = arrivals.collect();
+        let per_second = |count: u64| {
+            let length_ns = u128::from(followed.length_ns.max(1));
+            (u128::from(count) * 1_000_000_000 / length_ns).min(u32::MAX.into()) as u32
+        };
         let task = |((task, &cgroup), &arrival): ((&FollowedTask, &Option<u32>), &Call)| {
             let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
@@ -130,6 +138,7 @@ impl Read {
                 lines,
                 arrival,
                 interrupted_on: self.interrupted_on.get(&task.name).copied(),
+                wakee_flips: if task.parent.is_none() { per_second(task.flips) } else { 0 },
                 name: task.name.clone(),
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,

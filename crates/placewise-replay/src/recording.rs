@@ -73,6 +73,9 @@ pub struct RecordedTask {
     pub arrival: Call,
     /// Where these interrupts come to; where none is named, the CPU that it ran on last.
     pub interrupted_on: Option<u32>,
+    /// How often in a second it wakes another task than the time before, if it was there when the trace began: what
+    /// the kernel had counted then.
+    pub wakee_flips: u32,
     /// Where it was when it was first seen.
     pub begins_on: u32,
     /// It ran, or waited for a CPU, when the trace began. Those that are forked later do not.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use placewise_audit::Timeline;
 use placewise_machine::Machine;
 use placewise_policy::Policy;
-use placewise_sim::{Scenario, simulate};
+use placewise_sim::{Scenario, SimError, simulate};
 use placewise_trace::{Record, Sink};
 use placewise_workload::program::{Nanos, Workload};
 use serde::Serialize;
@@ -121,12 +121,23 @@ pub fn replayed(source: &Source<'_>) -> Result<(Recording, Measured, Validation)
     let Both { plain: mut recording, with_messages, measured } = read_both(source)?;
     let mut validation = validate(&mut recording, &measured, machine, kernel)?;
     if let Some(mut other) = with_messages {
-        let of_other = validate(&mut other, &measured, machine, kernel)?;
-        if of_other.off_in_wakeups() < validation.off_in_wakeups() {
+        let of_other = unless_deadlocked(validate(&mut other, &measured, machine, kernel))?;
+        let is_nearer = |it: &Validation| it.off_in_wakeups() < validation.off_in_wakeups();
+        if let Some(of_other) = of_other.filter(is_nearer) {
             (recording, validation) = (other, of_other);
         }
     }
     Ok((recording, measured, validation))
+}
+
+/// `None` where tasks wait for each other for ever: it is wrong, what was inferred of them.
+fn unless_deadlocked(
+    validated: Result<Validation, ReplayError>,
+) -> Result<Option<Validation>, ReplayError> {
+    match validated {
+        Err(ReplayError::Sim(SimError::Deadlock { .. })) => Ok(None),
+        validated => validated.map(Some),
+    }
 }
 
 impl Validation {
@@ -428,6 +439,15 @@ mod tests {
         let all = median_of_all(&recorded, &runs);
         assert!(all.iter().any(Compared::is_off), "{all:?}");
         blamed(&recorded, runs, &all)
+    }
+
+    #[test]
+    fn what_is_inferred_is_given_up_where_it_deadlocks_and_for_nothing_else() {
+        let workload = "replay".to_owned();
+        let deadlock = SimError::Deadlock { workload: workload.clone(), seconds: 1.0 };
+        assert!(matches!(unless_deadlocked(Err(deadlock.into())), Ok(None)));
+        let large = SimError::TooManyTasks { workload, limit: 1 };
+        assert!(unless_deadlocked(Err(large.into())).is_err());
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl<'a> Engine<'a> {
         self.scheduler.policy.copy_task(task.into(), cpu.into(), cpu.into());
         self.start_process(task);
         self.scheduler.policy.task[task].hint = self.hint;
-        self.give_hint(task);
+        self.begin_as_named(task);
         self.join_cgroup(task);
         self.scheduler.policy.place_new_task(task.into(), cpu.into());
         self.enqueue(task, Enqueue::Fork);

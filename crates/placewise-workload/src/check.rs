@@ -130,16 +130,16 @@ impl Workload {
             Op::Enlist { list } | Op::WakeListed { list } => {
                 in_range(list, self.lists as usize, "list")
             }
-            Op::Await { semaphore, .. } => {
-                in_range(semaphore, self.semaphores as usize, "semaphore")
+            Op::Await { semaphore, .. } | Op::Close { semaphore } => {
+                in_range(semaphore, self.semaphores.len(), "semaphore")
             }
             Op::Post { semaphore: one, answered_at: other, .. } => {
-                in_range(one, self.semaphores as usize, "semaphore")?;
-                other.map_or(Ok(()), |it| in_range(it, self.semaphores as usize, "semaphore"))
+                in_range(one, self.semaphores.len(), "semaphore")?;
+                other.map_or(Ok(()), |it| in_range(it, self.semaphores.len(), "semaphore"))
             }
             Op::Answer { inbox, otherwise, .. } => {
-                in_range(inbox, self.semaphores as usize, "semaphore")?;
-                in_range(otherwise, self.semaphores as usize, "semaphore")
+                in_range(inbox, self.semaphores.len(), "semaphore")?;
+                in_range(otherwise, self.semaphores.len(), "semaphore")
             }
             Op::Timer { timer, .. } => in_range(timer, self.timers as usize, "timer"),
             Op::Barrier { barrier, .. } | Op::Arrive { barrier } => {

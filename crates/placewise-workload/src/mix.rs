@@ -360,7 +360,7 @@ fn add(mix: &mut Workload, name: String, part: Workload, cgroup: Option<CgroupId
     mix.gates += part.gates;
     mix.flags += part.flags;
     mix.lists += part.lists;
-    mix.semaphores += part.semaphores;
+    mix.semaphores.extend(part.semaphores);
     mix.timers += part.timers;
 }
 
@@ -389,7 +389,7 @@ impl Offsets {
             gates: mix.gates,
             flags: mix.flags,
             lists: mix.lists,
-            semaphores: mix.semaphores,
+            semaphores: mix.semaphores.len() as u32,
             timers: mix.timers,
         }
     }
@@ -438,6 +438,7 @@ impl Offsets {
             Op::Await { semaphore, lines } => {
                 Op::Await { semaphore: semaphore.behind(self.semaphores), lines }
             }
+            Op::Close { semaphore } => Op::Close { semaphore: semaphore.behind(self.semaphores) },
             Op::RaiseFlag { flag } => Op::RaiseFlag { flag: flag.behind(self.flags) },
             Op::LowerFlag { flag } => Op::LowerFlag { flag: flag.behind(self.flags) },
             Op::Fork { program, count, base, step } => {

@@ -143,6 +143,8 @@ pub enum Op {
     /// Take one from a semaphore, asleep until there is one. So many cache lines come with it from
     /// where it was posted.
     Await { semaphore: Object, lines: u32 },
+    /// Post no more to a semaphore: once all have closed it that post there, nobody waits for more.
+    Close { semaphore: Object },
     /// Give the CPU away without sleeping.
     Yield,
     /// Create `count` tasks, one after the other. The `i`th runs `program`
@@ -249,6 +251,8 @@ pub struct Program {
     pub arrival: Call,
     /// The CPU that these interrupts come to; where none is named, the one that its task ran on last.
     pub interrupted_on: Option<u32>,
+    /// How often its tasks had woken another than the time before, by the count that decays: `wakee_flips`.
+    pub wakee_flips: u32,
     /// Its tasks are processes, with page tables of their own, and not threads of whom forks them.
     pub process: bool,
     /// The numbers of NUMA nodes whose CPUs it may run on; all if none is named.
@@ -409,8 +413,8 @@ pub struct Workload {
     /// it and one that lowers it.
     pub flags: u32,
     pub lists: u32,
-    /// All of them at 0 at first.
-    pub semaphores: u32,
+    /// How many tasks post to each, and close it once they post no more; 0 is never closed. All are at 0 at first.
+    pub semaphores: Vec<u32>,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
     /// In the order of their times.
@@ -436,6 +440,7 @@ impl Program {
             begins_on: None,
             arrival: Call::default(),
             interrupted_on: None,
+            wakee_flips: 0,
             process: false,
             nodes: None,
             footprint_kib: 0,
@@ -556,7 +561,7 @@ impl Workload {
             gates: 0,
             flags: 0,
             lists: 0,
-            semaphores: 0,
+            semaphores: Vec::new(),
             timers: 0,
             cgroups: Vec::new(),
             changes: Vec::new(),

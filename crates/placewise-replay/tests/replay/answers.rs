@@ -4,15 +4,15 @@ use placewise_machine::load;
 use placewise_replay::{Begins, RecordedTask, Recording, Step};
 use placewise_workload::program::{Op, Wake};
 
-use crate::read::{US, read_on, task};
+use crate::read::{US, read_on, task, try_read};
 
 const ROUNDS: usize = 40;
 
-/// Who has this pid; the client is 10.
+/// Who has this pid; the client is 10, and 20 if there are two.
 fn comm(pid: u32) -> &'static str {
     match pid {
         0 => "swapper/0",
-        10 => "c",
+        10 | 20 => "c",
         _ => "s",
     }
 }
@@ -48,6 +48,25 @@ fn recorded(name: &str, rounds: impl Iterator<Item = Vec<String>>) -> Recording 
     let lines: Vec<String> = std::iter::once(switch(0, 0, 10)).chain(rounds.flatten()).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     read_on(name, "uma-8", &lines)
+}
+
+/// Servers whom interrupts begin, 11 and 21 in turns, call two clients. The first wakes its caller, the second computes
+/// while that waits for the CPU, for twice as long in each tenth round.
+fn two_and_two(name: &str, longer: u64) -> Recording {
+    let half = |round: usize| {
+        let at = |us: usize| 1_000 * round + us;
+        let server = if round.is_multiple_of(2) { 11 } else { 21 };
+        let takes = if round.is_multiple_of(10) { 20 * longer as usize } else { 20 };
+        let done = switch(at(95 + takes), server, 0);
+        let begins = [&wake(at(1), 0, server)[..], &[switch(at(2), 0, server)]].concat();
+        let calls = [wake(at(5), server, 20), wake(at(60), server, 10)].concat();
+        let first = [&[switch(at(65), server, 10)], &wake(at(80), 10, server)[..]].concat();
+        let second = [switch(at(85), 10, 20), switch(at(85 + takes), 20, server), done];
+        [begins, calls, first, second.to_vec()].concat()
+    };
+    let text: Vec<String> = (0..8 * ROUNDS).flat_map(half).collect();
+    let both = try_read(name, &(text.join("\n") + "\n"), &load("uma-8").expect("it is known"));
+    both.expect("it can be read").with_messages.expect("they take turns")
 }
 
 /// The client wakes both servers and sleeps. They compute in this order, and the first of them, 11, wakes it.
@@ -150,6 +169,41 @@ fn who_is_not_seen_to_run_may_have_answered() {
     let (_, client) = task(&recording, "c");
     let answers = client.steps.iter().filter(|step| matches!(step, Step::Answer(..))).count();
     assert!(answers >= 2 * (ROUNDS - 2), "{answers}");
+}
+
+/// Where both have several partners, who has two calls of each under way at a time begins with an answer to each.
+#[test]
+fn as_many_calls_are_under_way_as_messages_tell() {
+    for (name, longer, under_way) in [("two-and-two", 1, 1), ("two-and-two-at-a-time", 2, 2)] {
+        let recording = two_and_two(name, longer);
+        let [servers, clients] =
+            [[11, 21], [10, 20]].map(|pids| pids.map(|it| pid(&recording, it)));
+        for (_, task) in servers.iter().chain(&clients) {
+            let posts = task.steps.iter().filter(|step| matches!(step, Step::Post(..))).count();
+            let answers = task.steps.iter().filter(|step| matches!(step, Step::Answer(..))).count();
+            assert!(answers > 30 * posts, "{posts} and {answers} of {}", task.name);
+        }
+        for (_, client) in clients {
+            let begins = client.steps.iter().map_while(|step| match *step {
+                Step::Post(to, Wake::Plain) => Some(to),
+                _ => None,
+            });
+            let mut begins: Vec<u32> = begins.collect();
+            begins.sort_unstable();
+            let expected = servers.iter().flat_map(|(to, _)| vec![*to; under_way - 1]);
+            assert_eq!(begins, expected.collect::<Vec<_>>(), "{name}");
+        }
+    }
+}
+
+/// A server calls two clients in turns, twice in 2 ms; the first client wakes two servers in turns, one in each of these.
+#[test]
+fn a_task_begins_with_the_flips_of_a_second() {
+    let recording = two_and_two("flips", 1);
+    for (pid_of, expected) in [(11, 1_000), (21, 1_000), (10, 1_000), (20, 0)] {
+        let (_, task) = pid(&recording, pid_of);
+        assert!(task.wakee_flips.abs_diff(expected) <= 10, "{} of {pid_of}", task.wakee_flips);
+    }
 }
 
 /// The client hands out work to both in each round, after a timer; one of them asks for more in each fourth. It has

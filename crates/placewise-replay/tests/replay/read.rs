@@ -33,7 +33,7 @@ fn free(machine: &str) -> Machine {
     machine
 }
 
-fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Both, ReplayError> {
+pub fn try_read(name: &str, text: &str, machine: &Machine) -> Result<Both, ReplayError> {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{name}"));
     fs::write(&path, text).expect("it has room");
     let kernel = Policy::parse("v6.12", "baseline").expect("the kernel is known");

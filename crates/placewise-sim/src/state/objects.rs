@@ -29,7 +29,7 @@ impl Objects {
             conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
             barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),
             gates: (0..workload.gates).map(|_| Gate::default()).collect(),
-            semaphores: (0..workload.semaphores).map(|_| Semaphore::default()).collect(),
+            semaphores: workload.semaphores.iter().map(|posters| Semaphore::of(*posters)).collect(),
             flags: (0..workload.flags).map(|_| Flag::default()).collect(),
             cpu_locks: (0..nr_cpus).map(|_| CpuLock::default()).collect(),
             lists: (0..workload.lists).map(|_| List::default()).collect(),

@@ -132,6 +132,9 @@ pub struct Semaphore {
     /// Where the answers to these are awaited, the longest first.
     unanswered: VecDeque<usize>,
     pub waiters: VecDeque<TaskId>,
+    /// Who post and have not closed it; 0 of one that nobody closes, too.
+    posters: u32,
+    is_closed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -142,6 +145,10 @@ pub struct Post {
 }
 
 impl Semaphore {
+    pub fn of(posters: u32) -> Self {
+        Semaphore { posters, ..Semaphore::default() }
+    }
+
     /// Where the next post was made, if there is one to take.
     pub fn posted_on(&self) -> Option<CpuId> {
         self.posts.front().map(|post| post.cpu)
@@ -160,11 +167,22 @@ impl Semaphore {
                 self.unanswered.extend(answered_at);
                 Then::Next
             }
+            None if self.is_closed => Then::Next,
             None => {
                 self.waiters.push_back(task);
                 Then::Block(Resume::Retry)
             }
         }
+    }
+
+    /// By one who posts there no more.
+    pub fn close(&mut self, effect: &mut Effect) -> Then {
+        self.posters -= 1;
+        self.is_closed = self.posters == 0;
+        if self.is_closed {
+            effect.wake_all(&mut self.waiters);
+        }
+        Then::Next
     }
 
     /// Whom to answer next.

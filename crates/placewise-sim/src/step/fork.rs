@@ -66,11 +66,15 @@ impl Engine<'_> {
         }
     }
 
-    /// A task that has its creator's hint gets the one its program names, if it names one.
-    pub(crate) fn give_hint(&mut self, task: TaskId) {
-        let program = self.tasks[task].program as usize;
-        if let Some(hint) = self.workload.programs[program].hint {
-            self.scheduler.policy.task[task].hint = hint.mask() as u8;
+    /// A task that has its creator's hint gets the one its program names, if it names one. So it is with flips.
+    pub(crate) fn begin_as_named(&mut self, task: TaskId) {
+        let program = &self.workload.programs[self.tasks[task].program as usize];
+        let record = &mut self.scheduler.policy.task[task];
+        if let Some(hint) = program.hint {
+            record.hint = hint.mask() as u8;
+        }
+        if program.wakee_flips > 0 {
+            record.wakee_flips = program.wakee_flips;
         }
     }
 
@@ -102,7 +106,7 @@ impl Engine<'_> {
         if self.workload.programs[program as usize].process {
             self.start_process(child);
         }
-        self.give_hint(child);
+        self.begin_as_named(child);
         self.join_cgroup(child);
         self.account_current(cpu);
         self.scheduler.fork(cpu, child);

@@ -77,7 +77,7 @@ impl Engine<'_> {
             Op::Await { semaphore, lines } => {
                 return self.await_cost(cpu, task, semaphore, lines);
             }
-            Op::UnlockCpu | Op::Post { .. } | Op::Answer { .. } => 0,
+            Op::UnlockCpu | Op::Post { .. } | Op::Answer { .. } | Op::Close { .. } => 0,
             Op::Exit => figures.exit_ns,
             Op::Sleep { .. } | Op::Timer { .. } => figures.syscall_ns + figures.timer_ns,
             Op::Device { .. } => figures.syscall_ns + figures.kernel_queue_ns,
@@ -152,6 +152,7 @@ impl Engine<'_> {
                 self.answer(cpu, task, (inbox, otherwise), wake, effect)
             }
             Op::Await { semaphore, .. } => self.semaphore(task, semaphore).take(task),
+            Op::Close { semaphore } => self.semaphore(task, semaphore).close(effect),
             Op::Wait { sample } => self.futex_wait(task, sample),
             Op::Enlist { list } => self.enlist(task, list),
             Op::WakeListed { list } => self.wake_listed(task, list, effect),

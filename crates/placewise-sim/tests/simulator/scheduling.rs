@@ -360,7 +360,7 @@ fn a_task_that_is_still_queued_is_woken_as_late_as_the_call_says() {
     let held_up = |call| {
         let wake = |semaphore| Op::Post { semaphore, wake: Wake::Sync, call, answered_at: None };
         let wakes = [wake(to), wait(to), wake(back), wait(back)];
-        let workload = |all| Workload { semaphores: 2, ..programs(all, 3) };
+        let workload = |all| Workload { semaphores: vec![0; 2], ..programs(all, 3) };
         let mut setup = runs_ahead_with(wakes, true, workload);
         (setup.machine.costs.wakeup_ns, setup.machine.costs.jitter_pct) = (200_000, 0);
         waker_is_held_up(&setup)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placewise_sim::{Scenario, simulate};
+use placewise_sim::{Scenario, SimError, simulate};
 use placewise_trace::{Context, Event, Readings, Record, Sink};
 
 use placewise_machine::CpuSet;
@@ -320,7 +320,7 @@ fn posts(wake: Wake) -> Workload {
     let main = vec![post, post, fork(1), pause, post, Op::Join, Op::Exit];
     let waiter = vec![take, take, take, Op::Count, Op::Exit];
     let all = vec![Program::new("poster", main), Program::new("waiter", waiter)];
-    Workload { semaphores: 1, ..programs(all, 10) }
+    Workload { semaphores: vec![0], ..programs(all, 10) }
 }
 
 #[test]
@@ -338,6 +338,33 @@ fn a_semaphore_keeps_posts_and_wakes_in_the_way_of_the_post() {
         let [only] = to_waiter[..] else { panic!("{to_waiter:?}: the first two were kept") };
         assert_eq!((only.sync, only.interrupt), (sync, interrupt), "{wake:?}");
     }
+}
+
+/// Two post to a semaphore, once, and one waits there four times.
+#[test]
+fn nobody_waits_at_a_semaphore_that_all_have_closed() {
+    let semaphore = Object::shared(0);
+    let fork = |program| Op::Fork { program, count: 1, base: 0, step: 0 };
+    let call = Call::default();
+    let posts = |ns| {
+        let post = Op::Post { semaphore, wake: Wake::Plain, call, answered_at: None };
+        let pause = Op::Sleep { ns, random_pct: 0 };
+        Program::new("poster", vec![pause, post, Op::Close { semaphore }, Op::Exit])
+    };
+    let waits = [vec![Op::Await { semaphore, lines: 0 }; 4], vec![Op::Count, Op::Exit]].concat();
+    let main = Program::new("main", vec![fork(1), fork(2), fork(3), Op::Join, Op::Exit]);
+    let all = vec![main, Program::new("waiter", waits), posts(100_000), posts(200_000)];
+    let workload = |posters| Workload { semaphores: vec![posters], ..programs(all.clone(), 10) };
+    let run = |posters| Setup::new("uma-8", "v6.0", "baseline", workload(posters));
+    let wakeups = wakeups_of(&run(2));
+    let of_waiter = wakeups.iter().filter(|it| it.wakee == "waiter").count();
+    assert_eq!(of_waiter, 2, "by each post; the last close finds it awake");
+    let Setup { machine, policy, workload, seed } = &run(3);
+    let scenario = Scenario { machine, policy, workload, seed: *seed };
+    assert!(
+        matches!(simulate(&scenario, None), Err(SimError::Deadlock { .. })),
+        "a third may post"
+    );
 }
 
 /// One who comes late is named first by the server. Whom its first answer goes to, and its second.
@@ -362,11 +389,50 @@ fn an_answer_goes_to_whose_post_was_taken() {
     };
     let clients = [client("late", 200_000, late), client("early", 100_000, early)];
     let all = std::iter::once(Program::new("server", main)).chain(clients).collect();
-    let workload = Workload { semaphores: 3, ..programs(all, 10) };
+    let workload = Workload { semaphores: vec![0; 3], ..programs(all, 10) };
     let answers = wakeups_of(&Setup::new("uma-8", "v6.0", "baseline", workload));
     let answers = answers.iter().filter(|it| it.waker == "server");
     let woken: Vec<&str> = answers.map(|it| it.wakee.as_str()).collect();
     assert_eq!(woken, ["early", "late"]);
+}
+
+/// What the first wakeup by the child read of its flips.
+#[derive(Default)]
+struct Flips(Option<u32>);
+
+impl Sink for Flips {
+    fn record(&mut self, record: &Record<'_>) {
+        if let Event::Decision(decision) = &record.event
+            && let Readings::Wakeup(readings) = &decision.placement
+            && record.comm == "child"
+        {
+            self.0.get_or_insert(readings.waker.wakee_flips);
+        }
+    }
+
+    fn takes_decisions(&self) -> bool {
+        true
+    }
+}
+
+/// It wakes its parent, whom it has not woken before.
+#[test]
+fn a_task_begins_with_the_flips_that_its_program_names() {
+    let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+    let main = vec![fork, Op::Wait { sample: false }, Op::Count, Op::Exit];
+    let pause = Op::Sleep { ns: 100_000, random_pct: 0 };
+    let read = [0, 700].map(|wakee_flips| {
+        let child = Program::new("child", vec![pause, Op::WakeParent, Op::Exit]);
+        let child = Program { wakee_flips, ..child };
+        let all = vec![Program::new("main", main.clone()), child];
+        let Setup { machine, policy, workload, seed } =
+            Setup::new("uma-8", "v6.0", "baseline", programs(all, 10));
+        let scenario = Scenario { machine: &machine, policy: &policy, workload: &workload, seed };
+        let mut flips = Flips::default();
+        simulate(&scenario, Some(&mut flips)).expect("the run ends well");
+        flips.0.expect("the child wakes its parent")
+    });
+    assert_eq!(read, [0, 700]);
 }
 
 /// From its wakeup until the waiter is on the run queue, and from then until it preempts whoever computes, on the one
@@ -375,7 +441,7 @@ fn preempts_after(computes: Vec<Op>, waits: Op, arrival: Call) -> [u64; 2] {
     let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
     let main = on_one("computes", computes);
     let waiter = Program { arrival, ..on_one("waiter", vec![waits, Op::Exit]) };
-    let workload = Workload { semaphores: 1, ..programs(vec![main, waiter], 100) };
+    let workload = Workload { semaphores: vec![0], ..programs(vec![main, waiter], 100) };
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
     setup.machine.costs.jitter_pct = 0;
     let lines = parse(&setup.traced().1);
