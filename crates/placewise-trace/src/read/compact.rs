@@ -3,7 +3,7 @@
 
 use super::keys::{self, Keys};
 use super::losses::Malformed;
-use super::scan::{last_number, split_last_word};
+use super::scan::{last_number, rsplits, split_last_word};
 use super::skip::Skip;
 
 /// The kernel's `TASK_COMM_LEN` less the end of the string.
@@ -45,7 +45,7 @@ pub(super) fn wakeup(fields: &str) -> Result<(Task<'_>, u32), Skip> {
 /// Either comm may hold ` ==> `: the last one that leaves a task of the right length before it is
 /// the one between the tasks.
 pub(super) fn switch(fields: &str) -> Result<Switch<'_>, Skip> {
-    let switch = keys::rsplits(fields, " ==> ").find_map(|(prev, next)| {
+    let switch = rsplits(fields, " ==> ").find_map(|(prev, next)| {
         let (prev, prev_state) = split_last_word(prev)?;
         let (prev, next) = (task(prev).ok()?, task(next).ok()?);
         (prev.comm.len() <= LONGEST_COMM).then_some(Switch { prev, prev_state, next })

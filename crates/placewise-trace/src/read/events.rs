@@ -1,9 +1,9 @@
 //! The event of a line by its name and fields.
 
 use super::compact::{self, Task};
-use super::keys::{self, Keys};
+use super::keys::Keys;
 use super::losses::Malformed;
-use super::scan::{skip_spaces, split_last_word, split_once};
+use super::scan::{rsplits, skip_spaces, split_last_word, split_once};
 use super::skip::Skip;
 use crate::decision::Decision;
 use crate::event::Event;
@@ -84,7 +84,7 @@ fn switch(fields: &str) -> Result<Event<'_>, Skip> {
 /// What stands before prev_state, prev_state, and the next comm. That comm may hold the text
 /// that parts them, but not with a state before it.
 fn next_comm(text: &str) -> Result<(Keys<'_>, &str, &str), Skip> {
-    let parts = keys::rsplits(text, " next_comm=").find_map(|(prev, next_comm)| {
+    let parts = rsplits(text, " next_comm=").find_map(|(prev, next_comm)| {
         let (before, last_word) = split_last_word(prev.strip_suffix(" ==>")?)?;
         Some((Keys(before), last_word.strip_prefix("prev_state=")?, next_comm))
     });
@@ -110,7 +110,7 @@ fn fork(fields: &str) -> Result<Event<'_>, Skip> {
 /// What stands before the parent's pid, that pid, and the child's comm. That comm may hold the
 /// text that parts them, but not with a pid before it.
 fn child_comm(text: &str) -> Result<(Keys<'_>, u32, &str), Skip> {
-    let parts = keys::rsplits(text, " child_comm=").find_map(|(parent, child_comm)| {
+    let parts = rsplits(text, " child_comm=").find_map(|(parent, child_comm)| {
         let (before, last_word) = split_last_word(parent)?;
         Some((Keys(before), last_word.strip_prefix("pid=")?.parse().ok()?, child_comm))
     });

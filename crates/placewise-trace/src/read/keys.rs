@@ -9,8 +9,8 @@
 use std::str::FromStr;
 
 use super::losses::Malformed;
-use super::scan::{first_word, last_number, last_space};
-use super::skip::Skip;
+use super::scan::{first_word, last_number, rsplits};
+use super::skip::{self, Skip};
 
 /// What is left of the fields of one event.
 pub(super) struct Keys<'a>(pub &'a str);
@@ -33,8 +33,7 @@ impl<'a> Keys<'a> {
 
     #[inline(always)]
     pub fn cpu(&mut self, key: &'static str) -> Result<u32, Skip> {
-        let cpu = self.number::<u64>(key)?;
-        u32::try_from(cpu).map_err(|_| Skip::CpuOutOfRange)
+        skip::cpu_in_range(self.number(key)?)
     }
 
     /// What is left, which starts with `key=`.
@@ -46,23 +45,4 @@ impl<'a> Keys<'a> {
 
 pub(super) fn number<N: FromStr>(text: &str, key: &'static str) -> Result<N, Skip> {
     text.parse().map_err(|_| Malformed::Number(key).into())
-}
-
-/// Every way to cut the text at `key`, which starts with a space: what stands before and after
-/// it, the last occurrence first.
-#[inline(always)]
-pub(super) fn rsplits<'a>(
-    text: &'a str,
-    key: &'static str,
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let mut before = text;
-    std::iter::from_fn(move || {
-        loop {
-            let (start, from) = text.split_at(last_space(before)?);
-            before = start;
-            if let Some(after) = from.strip_prefix(key) {
-                return Some((before, after));
-            }
-        }
-    })
 }

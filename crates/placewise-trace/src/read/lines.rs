@@ -80,16 +80,21 @@ impl Lines {
         unsafe { str::from_utf8_unchecked(line) }
     }
 
+    #[inline]
     pub fn advance(&mut self) -> io::Result<Found> {
+        match memchr(b'\n', &self.buffer[self.unread.clone()]) {
+            Some(length) => Ok(self.take(length, 0)),
+            None => self.read_on(),
+        }
+    }
+
+    /// What is unread is the beginning of a line.
+    #[cold]
+    fn read_on(&mut self) -> io::Result<Found> {
         self.current = 0..0;
-        let mut searched = 0;
         let mut passed_over = 0;
-        let length = loop {
-            let unread = &self.buffer[self.unread.clone()];
-            if let Some(at) = memchr(b'\n', &unread[searched..]) {
-                break searched + at;
-            }
-            searched = unread.len();
+        loop {
+            let mut searched = self.unread.len();
             if searched == self.buffer.len() {
                 passed_over += searched as u64;
                 self.unread = 0..0;
@@ -102,18 +107,26 @@ impl Lines {
             if self.fill()? == 0 {
                 return Ok(self.end(passed_over > 0));
             }
-        };
+            if let Some(at) = memchr(b'\n', &self.buffer[self.unread.clone()][searched..]) {
+                return Ok(self.take(searched + at, passed_over));
+            }
+        }
+    }
+
+    /// The line ends after so many unread bytes.
+    #[inline]
+    fn take(&mut self, length: usize, passed_over: u64) -> Found {
         let start = self.unread.start;
         self.unread.start += length + 1;
         self.number += 1;
         self.bytes += passed_over + length as u64 + 1;
         if passed_over > 0 {
-            return Ok(Found::TooLong);
+            return Found::TooLong;
         }
         self.current = start..start + length;
         self.trim_carriage_return();
         self.repair();
-        Ok(Found::Line)
+        Found::Line
     }
 
     fn end(&mut self, too_long: bool) -> Found {

@@ -5,7 +5,8 @@ use super::scan::{digits, first_word};
 /// A place on a CPU where events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
-    pub cpu: u32,
+    /// `u64::MAX` when it does not fit.
+    pub cpu: u64,
     /// 0 when the mark does not say.
     pub count: u64,
 }
@@ -25,7 +26,7 @@ pub(super) fn lost(line: &str) -> Option<Lost> {
             (cpu, count(rest.trim_ascii().strip_prefix('[')?.strip_suffix(']')?)?)
         }
     };
-    Some(Lost { cpu: u32::try_from(cpu).unwrap_or(u32::MAX), count })
+    Some(Lost { cpu, count })
 }
 
 /// `LOST 42 EVENTS`, `LOST EVENTS`, `42 EVENTS DROPPED` or `EVENTS DROPPED`.

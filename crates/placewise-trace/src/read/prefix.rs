@@ -4,7 +4,7 @@
 //! A comm may hold any text of 15 bytes at most: too short for `1[000] 0.000000: `, a pid, CPU and
 //! time, so the leftmost place where these can be read is the right one.
 
-use super::scan::{digits, last_digits, last_number, position, skip_spaces, split_once};
+use super::scan::{digits, last_digits, last_number, skip_spaces, split_once, splits};
 use crate::event::Context;
 
 /// The column of the comm in front of ftrace's lines.
@@ -13,8 +13,8 @@ const COMM_WIDTH: usize = 16;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
     pub task: RunningTask<'a>,
-    /// `u32::MAX` when it does not fit.
-    pub cpu: u32,
+    /// `u64::MAX` when it does not fit.
+    pub cpu: u64,
     pub context: Context,
     pub time_ns: u64,
 }
@@ -28,30 +28,21 @@ pub(super) struct RunningTask<'a> {
 
 /// The prefix, and the line after it.
 pub(super) fn parse(line: &str) -> Option<(Prefix<'_>, &str)> {
-    let mut from = 0;
-    loop {
-        let bracket = from + position(&line.as_bytes()[from..], b'[')?;
-        if let Some(parsed) = parse_around(line, bracket) {
-            return Some(parsed);
-        }
-        from = bracket + 1;
-    }
+    splits(line, b'[').find_map(|(before, after)| parse_around(before, after))
 }
 
-fn parse_around(line: &str, bracket: usize) -> Option<(Prefix<'_>, &str)> {
-    let (cpu, rest) = cpu(&line[bracket + 1..])?;
+fn parse_around<'a>(before: &'a str, after: &'a str) -> Option<(Prefix<'a>, &'a str)> {
+    let (cpu, rest) = cpu(after)?;
     let rest = skip_spaces(rest.strip_prefix("] ")?);
     let (flags, rest) = flags(rest)?;
     let (time_ns, rest) = time(rest)?;
-    let task = task(&line[..bracket])?;
+    let task = task(before)?;
     Some((Prefix { task, cpu, context: context(flags), time_ns }, skip_spaces(rest)))
 }
 
-/// At least three digits; `u32::MAX` when it does not fit.
-fn cpu(text: &str) -> Option<(u32, &str)> {
-    let (cpu, rest) = digits(text)?;
-    let padded = text.len() - rest.len() >= 3;
-    padded.then_some((u32::try_from(cpu).unwrap_or(u32::MAX), rest))
+/// At least three digits.
+fn cpu(text: &str) -> Option<(u64, &str)> {
+    digits(text).filter(|(_, rest)| text.len() - rest.len() >= 3)
 }
 
 /// Flags are optional, and never start with a digit.

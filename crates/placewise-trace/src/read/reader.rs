@@ -9,7 +9,7 @@ use super::error::TraceError;
 use super::lines::{Found, Lines, MOST_BEFORE_EVENTS};
 use super::losses::{Losses, Malformed};
 use super::order::{Order, SecondTrace};
-use super::skip::Skip;
+use super::skip::{self, Skip};
 use super::source::{self, Report, Source};
 use super::{events, marks, prefix};
 use crate::event::{Context, Event, Record};
@@ -242,7 +242,7 @@ fn is_one_trace(
 fn parse(line: &str, time_ns: u64) -> Result<Record<'_>, Skip> {
     // A comment may quote a line of a trace.
     let prefix = if line.starts_with('#') { None } else { prefix::parse(line) };
-    let record = match prefix {
+    match prefix {
         Some((prefix, text)) => {
             let event = match marks::perf_lost(text) {
                 Some(count) => Event::LostEvents { count },
@@ -250,15 +250,16 @@ fn parse(line: &str, time_ns: u64) -> Result<Record<'_>, Skip> {
             };
             let prefix::Prefix { task, cpu, context, time_ns } = prefix;
             let prefix::RunningTask { comm, pid, tgid } = task;
-            Record { time_ns, cpu, comm, pid, tgid, context, event }
+            let cpu = skip::cpu_in_range(cpu)?;
+            Ok(Record { time_ns, cpu, comm, pid, tgid, context, event })
         }
         None => {
             let marks::Lost { cpu, count } = marks::lost(line).ok_or_else(|| no_event(line))?;
-            let event = Event::LostEvents { count };
-            Record { time_ns, cpu, comm: "", pid: 0, tgid: None, context: Context::Unknown, event }
+            let (cpu, event) = (skip::cpu_in_range(cpu)?, Event::LostEvents { count });
+            let (comm, pid, tgid, context) = ("", 0, None, Context::Unknown);
+            Ok(Record { time_ns, cpu, comm, pid, tgid, context, event })
         }
-    };
-    if largest_cpu(&record) < Losses::NR_CPUS { Ok(record) } else { Err(Skip::CpuOutOfRange) }
+    }
 }
 
 /// What a line is that has neither the prefix of an event nor marks lost ones.
@@ -270,15 +271,4 @@ fn no_event(line: &str) -> Skip {
     } else {
         Malformed::Prefix.into()
     }
-}
-
-fn largest_cpu(record: &Record<'_>) -> u32 {
-    let named = match record.event {
-        Event::Waking { target_cpu, .. }
-        | Event::Wakeup { target_cpu, .. }
-        | Event::WakeupNew { target_cpu, .. } => target_cpu,
-        Event::Migrate { from, to, .. } => from.max(to),
-        _ => 0,
-    };
-    record.cpu.max(named)
 }

@@ -22,22 +22,36 @@ fn zero_bytes(bytes: u64) -> u64 {
     !(((bytes & !HIGHEST) + !HIGHEST) | bytes) & HIGHEST
 }
 
+/// What stands before `at` and from there on. Only for where one of the searches below has found an ASCII byte, or
+/// the end of some: a character begins there, which nobody has to look for.
+#[inline(always)]
+fn cut(text: &str, at: usize) -> (&str, &str) {
+    debug_assert!(text.is_char_boundary(at));
+    // SAFETY: the byte at `at`, or the one before it, is ASCII, or it is an end of the text.
+    unsafe { (text.get_unchecked(..at), text.get_unchecked(at..)) }
+}
+
 /// The number at the start, `u64::MAX` when it does not fit, and what follows.
 #[inline(always)]
 pub(super) fn digits(text: &str) -> Option<(u64, &str)> {
-    if let Some(first) = text.as_bytes().first_chunk() {
-        let (digits, others) = eight_digits(*first);
-        let length = others.trailing_zeros() as usize / 8;
-        if (1..8).contains(&length) {
-            return Some((value(digits << (64 - 8 * length)), &text[length..]));
-        }
+    let Some(first) = text.as_bytes().first_chunk() else {
+        return Some(with_digits(0, text)).filter(|(_, rest)| rest.len() < text.len());
+    };
+    let (digits, others) = eight_digits(*first);
+    match others.trailing_zeros() as usize / 8 {
+        0 => None,
+        length @ 1..8 => Some((value(digits << (64 - 8 * length)), cut(text, length).1)),
+        _ => Some(with_digits(value(digits), cut(text, 8).1)),
     }
-    any_digits(text)
 }
 
-fn any_digits(text: &str) -> Option<(u64, &str)> {
-    let length = text.bytes().take_while(u8::is_ascii_digit).count();
-    (length > 0).then(|| (text[..length].parse().unwrap_or(u64::MAX), &text[length..]))
+/// The number with the digits at the start behind it, and what follows these.
+fn with_digits(mut number: u64, mut text: &str) -> (u64, &str) {
+    while let Some(digit @ b'0'..=b'9') = text.as_bytes().first() {
+        number = number.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+        text = cut(text, 1).1;
+    }
+    (number, text)
 }
 
 /// What stands before the number at the end, and that number, if it fits.
@@ -48,7 +62,7 @@ pub(super) fn last_number(text: &str) -> Option<(&str, u64)> {
         let length = others.leading_zeros() as usize / 8;
         if (1..8).contains(&length) {
             let number = value(digits & u64::MAX << (64 - 8 * length));
-            return Some((&text[..text.len() - length], number));
+            return Some((cut(text, text.len() - length).0, number));
         }
     }
     any_last_number(text)
@@ -80,14 +94,14 @@ pub(super) fn last_digits(text: &str) -> (&str, &str) {
     while let [rest @ .., b'0'..=b'9'] = before {
         before = rest;
     }
-    text.split_at(before.len())
+    cut(text, before.len())
 }
 
 #[inline]
 pub(super) fn skip_spaces(mut text: &str) -> &str {
     while let Some(first) = text.as_bytes().first_chunk() {
         let length = (u64::from_le_bytes(*first) ^ SPACES).trailing_zeros() as usize / 8;
-        text = &text[length..];
+        text = cut(text, length).1;
         if length < 8 {
             return text;
         }
@@ -110,7 +124,7 @@ pub(crate) fn position(bytes: &[u8], byte: u8) -> Option<usize> {
 }
 
 #[inline]
-pub(super) fn last_space(text: &str) -> Option<usize> {
+fn last_space(text: &str) -> Option<usize> {
     let (rest, eights) = text.as_bytes().as_rchunks();
     for (at, eight) in eights.iter().enumerate().rev() {
         let found = zero_bytes(u64::from_le_bytes(*eight) ^ SPACES);
@@ -123,19 +137,49 @@ pub(super) fn last_space(text: &str) -> Option<usize> {
 
 /// What stands before and after the first such byte, which is ASCII.
 pub(super) fn split_once(text: &str, separator: u8) -> Option<(&str, &str)> {
-    let at = position(text.as_bytes(), separator)?;
-    Some((&text[..at], &text[at + 1..]))
+    splits(text, separator).next()
 }
 
 pub(super) fn first_word(text: &str) -> &str {
     split_once(text, b' ').map_or(text, |(word, _)| word)
 }
 
+/// Every way to cut the text at a byte, which is ASCII: what stands before and after it, the first occurrence first.
+#[inline]
+pub(super) fn splits(text: &str, separator: u8) -> impl Iterator<Item = (&str, &str)> {
+    assert!(separator.is_ascii());
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let at = from + position(&text.as_bytes()[from..], separator)?;
+        from = at + 1;
+        Some((cut(text, at).0, cut(text, from).1))
+    })
+}
+
+/// Every way to cut the text at `key`, which starts with a space: what stands before and after
+/// it, the last occurrence first.
+#[inline(always)]
+pub(super) fn rsplits<'a>(
+    text: &'a str,
+    key: &'static str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let mut before = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (start, from) = cut(text, last_space(before)?);
+            before = start;
+            if let Some(after) = from.strip_prefix(key) {
+                return Some((before, after));
+            }
+        }
+    })
+}
+
 /// What stands before the last space, and the last word.
 #[inline]
 pub(super) fn split_last_word(text: &str) -> Option<(&str, &str)> {
     let at = last_space(text)?;
-    Some((&text[..at], &text[at + 1..]))
+    Some((cut(text, at).0, cut(text, at + 1).1))
 }
 
 #[cfg(test)]

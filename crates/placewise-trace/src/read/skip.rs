@@ -1,6 +1,6 @@
 //! What a line is that gives no record.
 
-use super::losses::Malformed;
+use super::losses::{Losses, Malformed};
 
 /// Why a line gives no record.
 #[derive(Debug)]
@@ -13,6 +13,13 @@ pub(super) enum Skip {
     /// It names a CPU that the policies have no room for.
     CpuOutOfRange,
     Malformed(Malformed),
+}
+
+pub(super) fn cpu_in_range(cpu: u64) -> Result<u32, Skip> {
+    match cpu < Losses::NR_CPUS.into() {
+        true => Ok(cpu as u32),
+        false => Err(Skip::CpuOutOfRange),
+    }
 }
 
 impl From<Malformed> for Skip {
