@@ -21,7 +21,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use placewise_policy::{NR_TASK_GROUP_LEVELS, Profile, TaskId};
+use placewise_policy::{Profile, TaskId};
 
 use crate::cfs::share;
 use crate::entity::{
@@ -30,9 +30,6 @@ use crate::entity::{
 use crate::queue::Queue;
 
 const ROOT: u32 = 0;
-
-/// The most entities between a task and the root, both queues included.
-const LEVELS: usize = NR_TASK_GROUP_LEVELS as usize + 1;
 
 pub struct Hierarchy {
     /// By group, as is what follows.
@@ -121,58 +118,34 @@ fn entity<'a>(tasks: &'a Tasks, groups: &'a [Entity], id: Member) -> &'a Entity 
     }
 }
 
-/// What a task competes as, and in which queue: itself in its group's, the group in its parent's,
+/// A queue, and what competes in it for a task: itself in its group's, the group in its parent's,
 /// and so on to the root.
-#[derive(Clone, Copy)]
-struct Path {
-    levels: [(u32, Member); LEVELS],
-    len: usize,
-}
-
-impl Path {
-    fn iter(&self) -> impl Iterator<Item = (u32, Member)> + use<> {
-        self.levels.into_iter().take(self.len)
-    }
-
-    fn above(&self, queue: u32) -> impl Iterator<Item = (u32, Member)> + use<> {
-        self.iter().skip_while(move |&(at, _)| at != queue).skip(1)
-    }
-
-    /// What stands for the task in a queue.
-    fn entity_in(&self, queue: u32) -> Option<Member> {
-        self.iter().find(|&(at, _)| at == queue).map(|(_, entity)| entity)
-    }
-}
+type Level = (u32, Member);
 
 impl Groups {
-    fn path(&self, task: TaskId, group: u32) -> Path {
-        let task = Member::Task(task);
-        let mut path = Path { levels: [(ROOT, task); LEVELS], len: 1 };
-        path.levels[0] = (group, task);
-        let mut group = group;
-        while group != ROOT {
-            let parent = self.parents[group as usize];
-            path.levels[path.len] = (parent, Member::Group(group));
-            path.len += 1;
-            group = parent;
-        }
-        path
+    /// The level above a queue.
+    fn above(&self, queue: u32) -> Option<Level> {
+        (queue != ROOT).then(|| (self.parents[queue as usize], Member::Group(queue)))
     }
 
-    /// That of any task in a group.
-    fn path_from(&self, group: u32) -> Path {
-        self.path(TaskId::default(), group)
+    /// A level, and those above it.
+    fn up_from(&self, level: Option<Level>) -> impl Iterator<Item = Level> {
+        std::iter::successors(level, |&(at, _)| self.above(at))
     }
 
-    /// The entities from that of `group` up, each with the queue it competes in.
-    fn above(&self, group: u32) -> impl Iterator<Item = (u32, Member)> + use<> {
-        self.path_from(group).above(group)
+    /// What stands in a queue for a task, of which this is the lowest level.
+    fn entity_in(&self, queue: u32, lowest: Option<Level>) -> Option<Member> {
+        self.up_from(lowest).find(|&(at, _)| at == queue).map(|(_, entity)| entity)
+    }
+
+    /// A group, and those that it is in.
+    fn around(&self, group: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(group), |&group| self.above(group).map(|(above, _)| above))
     }
 
     /// Is it throttled, or is a group that it is in?
     fn waits_for_runtime(&self, group: u32) -> bool {
-        self.throttled[group as usize]
-            || self.above(group).any(|(above, _)| self.throttled[above as usize])
+        self.around(group).any(|group| self.throttled[group as usize])
     }
 
     /// The entity of a group has left its queue.
@@ -183,13 +156,12 @@ impl Groups {
 
     /// Is `group` the other one, or below it?
     fn is_within(&self, group: u32, other: u32) -> bool {
-        group == other || self.path_from(group).entity_in(other).is_some()
+        self.around(group).any(|group| group == other)
     }
 }
 
-/// What stands for the current task in a queue, if it is there.
-fn current_in(path: &Option<Path>, queue: u32) -> Option<Member> {
-    path.as_ref().and_then(|path| path.entity_in(queue))
+fn lowest(tasks: &Tasks, task: TaskId) -> Level {
+    (tasks[task].group, Member::Task(task))
 }
 
 impl Hierarchy {
@@ -211,12 +183,9 @@ impl Hierarchy {
         }
     }
 
-    fn path(&self, tasks: &Tasks, task: TaskId) -> Path {
-        self.groups.path(task, tasks[task].group)
-    }
-
-    fn path_of(&self, tasks: &Tasks, task: Option<TaskId>) -> Option<Path> {
-        task.map(|task| self.path(tasks, task))
+    /// What stands for the current task in a queue, if it is there.
+    fn current_in(&self, queue: u32, tasks: &Tasks, current: Option<TaskId>) -> Option<Member> {
+        self.groups.entity_in(queue, current.map(|current| lowest(tasks, current)))
     }
 
     /// A queue, and what is in queues.
@@ -275,12 +244,12 @@ impl Hierarchy {
             return child.start_without_lag();
         };
         // The creator is the current task: it, or a group it is in, may be in the child's queue.
-        let creators = self.groups.path_from(creator.group);
+        let creators = Some((creator.group, Member::Task(TaskId::default())));
         let weight_of = |entity: Member| match entity {
             Member::Task(_) => creator.weight,
             Member::Group(group) => self.groups.entities[group as usize].weight,
         };
-        let beside = |queue: u32| creators.entity_in(queue).map_or(0, weight_of);
+        let beside = |queue| self.groups.entity_in(queue, creators).map_or(0, weight_of);
         let count = if queue.counts_all_tasks() {
             running
         } else {
@@ -288,11 +257,11 @@ impl Hierarchy {
         };
         let others = queue.waiting_weight() + beside(child.group);
         let mut slice = share(queue.period(count + 1), child.weight, others);
-        for (above, id) in self.groups.above(child.group) {
+        for (above, id) in self.groups.up_from(self.groups.above(child.group)) {
             let Queue::Cfs(above_queue) = &self.queues[above as usize] else { continue };
             let Member::Group(group) = id else { continue };
             let entity = &self.groups.entities[group as usize];
-            let is_current = creators.entity_in(above) == Some(id);
+            let is_current = self.groups.entity_in(above, creators) == Some(id);
             let queued = self.groups.queued[group as usize];
             let mut total = above_queue.waiting_weight() + beside(above);
             if !queued && !is_current {
@@ -306,9 +275,11 @@ impl Hierarchy {
 
     pub fn account(&mut self, tasks: &mut Tasks, current: TaskId, ns: u64) -> bool {
         let mut reschedule = false;
-        for (at, entity) in self.path(tasks, current).iter() {
+        let mut level = Some(lowest(tasks, current));
+        while let Some((at, entity)) = level {
             let (queue, mut members) = self.parts(tasks, at);
             reschedule |= queue.account(&mut members, entity, ns);
+            level = self.groups.above(at);
         }
         reschedule
     }
@@ -320,18 +291,20 @@ impl Hierarchy {
         task: TaskId,
         why: Enqueue,
     ) {
-        let current = self.path_of(tasks, current);
-        for (at, entity) in self.path(tasks, task).iter() {
+        let mut level = Some(lowest(tasks, task));
+        while let Some((at, entity)) = level {
             let why = if entity == Member::Task(task) { why } else { Enqueue::Wakeup };
+            let beside = self.current_in(at, tasks, current);
             let (queue, mut members) = self.parts(tasks, at);
-            queue.enqueue(&mut members, current_in(&current, at), entity, why);
+            queue.enqueue(&mut members, beside, entity, why);
             if self.groups.throttled[at as usize] {
                 break;
             }
             if std::mem::replace(&mut self.groups.queued[at as usize], true) {
-                self.requeue_if_delayed(tasks, &current, at);
+                self.requeue_if_delayed(tasks, current, at);
                 break;
             }
+            level = self.groups.above(at);
         }
     }
 
@@ -343,27 +316,29 @@ impl Hierarchy {
         task: TaskId,
     ) {
         let Groups { queued, throttled, .. } = &self.groups;
-        let path = self.path(tasks, task);
-        let groups = path.iter().map(|(group, _)| group);
-        let mut reached = groups.take_while(|&group| !throttled[group as usize]);
-        if let Some(group) = reached.find(|&group| queued[group as usize]) {
-            self.requeue_if_delayed(tasks, &self.path_of(tasks, current), group);
+        let is_reached = |&group: &u32| !throttled[group as usize];
+        let mut groups = self.groups.around(tasks[task].group).take_while(is_reached);
+        if let Some(group) = groups.find(|&group| queued[group as usize]) {
+            drop(groups);
+            self.requeue_if_delayed(tasks, current, group);
         }
     }
 
-    fn requeue_if_delayed(&mut self, tasks: &mut Tasks, currents: &Option<Path>, group: u32) {
+    fn requeue_if_delayed(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         if std::mem::take(&mut self.groups.delayed[group as usize]) {
             let at = self.groups.parents[group as usize];
+            let beside = self.current_in(at, tasks, current);
             let (queue, mut members) = self.parts(tasks, at);
-            queue.requeue_delayed(&mut members, current_in(currents, at), Member::Group(group));
+            queue.requeue_delayed(&mut members, beside, Member::Group(group));
         }
     }
 
     /// An entity leaves that was delayed.
-    fn finish_delayed_group(&mut self, tasks: &mut Tasks, currents: &Option<Path>, group: u32) {
+    fn finish_delayed_group(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         let at = self.groups.parents[group as usize];
+        let beside = self.current_in(at, tasks, current);
         let (queue, mut members) = self.parts(tasks, at);
-        queue.finish_delayed(&mut members, current_in(currents, at), Member::Group(group));
+        queue.finish_delayed(&mut members, beside, Member::Group(group));
         self.groups.delayed[group as usize] = false;
         self.groups.left(group);
     }
@@ -372,8 +347,7 @@ impl Hierarchy {
     pub fn throttle(&mut self, tasks: &mut Tasks, current: Option<TaskId>, group: u32) {
         self.groups.throttled[group as usize] = true;
         if self.groups.queued[group as usize] {
-            let currents = self.path_of(tasks, current);
-            self.dequeue_group(tasks, &currents, &currents, (group, false));
+            self.dequeue_group(tasks, current, current, (group, false));
         }
     }
 
@@ -383,19 +357,19 @@ impl Hierarchy {
         if self.queues[group as usize].waiting().is_empty() {
             return;
         }
-        let currents = self.path_of(tasks, current);
         let mut below = group;
-        for (at, entity) in self.groups.above(group) {
+        while let Some((at, entity)) = self.groups.above(below) {
             if self.groups.delayed[below as usize] {
-                self.finish_delayed_group(tasks, &currents, below);
+                self.finish_delayed_group(tasks, current, below);
             }
             if self.groups.throttled[below as usize]
                 || std::mem::replace(&mut self.groups.queued[below as usize], true)
             {
                 break;
             }
+            let beside = self.current_in(at, tasks, current);
             let (queue, mut members) = self.parts(tasks, at);
-            queue.enqueue(&mut members, current_in(&currents, at), entity, Enqueue::Wakeup);
+            queue.enqueue(&mut members, beside, entity, Enqueue::Wakeup);
             below = at;
         }
     }
@@ -406,26 +380,26 @@ impl Hierarchy {
     fn dequeue_group(
         &mut self,
         tasks: &mut Tasks,
-        currents: &Option<Path>,
-        running: &Option<Path>,
+        current: Option<TaskId>,
+        running: Option<TaskId>,
         (group, delays): (u32, bool),
     ) -> u32 {
         let mut group = group;
-        for (at, entity) in self.groups.above(group) {
+        while let Some((at, entity)) = self.groups.above(group) {
             if self.groups.delayed[group as usize] {
-                self.finish_delayed_group(tasks, currents, group);
+                self.finish_delayed_group(tasks, current, group);
             } else {
-                let current = current_in(currents, at);
+                let beside = self.current_in(at, tasks, current);
                 let (queue, mut members) = self.parts(tasks, at);
-                if delays && queue.delays(&members, current, entity) {
+                if delays && queue.delays(&members, beside, entity) {
                     self.groups.delayed[group as usize] = true;
                     break;
                 }
-                queue.dequeue(&mut members, current, entity, Dequeue::Sleep);
+                queue.dequeue(&mut members, beside, entity, Dequeue::Sleep);
                 self.groups.left(group);
             }
             group = at;
-            if !self.is_left_empty(running, group) {
+            if !self.is_left_empty(tasks, running, group) {
                 break;
             }
         }
@@ -433,10 +407,10 @@ impl Hierarchy {
     }
 
     /// Has the group no tasks any more, but an entity that is queued?
-    fn is_left_empty(&self, running: &Option<Path>, group: u32) -> bool {
+    fn is_left_empty(&self, tasks: &Tasks, running: Option<TaskId>, group: u32) -> bool {
         self.groups.queued[group as usize]
-            && current_in(running, group).is_none()
             && self.queues[group as usize].waiting().is_empty()
+            && self.current_in(group, tasks, running).is_none()
     }
 
     pub fn dequeue(
@@ -446,10 +420,10 @@ impl Hierarchy {
         task: TaskId,
         why: Dequeue,
     ) {
-        let path = self.path_of(tasks, current);
         let group = tasks[task].group;
+        let beside = self.current_in(group, tasks, current);
         let (queue, mut members) = self.parts(tasks, group);
-        queue.dequeue(&mut members, current_in(&path, group), Member::Task(task), why);
+        queue.dequeue(&mut members, beside, Member::Task(task), why);
         self.empty_groups(tasks, current, task, why == Dequeue::Sleep);
         if current == Some(task) {
             self.previous = group;
@@ -466,15 +440,14 @@ impl Hierarchy {
         sleeps: bool,
     ) {
         let was_current = current == Some(task);
-        let currents = self.path_of(tasks, current);
-        let running = currents.filter(|_| !was_current);
+        let running = current.filter(|_| !was_current);
         let mut group = tasks[task].group;
-        if self.is_left_empty(&running, group) {
-            group = self.dequeue_group(tasks, &currents, &running, (group, self.delays));
+        if self.is_left_empty(tasks, running, group) {
+            group = self.dequeue_group(tasks, current, running, (group, self.delays));
         }
         let is_preferred = sleeps && !self.groups.delayed[group as usize];
-        for (at, entity) in self.groups.above(group) {
-            if matches!(entity, Member::Group(group) if !self.groups.queued[group as usize]) {
+        while let Some((at, entity)) = self.groups.above(group) {
+            if !self.groups.queued[group as usize] {
                 break;
             }
             let (queue, members) = self.parts(tasks, at);
@@ -484,6 +457,7 @@ impl Hierarchy {
             if is_preferred {
                 queue.set_next_buddy(entity);
             }
+            group = at;
         }
     }
 
@@ -494,7 +468,7 @@ impl Hierarchy {
     pub fn put_back(&mut self, tasks: &Tasks, current: TaskId) {
         self.previous = tasks[current].group;
         let Hierarchy { queues, groups, .. } = self;
-        for (at, entity) in groups.path(current, self.previous).iter() {
+        for (at, entity) in groups.up_from(Some(lowest(tasks, current))) {
             let members = Readable { tasks, groups: &groups.entities };
             queues[at as usize].put_back(&members, entity);
         }
@@ -502,7 +476,7 @@ impl Hierarchy {
 
     /// The group that ran last, as it stands in a queue: a task of it may have gone to sleep, but the group has its slice.
     fn last_in(&self, queue: u32) -> Option<Member> {
-        let last = self.groups.path_from(self.previous).entity_in(queue)?;
+        let last = self.groups.entity_in(queue, self.groups.above(self.previous))?;
         matches!(last, Member::Group(group) if self.groups.queued[group as usize]).then_some(last)
     }
 
@@ -520,7 +494,7 @@ impl Hierarchy {
             match queue.pick(&members, last)? {
                 Member::Task(task) => return Some(task),
                 Member::Group(group) if self.groups.delayed[group as usize] => {
-                    self.dequeue_group(tasks, &None, &None, (group, self.delays));
+                    self.dequeue_group(tasks, None, None, (group, self.delays));
                     at = ROOT;
                 }
                 Member::Group(group) => at = group,
@@ -530,7 +504,8 @@ impl Hierarchy {
 
     /// A group that runs on, with the same task or another, is in the middle of its slice.
     pub fn take(&mut self, tasks: &mut Tasks, task: TaskId) {
-        for (at, entity) in self.path(tasks, task).iter() {
+        let mut level = Some(lowest(tasks, task));
+        while let Some((at, entity)) = level {
             let goes_on = matches!(entity, Member::Group(group)
                 if self.groups.is_within(self.previous, group));
             let (queue, mut members) = self.parts(tasks, at);
@@ -540,30 +515,32 @@ impl Hierarchy {
                 let entity = &mut members[entity];
                 (entity.ran, entity.protected_until) = (ran, protected_until);
             }
+            level = self.groups.above(at);
         }
     }
 
     pub fn tick(&mut self, tasks: &Tasks, current: TaskId) -> bool {
-        let path = self.path(tasks, current);
+        let mut level = Some(lowest(tasks, current));
         let mut reschedule = false;
-        for (at, entity) in path.iter() {
-            let slice = self.slice(tasks, &path, at);
+        while let Some((at, entity)) = level {
+            let slice = self.slice(tasks, (at, entity));
             let members = Readable { tasks, groups: &self.groups.entities };
             reschedule |= match &mut self.queues[at as usize] {
                 Queue::Cfs(queue) => queue.tick_with(&members, entity, slice),
                 Queue::Eevdf(queue) => queue.tick(&members, entity),
             };
+            level = self.groups.above(at);
         }
         reschedule
     }
 
-    /// CFS: the slice of what stands for the current task in a queue, through all levels above.
-    fn slice(&self, tasks: &Tasks, path: &Path, at: u32) -> u64 {
-        let Queue::Cfs(lowest) = &self.queues[at as usize] else { return 0 };
+    /// CFS: the slice of what stands for the current task at a level, through all those above.
+    fn slice(&self, tasks: &Tasks, level: Level) -> u64 {
+        let Queue::Cfs(lowest) = &self.queues[level.0 as usize] else { return 0 };
         let waiting =
             if lowest.counts_all_tasks() { self.waiting_tasks() } else { lowest.waiting.len() };
         let members = self.readable(tasks);
-        let levels = path.iter().skip_while(|&(level, _)| level != at);
+        let levels = self.groups.up_from(Some(level));
         let slice = levels.fold(lowest.period(waiting as u64 + 1), |slice, (level, entity)| {
             let others = self.queues[level as usize].waiting().sums().1;
             share(slice, members[entity].weight, others)
@@ -578,19 +555,19 @@ impl Hierarchy {
         (current, task): (TaskId, TaskId),
         by: EnqueuedBy,
     ) -> Option<TaskId> {
-        let currents = self.path(tasks, current);
-        let path = self.path(tasks, task);
-        let meet = |(at, entity)| Some((at, entity, currents.entity_in(at)?));
-        let (at, entity, runs) = path.iter().find_map(meet).expect("all paths meet at the root");
-        let rival = self.rival_at(tasks, (at, &Some(currents)), (runs, entity), by);
+        let meet = |(at, entity)| Some((at, entity, self.current_in(at, tasks, Some(current))?));
+        let met = self.groups.up_from(Some(lowest(tasks, task))).find_map(meet);
+        let (at, entity, runs) = met.expect("all meet at the root");
+        let rival = self.rival_at(tasks, (at, current), (runs, entity), by);
         let preempts = rival == Some(entity);
         let is_next = match &self.queues[at as usize] {
             Queue::Cfs(_) => preempts,
             Queue::Eevdf(queue) => queue.prefers(entity),
         };
         if is_next {
-            for (above, group) in path.above(at) {
-                self.queues[above as usize].set_next_buddy(group);
+            let Hierarchy { queues, groups, .. } = self;
+            for (above, group) in groups.up_from(groups.above(at)) {
+                queues[above as usize].set_next_buddy(group);
             }
         }
         if preempts { Some(task) } else { rival.and_then(Member::task) }
@@ -600,7 +577,7 @@ impl Hierarchy {
     fn rival_at(
         &mut self,
         tasks: &mut Tasks,
-        (at, currents): (u32, &Option<Path>),
+        (at, current): (u32, TaskId),
         members: (Member, Member),
         by: EnqueuedBy,
     ) -> Option<Member> {
@@ -611,7 +588,7 @@ impl Hierarchy {
                 Some(Member::Group(group))
                     if self.wakeup_picks && self.groups.delayed[group as usize] =>
                 {
-                    self.finish_delayed_group(tasks, currents, group);
+                    self.finish_delayed_group(tasks, Some(current), group);
                 }
                 _ => return rival,
             }
@@ -620,7 +597,7 @@ impl Hierarchy {
 
     pub fn is_eligible(&self, tasks: &Tasks, current: Option<TaskId>, task: TaskId) -> bool {
         let at = tasks[task].group;
-        let current = current_in(&self.path_of(tasks, current), at);
+        let current = self.current_in(at, tasks, current);
         self.queues[at as usize].is_eligible(&self.readable(tasks), current, Member::Task(task))
     }
 
@@ -630,9 +607,8 @@ impl Hierarchy {
         current: Option<TaskId>,
         mut visit: impl FnMut(TaskId, bool),
     ) {
-        let current = self.path_of(tasks, current);
-        for (at, queue) in self.queues.iter().enumerate() {
-            let current = current_in(&current, at as u32);
+        for (at, queue) in (0..).zip(&self.queues) {
+            let current = self.current_in(at, tasks, current);
             queue.for_each_waiting(&self.readable(tasks), current, |entity, eligible| {
                 if let Some(task) = entity.task() {
                     visit(task, eligible);
@@ -643,14 +619,14 @@ impl Hierarchy {
 
     pub fn requeue_delayed(&mut self, tasks: &mut Tasks, current: Option<TaskId>, task: TaskId) {
         let at = tasks[task].group;
-        let current = current_in(&self.path_of(tasks, current), at);
+        let current = self.current_in(at, tasks, current);
         let (queue, mut members) = self.parts(tasks, at);
         queue.requeue_delayed(&mut members, current, Member::Task(task));
     }
 
     pub fn finish_delayed(&mut self, tasks: &mut Tasks, current: Option<TaskId>, task: TaskId) {
         let group = tasks[task].group;
-        let beside = current_in(&self.path_of(tasks, current), group);
+        let beside = self.current_in(group, tasks, current);
         let (queue, mut members) = self.parts(tasks, group);
         queue.finish_delayed(&mut members, beside, Member::Task(task));
         self.empty_groups(tasks, current, task, true);
@@ -671,7 +647,7 @@ impl Hierarchy {
             return entity.reweigh(weight);
         }
         let at = self.groups.parents[group as usize];
-        let current = current_in(&self.path_of(tasks, current), at);
+        let current = self.current_in(at, tasks, current);
         let (queue, mut members) = self.parts(tasks, at);
         queue.reweight(&mut members, current, Member::Group(group), weight);
     }
