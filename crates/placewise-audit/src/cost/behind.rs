@@ -243,12 +243,13 @@ impl BehindMeter {
             elapsed.ns += now - elapsed.since;
         }
         let at = self.entry(cpu, waiter, audience).expect("it waits there");
-        let entry = &mut self.lines[cpu as usize].entries[at];
+        let entries = &mut self.lines[cpu as usize].entries;
+        let entry = &mut entries[at];
         entry.tasks -= 1;
         entry.clocks.add(1, &idle.clocks(audience, places.of(cpu)));
         if entry.tasks == 0 {
-            self.settle(cpu, at, idle, places);
-            self.lines[cpu as usize].entries.swap_remove(at);
+            let Entry { pair, clocks, .. } = entries.swap_remove(at);
+            self.count(cpu, pair, &clocks, places);
         }
     }
 
@@ -259,21 +260,26 @@ impl BehindMeter {
 
     fn settle(&mut self, cpu: u32, at: usize, idle: &IdleBesideMeter, places: &Places) {
         let entry = &mut self.lines[cpu as usize].entries[at];
-        let place = places.of(cpu);
-        let clocks = idle.clocks(entry.audience, place);
+        let clocks = idle.clocks(entry.audience, places.of(cpu));
         entry.clocks.add(entry.tasks, &clocks);
-        let beside = Beside::of(&std::mem::take(&mut entry.clocks));
+        let (pair, waited) = (entry.pair, std::mem::take(&mut entry.clocks));
         entry.clocks.subtract(entry.tasks, &clocks);
-        if beside.total() == 0 {
+        self.count(cpu, pair, &waited, places);
+    }
+
+    /// What has been waited on `cpu`.
+    fn count(&mut self, cpu: u32, pair: Option<usize>, clocks: &Clocks, places: &Places) {
+        if clocks.now == 0 {
             return;
         }
-        let waits = match entry.pair {
+        let beside = Beside::of(clocks);
+        let waits = match pair {
             Some(pair) => self.pairs.of(pair),
             None => &mut self.further,
         };
         waits.beside.add(&beside);
         waits.cpus.insert(cpu as usize);
-        self.crowded_ns[usize::from(place.llc)] +=
+        self.crowded_ns[usize::from(places.of(cpu).llc)] +=
             beside.idle_ns.same_node + beside.idle_ns.other_node;
     }
 

@@ -14,7 +14,7 @@
 
 use serde::Serialize;
 
-use super::places::{ByNearest, Mask, Place, Places, contains};
+use super::places::{ByNearest, Mask, Place, Places, contains, cpus_of};
 
 /// Time that tasks spent waiting behind others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -99,9 +99,10 @@ struct Audience {
 }
 
 impl Audience {
-    fn new(allowed: Mask, places: &Places, idle: &Mask, now: u64) -> Self {
-        let mut audience = Audience {
-            allowed,
+    /// With no idle CPU.
+    fn new(places: &Places) -> Self {
+        Audience {
+            allowed: Mask::default(),
             nr_waiting: 0,
             idle_of_llc: vec![Idle::default(); places.nr_llcs()],
             waiting_of_llc: vec![0; places.nr_llcs()],
@@ -110,13 +111,20 @@ impl Audience {
             no_idle_llc_of_node: vec![0; places.nr_nodes()],
             no_idle_llc: 0,
             no_idle_node: 0,
-        };
-        for cpu in 0..places.nr_cpus() as u32 {
-            if contains(&places.online, cpu) && contains(idle, cpu) {
-                audience.idle(cpu, places.of(cpu), now);
+        }
+    }
+
+    /// Gives it, in which nobody waits, this affinity, and the CPUs that are idle now.
+    fn renew(&mut self, allowed: &Mask, places: &Places, idle: &Mask, now: u64) {
+        self.allowed = *allowed;
+        self.idle_of_llc.fill(Idle::default());
+        self.idle_of_node.fill(Idle::default());
+        self.idle = Idle::default();
+        for word in 0..places.nr_words() {
+            for cpu in cpus_of(word, idle[word] & places.online[word] & allowed[word]) {
+                self.idle(cpu, places.of(cpu), now);
             }
         }
-        audience
     }
 
     fn idle(&mut self, cpu: u32, place: Place, now: u64) {
@@ -213,9 +221,11 @@ pub struct IdleBesideMeter {
 
 impl IdleBesideMeter {
     pub fn new(places: &Places, idle: &Mask) -> Self {
+        let mut everywhere = Audience::new(places);
+        everywhere.renew(&places.online, places, idle, 0);
         IdleBesideMeter {
             idle: *idle,
-            audiences: vec![Audience::new(places.online, places, idle, 0)],
+            audiences: vec![everywhere],
             nr_waiting: 0,
             beside_idle: ByNearest::default(),
             changed: false,
@@ -288,10 +298,8 @@ impl IdleBesideMeter {
         }
     }
 
-    fn toggle_of_word(&mut self, word: usize, mut changed: u64, places: &Places) {
-        while changed != 0 {
-            let cpu = word as u32 * 64 + changed.trailing_zeros();
-            changed &= changed - 1;
+    fn toggle_of_word(&mut self, word: usize, changed: u64, places: &Places) {
+        for cpu in cpus_of(word, changed) {
             self.toggle(cpu, contains(&self.idle, cpu), places.of(cpu));
         }
     }
@@ -341,17 +349,12 @@ impl IdleBesideMeter {
             return AudienceId(id as u32);
         }
         let free = others().find(|(_, audience)| audience.nr_waiting == 0).map(|(id, _)| id);
-        let audience = Audience::new(*allowed, places, &self.idle, self.now);
-        match free {
-            Some(id) => {
-                self.audiences[id] = audience;
-                AudienceId(id as u32)
-            }
-            None => {
-                self.audiences.push(audience);
-                AudienceId(self.audiences.len() as u32 - 1)
-            }
-        }
+        let id = free.unwrap_or_else(|| {
+            self.audiences.push(Audience::new(places));
+            self.audiences.len() - 1
+        });
+        self.audiences[id].renew(allowed, places, &self.idle, self.now);
+        AudienceId(id as u32)
     }
 
     pub fn report(&self) -> IdleBeside {

@@ -134,6 +134,15 @@ fn masks(machine: &Machine, count: usize, id: impl Fn(&Cpu) -> u16) -> Vec<Mask>
     (0..count).map(mask).collect()
 }
 
+/// The CPUs of a word of a mask.
+pub fn cpus_of(word: usize, mut bits: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(word as u32 * 64 + bit)
+    })
+}
+
 pub fn contains(mask: &Mask, cpu: u32) -> bool {
     mask[cpu as usize / 64] >> (cpu % 64) & 1 != 0
 }
