@@ -31,8 +31,9 @@ pub struct Sort {
     pub context: Context,
 }
 
+/// What is believed of those of one sort.
 #[derive(Clone, Copy, Default)]
-struct Pair {
+pub struct Belief {
     scores: [i8; Hypothesis::ALL.len()],
     /// After the first.
     seen: Option<u32>,
@@ -41,20 +42,21 @@ struct Pair {
 /// What is believed of each sort of wakeups.
 #[derive(Default)]
 pub struct Beliefs {
-    by_context: [ByPair<NameId, Pair>; CONTEXTS],
+    by_context: [ByPair<NameId, Belief>; CONTEXTS],
 }
 
 impl Beliefs {
-    fn pair(&mut self, sort: Sort) -> Option<&mut Pair> {
+    /// What is believed of wakeups like this one; `None` beyond the limit.
+    pub fn of(&mut self, sort: Sort) -> Option<&mut Belief> {
         let pairs = &mut self.by_context[sort.context as usize];
         pairs.id(sort.waker, sort.wakee).map(|pair| pairs.of(pair))
     }
+}
 
+impl Belief {
     /// What is believed of a wakeup, if it may have been sync.
-    pub fn of(&mut self, sort: Sort, may_be_sync: bool) -> Hypothesis {
-        let Some(Pair { scores, .. }) = self.pair(sort).copied() else {
-            return Hypothesis::default();
-        };
+    pub fn best(&self, may_be_sync: bool) -> Hypothesis {
+        let scores = self.scores;
         let mut best = 0;
         for at in 1..scores.len() {
             if scores[at] > scores[best] && (may_be_sync || !Hypothesis::ALL[at].sync) {
@@ -65,20 +67,18 @@ impl Beliefs {
     }
 
     /// Is it worth trying this wakeup under every hypothesis?
-    pub fn wants_trial(&mut self, sort: Sort, explained: bool) -> bool {
-        let Some(pair) = self.pair(sort) else { return false };
-        let seen = pair.seen.map_or(0, |seen| seen.saturating_add(1));
-        pair.seen = Some(seen);
+    pub fn wants_trial(&mut self, explained: bool) -> bool {
+        let seen = self.seen.map_or(0, |seen| seen.saturating_add(1));
+        self.seen = Some(seen);
         !explained || seen < TRIALS || seen.is_multiple_of(SAMPLE)
     }
 
     /// Which hypotheses explained a wakeup; `None` was not possible.
-    pub fn learn(&mut self, sort: Sort, explained: [Option<bool>; 4]) {
-        let Some(pair) = self.pair(sort) else { return };
+    pub fn learn(&mut self, explained: [Option<bool>; 4]) {
         if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
             return;
         }
-        for (score, explained) in pair.scores.iter_mut().zip(explained) {
+        for (score, explained) in self.scores.iter_mut().zip(explained) {
             match explained {
                 Some(true) => *score = (*score + 1).min(SCORE_MAX),
                 Some(false) => *score = (*score - 1).max(-SCORE_MAX),
@@ -108,39 +108,41 @@ mod tests {
     fn taught(lessons: &[[Option<bool>; 4]]) -> Beliefs {
         let mut beliefs = Beliefs::default();
         for &lesson in lessons {
-            assert!(beliefs.wants_trial(sort(1, 2), false));
-            beliefs.learn(sort(1, 2), lesson);
+            let belief = beliefs.of(sort(1, 2)).unwrap();
+            assert!(belief.wants_trial(false));
+            belief.learn(lesson);
         }
         beliefs
     }
 
+    fn best(mut beliefs: Beliefs, sort: Sort, may_be_sync: bool) -> Hypothesis {
+        beliefs.of(sort).unwrap().best(may_be_sync)
+    }
+
     /// Of the pair that was taught.
     fn scores(mut beliefs: Beliefs) -> [i8; 4] {
-        beliefs.pair(sort(1, 2)).unwrap().scores
+        beliefs.of(sort(1, 2)).unwrap().scores
     }
 
     #[test]
     fn what_explains_the_outcomes_is_believed() {
-        assert_eq!(Beliefs::default().of(sort(1, 2), true), Hypothesis::default());
-        assert_eq!(
-            taught(&[only(&[SYNC, BOTH])]).of(sort(1, 2), true),
-            SYNC,
-            "the simpler of equals"
-        );
-        assert_eq!(taught(&[only(&[WIDE])]).of(sort(1, 2), true), WIDE);
-        let changed = [only(&[SYNC]), only(&[WIDE]), only(&[WIDE])];
-        assert_eq!(taught(&changed).of(sort(1, 2), true), WIDE);
+        let of = |lessons: &[_]| best(taught(lessons), sort(1, 2), true);
+        assert_eq!(of(&[]), Hypothesis::default());
+        assert_eq!(of(&[only(&[SYNC, BOTH])]), SYNC, "the simpler of equals");
+        assert_eq!(of(&[only(&[WIDE])]), WIDE);
+        assert_eq!(of(&[only(&[SYNC]), only(&[WIDE]), only(&[WIDE])]), WIDE);
     }
 
     #[test]
     fn a_pair_is_in_order() {
-        assert_eq!(taught(&[only(&[SYNC])]).of(sort(2, 1), true), Hypothesis::default());
+        let beliefs = taught(&[only(&[SYNC])]);
+        assert_eq!(best(beliefs, sort(2, 1), true), Hypothesis::default());
     }
 
     #[test]
     fn what_cannot_be_sync_is_not_believed_to_be() {
-        let mut beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
-        assert_eq!(beliefs.of(sort(1, 2), false), WIDE);
+        let beliefs = taught(&[only(&[SYNC]), only(&[SYNC, WIDE])]);
+        assert_eq!(best(beliefs, sort(1, 2), false), WIDE);
     }
 
     #[test]
@@ -155,27 +157,23 @@ mod tests {
         let mut lessons = vec![only(&[SYNC]); 100];
         assert_eq!(scores(taught(&lessons)), [-8, 8, -8, -8]);
         lessons.extend([only(&[WIDE]); 9]);
-        assert_eq!(taught(&lessons).of(sort(1, 2), true), WIDE);
+        assert_eq!(best(taught(&lessons), sort(1, 2), true), WIDE);
     }
 
     #[test]
     fn later_wakeups_are_tried_when_they_were_not_explained_or_now_and_then() {
-        let mut beliefs = Beliefs::default();
-        let tried = (0..TRIALS).filter(|_| beliefs.wants_trial(sort(1, 2), true)).count();
+        let mut belief = Belief::default();
+        let tried = (0..TRIALS).filter(|_| belief.wants_trial(true)).count();
         assert_eq!(tried as u32, TRIALS);
-        let later = (0..10 * SAMPLE).filter(|_| beliefs.wants_trial(sort(1, 2), true)).count();
+        let later = (0..10 * SAMPLE).filter(|_| belief.wants_trial(true)).count();
         assert_eq!(later, 10);
-        assert!(beliefs.wants_trial(sort(1, 2), false));
+        assert!(belief.wants_trial(false));
     }
 
     #[test]
-    fn pairs_beyond_the_limit_are_not_learned() {
+    fn nothing_is_believed_of_pairs_beyond_the_limit() {
         let mut beliefs = Beliefs::default();
-        for waker in 0..1 << 16 {
-            assert!(beliefs.wants_trial(sort(waker, 2), true));
-        }
-        assert!(!beliefs.wants_trial(sort(u32::MAX, 2), false));
-        beliefs.learn(sort(u32::MAX, 2), only(&[SYNC]));
-        assert_eq!(beliefs.of(sort(u32::MAX, 2), true), Hypothesis::default());
+        assert!((0..1 << 16).all(|waker| beliefs.of(sort(waker, 2)).is_some()));
+        assert!(beliefs.of(sort(u32::MAX, 2)).is_none());
     }
 }

@@ -31,12 +31,15 @@ impl Question {
     /// policy goes on from one that was, if that is possible: a wakeup may be sync where the one
     /// before was not, but flips from before the trace do not come and go.
     pub fn put(&self, policy: &mut Placement, beliefs: &mut Beliefs, actual: u32) -> Answer {
-        let believed = beliefs.of(self.sort, self.may_be_sync);
+        let belief = beliefs.of(self.sort);
+        let believed = belief.as_ref().map(|of| of.best(self.may_be_sync)).unwrap_or_default();
         let before = Memory::of(policy, self);
         let predicted = self.ask(policy, believed);
         let decision = policy.decision;
         let mut is_explained = predicted == actual;
-        if beliefs.wants_trial(self.sort, is_explained) {
+        if let Some(belief) = belief
+            && belief.wants_trial(is_explained)
+        {
             let mut after = Memory::of(policy, self);
             let explained = Hypothesis::ALL.map(|hypothesis| {
                 if hypothesis == believed {
@@ -52,7 +55,7 @@ impl Question {
                 }
                 Some(explains)
             });
-            beliefs.learn(self.sort, explained);
+            belief.learn(explained);
             after.restore(policy, self);
             policy.decision = decision;
         }
