@@ -198,6 +198,7 @@ impl BehindMeter {
     }
 
     /// A task begins to wait behind what runs on `cpu`.
+    #[inline]
     pub fn wait(
         &mut self,
         cpu: u32,
@@ -228,6 +229,7 @@ impl BehindMeter {
     }
 
     /// One of those no longer does.
+    #[inline]
     pub fn end_wait(
         &mut self,
         cpu: u32,

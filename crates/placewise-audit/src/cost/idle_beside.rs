@@ -318,6 +318,7 @@ impl IdleBesideMeter {
     }
 
     /// A task begins to wait behind another on a CPU at `place`.
+    #[inline]
     pub fn wait(
         &mut self,
         place: Place,
@@ -335,6 +336,7 @@ impl IdleBesideMeter {
         id
     }
 
+    #[inline]
     pub fn end_wait(&mut self, id: AudienceId, place: Place) {
         self.audiences[id.at()].end_wait(place);
         self.nr_waiting -= 1;
@@ -342,6 +344,7 @@ impl IdleBesideMeter {
     }
 
     /// The audience with this affinity, or one that nobody waits in, given it.
+    #[cold]
     fn audience_of(&mut self, allowed: &Mask, places: &Places) -> AudienceId {
         let others = || self.audiences.iter().enumerate().skip(1);
         let same = |a: &&Audience| a.nr_waiting > 0 && a.allowed == *allowed;
