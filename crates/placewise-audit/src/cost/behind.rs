@@ -15,7 +15,8 @@ use placewise_machine::CpuSet;
 use serde::{Serialize, Serializer};
 
 use super::idle_beside::{AudienceId, Clocks, IdleBesideMeter};
-use super::places::{ByNearest, Nearest, Places};
+use super::on_the_way::OnTheWay;
+use super::places::{ByNearest, Places};
 use crate::steps::by_name::ByName;
 use crate::steps::by_pair::{ByPair, Place};
 use crate::steps::task::{NameId, TaskNumber, Tasks};
@@ -101,16 +102,6 @@ pub struct Waits {
     pub on_the_way: Beside,
     /// Where.
     pub cpus: CpuSet,
-}
-
-/// A wakeup onto a busy CPU.
-#[derive(Clone, Copy, Debug)]
-pub struct OnTheWay {
-    pub waiter: Role,
-    pub runner: Role,
-    pub cpu: u32,
-    /// Of the idle CPUs that it may use.
-    pub nearest_idle: Option<Nearest>,
 }
 
 /// Tasks of one name that waited in the queue behind those of another.
@@ -285,14 +276,14 @@ impl BehindMeter {
             beside.idle_ns.same_node + beside.idle_ns.other_node;
     }
 
-    /// A wakeup took so long to its queue.
-    pub fn arrived(&mut self, wakeup: &OnTheWay, ns: u64) {
-        let waits = match self.pairs.id(wakeup.waiter, wakeup.runner) {
+    /// A placement onto a CPU where another ran took so long to its queue.
+    pub fn arrived(&mut self, placement: &OnTheWay, runner: Role, ns: u64) {
+        let waits = match self.pairs.id(placement.waiter, runner) {
             Some(pair) => self.pairs.of(pair),
             None => &mut self.further,
         };
-        waits.cpus.insert(wakeup.cpu as usize);
-        match wakeup.nearest_idle {
+        waits.cpus.insert(placement.to_cpu.into());
+        match placement.nearest_idle {
             Some(nearest) => waits.on_the_way.idle_ns[nearest] += ns,
             None => waits.on_the_way.none_idle_ns += ns,
         }

@@ -113,13 +113,6 @@ struct Begun {
     placed: Option<(Kind, Distance)>,
 }
 
-/// A wait that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct Waited {
-    pub latency_ns: u64,
-    pub behind_ns: u64,
-}
-
 /// Measures the waits of a trace.
 #[derive(Default)]
 pub struct LatencyMeter {
@@ -139,13 +132,8 @@ impl LatencyMeter {
         self.begun.of(task).placed = Some((kind, distance));
     }
 
-    /// The task is switched in; its wait, if it waited since a placement.
-    pub fn switched_in(
-        &mut self,
-        task: TaskNumber,
-        time_ns: u64,
-        behind_ns: u64,
-    ) -> Option<Waited> {
+    /// The task is switched in; how long it has waited, if it has since a placement.
+    pub fn switched_in(&mut self, task: TaskNumber, time_ns: u64, behind_ns: u64) -> Option<u64> {
         let begun = self.begun.of(task);
         let (kind, distance) = begun.placed.take()?;
         let latency = time_ns - begun.time_ns;
@@ -157,7 +145,7 @@ impl LatencyMeter {
         if behind_ns > 0 {
             waits.behind_another.record(behind_ns);
         }
-        Some(Waited { latency_ns: latency, behind_ns })
+        Some(latency)
     }
 
     /// For how long the task has been awake, placed or not.

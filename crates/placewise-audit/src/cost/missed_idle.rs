@@ -11,10 +11,10 @@
 
 use serde::Serialize;
 
+use super::on_the_way::OnTheWay;
 use super::places::{ByNearest, Mask, Nearest, Places, contains};
 use crate::steps::by_name::ByName;
-use crate::steps::by_number::ByTask;
-use crate::steps::task::{NameId, TaskNumber, Tasks};
+use crate::steps::task::{NameId, Tasks};
 use crate::verdict::{Kind, Placed};
 
 /// How often placements missed an idle CPU.
@@ -52,18 +52,9 @@ pub struct MissedIdleReport {
     pub by_name: Vec<MissedIdleOfName>,
 }
 
-/// A placement that missed an idle CPU, while its task waits.
-#[derive(Clone, Copy)]
-struct Miss {
-    kind: Kind,
-    nearest: Nearest,
-    name: NameId,
-}
-
 /// Counts the misses of a trace.
 #[derive(Default)]
 pub struct MissedIdleCounter {
-    misses: ByTask<Option<Miss>>,
     wakeups: MissedIdle,
     forks: MissedIdle,
     by_name: ByName<MissedIdle>,
@@ -81,30 +72,23 @@ impl MissedIdleCounter {
     ) -> Option<Nearest> {
         let on_busy_cpu = !contains(idle, placed.actual);
         let nearest = if on_busy_cpu { places.nearest(placed.actual, idle, allowed) } else { None };
-        let kind = placed.kind;
-        for count in self.counts(kind, name) {
+        for count in self.counts(placed.kind, name) {
             count.placements += 1;
             count.on_busy_cpu += u64::from(on_busy_cpu);
             if let Some(nearest) = nearest {
                 count.missed[nearest] += 1;
             }
         }
-        *self.misses.of(placed.task) = nearest.map(|nearest| Miss { kind, nearest, name });
         nearest
     }
 
-    /// The task waited since its placement.
-    pub fn waited(&mut self, task: TaskNumber, ns: u64) {
-        if let Some(Miss { kind, nearest, name }) = self.misses.of(task).take() {
-            for count in self.counts(kind, name) {
+    /// The task waited for so long since its placement.
+    pub fn waited(&mut self, placement: &OnTheWay, ns: u64) {
+        if let Some(nearest) = placement.nearest_idle {
+            for count in self.counts(placement.kind, placement.waiter.name) {
                 count.waited_ns[nearest] += ns;
             }
         }
-    }
-
-    /// The task's wait ends, nobody knows when.
-    pub fn forget(&mut self, task: TaskNumber) {
-        *self.misses.of(task) = None;
     }
 
     fn counts(&mut self, kind: Kind, name: NameId) -> [&mut MissedIdle; 2] {

@@ -22,6 +22,7 @@ pub mod causes;
 pub mod idle_beside;
 pub mod latency;
 pub mod missed_idle;
+mod on_the_way;
 pub mod places;
 mod throttled;
 pub mod turns;
@@ -32,12 +33,13 @@ use placewise_machine::Machine;
 use placewise_policy::{FIRST_TASK, State};
 use serde::Serialize;
 
-use self::behind::{BehindOther, OnTheWay, Role};
+use self::behind::{BehindOther, Role};
 use self::bouncing::{BouncingCounter, BouncingReport};
 use self::causes::{Cause, Evidence, IdleExit};
 use self::idle_beside::IdleBeside;
-use self::latency::{LatencyMeter, LatencyReport, Waited};
+use self::latency::{LatencyMeter, LatencyReport};
 use self::missed_idle::{MissedIdleCounter, MissedIdleReport};
+use self::on_the_way::OnTheWay;
 use self::places::{ByNearest, Nearest, Places};
 use self::turns::{TurnMeter, TurnsOfName};
 use self::waiting::Waiting;
@@ -87,7 +89,7 @@ pub struct Cost {
     worst: WorstDecisions,
     bouncing: BouncingCounter,
     turns: TurnMeter,
-    /// Wakeups whose wakee does not run yet.
+    /// Placements whose tasks do not run yet.
     on_the_way: ByTask<Option<OnTheWay>>,
     idle_exit: ByName<IdleExit>,
     start: Option<u64>,
@@ -186,14 +188,10 @@ impl Cost {
         let idle = self.waiting.idle_beside().idle();
         self.latency.placed(task, placed.kind, distance);
         let missed = self.missed_idle.placed(placed, name, &self.places, idle, allowed);
-        self.worst.placed(placed, time_ns + self.silent_ns, missed, tasks);
         let runner = state.rq[placed.actual as usize].curr;
-        *self.on_the_way.of(task) = (runner >= FIRST_TASK).then(|| OnTheWay {
-            waiter: Role::of(task, tasks),
-            runner: Role::of(runner, tasks),
-            cpu: placed.actual,
-            nearest_idle: missed,
-        });
+        let runner = (runner >= FIRST_TASK).then(|| Role::of(runner, tasks));
+        let placement = OnTheWay::of(placed, time_ns + self.silent_ns, missed, runner, tasks);
+        *self.on_the_way.of(task) = Some(placement);
         if placed.kind == Kind::Wakeup {
             self.sent(task, placed.waking_cpu, placed.actual, tasks);
         }
@@ -232,17 +230,18 @@ impl Cost {
 
     fn end_wait(&mut self, task: TaskNumber, tasks: &Tasks) {
         let behind_ns = self.waiting.take_behind_ns(task);
-        let on_the_way = self.on_the_way.of(task).take();
-        let onto_idle = behind_ns == 0 && on_the_way.is_none();
+        let placement = self.on_the_way.of(task).take();
+        let runner = placement.and_then(|placement| placement.runner);
+        let onto_idle = behind_ns == 0 && runner.is_none();
         let since_woken = self.latency.since_woken(task, self.now);
         self.bouncing.reached(task, onto_idle.then_some(since_woken));
-        if let Some(waited) = self.latency.switched_in(task, self.now, behind_ns) {
-            let Waited { latency_ns, behind_ns } = waited;
-            self.missed_idle.waited(task, latency_ns);
-            self.worst.waited(task, behind_ns);
-            let on_the_way_ns = latency_ns.saturating_sub(behind_ns);
-            if let Some(wakeup) = on_the_way {
-                self.waiting.arrived(&wakeup, on_the_way_ns);
+        let waited = self.latency.switched_in(task, self.now, behind_ns);
+        if let Some((latency_ns, placement)) = waited.zip(placement) {
+            self.missed_idle.waited(&placement, latency_ns);
+            self.worst.waited(&placement, behind_ns);
+            if let Some(runner) = runner {
+                let on_the_way_ns = latency_ns.saturating_sub(behind_ns);
+                self.waiting.arrived(&placement, runner, on_the_way_ns);
             } else if onto_idle {
                 let idle_exit = self.idle_exit.of(tasks.get(task).name);
                 idle_exit.wakeups += 1;
@@ -254,8 +253,6 @@ impl Cost {
     fn forget_wait(&mut self, task: TaskNumber) {
         self.waiting.take_behind_ns(task);
         self.latency.forget(task);
-        self.missed_idle.forget(task);
-        self.worst.forget(task);
         *self.on_the_way.of(task) = None;
     }
 

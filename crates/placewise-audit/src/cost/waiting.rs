@@ -13,8 +13,9 @@
 
 use placewise_policy::{FIRST_TASK, NO_TASK, NR_CPUS, State};
 
-use super::behind::{BehindMeter, OnTheWay, Role};
+use super::behind::{BehindMeter, Role};
 use super::idle_beside::{AudienceId, IdleBesideMeter};
+use super::on_the_way::OnTheWay;
 use super::places::Places;
 use super::throttled::ThrottledMeter;
 use crate::steps::by_number::ByTask;
@@ -160,9 +161,9 @@ impl Waiting {
         }
     }
 
-    /// A wakeup took so long to the queue of its CPU.
-    pub fn arrived(&mut self, wakeup: &OnTheWay, ns: u64) {
-        self.behind.arrived(wakeup, ns);
+    /// A placement onto a CPU where another ran took so long to its queue.
+    pub fn arrived(&mut self, placement: &OnTheWay, runner: Role, ns: u64) {
+        self.behind.arrived(placement, runner, ns);
     }
 
     /// How long the task waited behind others since it last ran; it runs now.

@@ -8,11 +8,11 @@
 
 use serde::Serialize;
 
+use super::on_the_way::OnTheWay;
 use super::places::Nearest;
 use crate::steps::by_name::ByName;
-use crate::steps::by_number::ByTask;
-use crate::steps::task::{NameId, TaskNumber, Tasks};
-use crate::verdict::{Kind, Placed};
+use crate::steps::task::{NameId, Tasks};
+use crate::verdict::Kind;
 
 /// How many are told.
 const LISTED: usize = 10;
@@ -33,71 +33,35 @@ pub struct WorstDecision {
     pub cost_ns: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Decision {
-    time_ns: u64,
-    kind: Kind,
-    name: NameId,
-    pid: u32,
-    from_cpu: u16,
-    to_cpu: u16,
-    predicted_cpu: u16,
-    nearest_idle: Option<Nearest>,
-}
-
 #[derive(Default)]
 pub struct WorstDecisions {
-    waiting: ByTask<Option<Decision>>,
     /// Most expensive first, equal ones as they came.
-    worst: Vec<(u64, Decision)>,
+    worst: Vec<(u64, OnTheWay)>,
     /// The cost and the time of each name's most expensive one.
     of_names: ByName<Option<(u64, u64)>>,
 }
 
 impl WorstDecisions {
-    pub fn placed(
-        &mut self,
-        placed: &Placed,
-        time_ns: u64,
-        nearest_idle: Option<Nearest>,
-        tasks: &Tasks,
-    ) {
-        let task = tasks.get(placed.task);
-        *self.waiting.of(placed.task) = Some(Decision {
-            time_ns,
-            kind: placed.kind,
-            name: task.name,
-            pid: task.pid,
-            from_cpu: placed.prev_cpu as u16,
-            to_cpu: placed.actual as u16,
-            predicted_cpu: placed.predicted as u16,
-            nearest_idle,
-        });
-    }
-
-    /// The task runs.
-    pub fn waited(&mut self, task: TaskNumber, behind_ns: u64) {
-        let Some(decision) = self.waiting.of(task).take().filter(|_| behind_ns > 0) else { return };
-        let of_name = self.of_names.of(decision.name);
+    /// The task runs, and has waited for so long behind others.
+    pub fn waited(&mut self, placement: &OnTheWay, behind_ns: u64) {
+        if behind_ns == 0 {
+            return;
+        }
+        let of_name = self.of_names.of(placement.waiter.name);
         if of_name.is_none_or(|(cost, _)| cost < behind_ns) {
-            *of_name = Some((behind_ns, decision.time_ns));
+            *of_name = Some((behind_ns, placement.time_ns));
         }
-        if decision.nearest_idle.is_some() {
-            self.list(behind_ns, decision);
+        if placement.nearest_idle.is_some() {
+            self.list(behind_ns, placement);
         }
     }
 
-    fn list(&mut self, cost: u64, decision: Decision) {
+    fn list(&mut self, cost: u64, placement: &OnTheWay) {
         let at = self.worst.partition_point(|&(other, _)| other >= cost);
         if at < LISTED {
             self.worst.truncate(LISTED - 1);
-            self.worst.insert(at, (cost, decision));
+            self.worst.insert(at, (cost, *placement));
         }
-    }
-
-    /// The task's wait ends, nobody knows when.
-    pub fn forget(&mut self, task: TaskNumber) {
-        *self.waiting.of(task) = None;
     }
 
     /// When the placement of this name was that cost most.
@@ -106,17 +70,17 @@ impl WorstDecisions {
     }
 
     pub fn report(&self, tasks: &Tasks) -> Vec<WorstDecision> {
-        let report = |&(cost_ns, decision): &(u64, Decision)| {
-            let Decision { time_ns, kind, pid, .. } = decision;
+        let report = |&(cost_ns, placement): &(u64, OnTheWay)| {
+            let OnTheWay { time_ns, kind, pid, .. } = placement;
             Some(WorstDecision {
                 time_ns,
                 kind,
-                task: tasks.name(decision.name).into(),
+                task: tasks.name(placement.waiter.name).into(),
                 pid,
-                from_cpu: decision.from_cpu.into(),
-                to_cpu: decision.to_cpu.into(),
-                predicted_cpu: decision.predicted_cpu.into(),
-                nearest_idle: decision.nearest_idle?,
+                from_cpu: placement.from_cpu.into(),
+                to_cpu: placement.to_cpu.into(),
+                predicted_cpu: placement.predicted_cpu.into(),
+                nearest_idle: placement.nearest_idle?,
                 cost_ns,
             })
         };
