@@ -165,13 +165,13 @@ pub fn audit(
     let mut timeline =
         Timeline::new(options.machine.cpus.len() as u32, tick_ns, overwritten).about(selection);
     let mut events = 0;
-    while let Some(record) = reader.next_record()? {
+    while let Some(record) = &reader.next_record()? {
         if record.time_ns > LATEST_NS {
             let seconds = record.time_ns / NSEC_PER_SEC;
             return Err(AuditError::Clock { line: reader.line_number(), seconds });
         }
-        pass.observer.read(&record);
-        timeline.push(&record);
+        pass.observer.read(record);
+        timeline.push(record);
         events += 1;
         if events % PROGRESS_STEP == 0 {
             pass.observer.progress(events);

@@ -114,7 +114,7 @@ impl Lines {
     }
 
     /// The line ends after so many unread bytes.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, length: usize, passed_over: u64) -> Found {
         let start = self.unread.start;
         self.unread.start += length + 1;
@@ -125,7 +125,9 @@ impl Lines {
         }
         self.current = start..start + length;
         self.trim_carriage_return();
-        self.repair();
+        if !self.is_ascii {
+            self.repair();
+        }
         Found::Line
     }
 
@@ -168,9 +170,6 @@ impl Lines {
     }
 
     fn repair(&mut self) {
-        if self.is_ascii {
-            return;
-        }
         let line = &mut self.buffer[self.current.clone()];
         if !line.is_ascii() && replace_invalid(line) {
             self.repaired += 1;
