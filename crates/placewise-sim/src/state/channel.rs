@@ -53,30 +53,21 @@ pub struct Channel {
     pub lock: Lock,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
-    content: Content,
+    /// What holds the messages of a pipe; any other channel has none.
+    pages: Pages,
+    /// Where messages can be answered, the base of the sender of each.
+    senders: VecDeque<u32>,
 }
 
-enum Content {
-    Pipe(Pages),
-    /// Messages by the base of their sender.
-    Messages(VecDeque<u32>),
-    /// Nothing is known of them but how much it is.
-    Loopback,
-}
-
-/// Those of a pipe: a ring.
+/// Pages in a ring.
 #[derive(Default)]
 struct Pages {
-    ring: [Page; PIPE_PAGES],
+    /// Bytes not yet read in each.
+    left: [u32; PIPE_PAGES],
+    /// Bytes that the last has room for.
+    room: u32,
     first: usize,
     used: usize,
-}
-
-/// Bytes not yet read, and where the last of them ends in the page.
-#[derive(Clone, Copy, Default)]
-struct Page {
-    left: u32,
-    end: u32,
 }
 
 /// Which end of a channel.
@@ -109,14 +100,13 @@ pub enum Wake {
 
 impl Channel {
     pub fn new(kind: ChannelKind) -> Self {
-        let (limit, content) = match kind {
-            ChannelKind::Pipe => (PIPE_PAGES as u64, Content::Pipe(Pages::default())),
-            ChannelKind::UnixSocket => (SEND_BUFFER, Content::Messages(VecDeque::new())),
-            ChannelKind::LoopbackTcp => (TCP_SEND_BUFFER, Content::Loopback),
-            // Its senders do not sleep.
-            ChannelKind::LoopbackUdp => (u64::MAX, Content::Loopback),
-            ChannelKind::KernelQueue | ChannelKind::PolledSockets => {
-                (u64::MAX, Content::Messages(VecDeque::new()))
+        let limit = match kind {
+            ChannelKind::Pipe => PIPE_PAGES as u64,
+            ChannelKind::UnixSocket => SEND_BUFFER,
+            ChannelKind::LoopbackTcp => TCP_SEND_BUFFER,
+            // Their senders do not sleep.
+            ChannelKind::LoopbackUdp | ChannelKind::KernelQueue | ChannelKind::PolledSockets => {
+                u64::MAX
             }
         };
         Channel {
@@ -130,7 +120,8 @@ impl Channel {
             lock: Lock::default(),
             readers: VecDeque::new(),
             writers: VecDeque::new(),
-            content,
+            pages: Pages::default(),
+            senders: VecDeque::new(),
         }
     }
 
@@ -148,10 +139,7 @@ impl Channel {
     /// The base of the task that sent the next message, where the channel keeps that.
     #[inline]
     pub fn next_sender(&self) -> Option<u32> {
-        match &self.content {
-            Content::Messages(senders) => senders.front().copied(),
-            _ => None,
-        }
+        self.senders.front().copied()
     }
 
     #[inline]
@@ -161,31 +149,36 @@ impl Channel {
 
     /// May a writer put a message in? One that `slept` merges into no page of a pipe.
     #[inline]
-    pub fn has_room(&self, bytes: u32, slept: bool) -> bool {
-        match &self.content {
-            Content::Pipe(pages) if !slept && pages.merges(bytes) => true,
-            _ => !self.is_full(),
+    fn has_room(&self, bytes: u32, slept: bool) -> bool {
+        !self.is_full() || (!slept && self.pages.merges(bytes))
+    }
+
+    /// Can a message be transferred on that side?
+    #[inline(always)]
+    pub fn can_transfer(&self, side: Side, bytes: u32, slept: bool) -> bool {
+        match side {
+            Side::Writer => self.has_room(bytes, slept),
+            Side::Reader => !self.lacks(bytes),
         }
     }
 
-    /// Does this message open a page of a pipe, or free one?
+    /// Does this message open a page of the pipe, or free one?
     #[inline]
     pub fn turns_page(&self, side: Side, bytes: u32) -> bool {
-        match (&self.content, side) {
-            (Content::Pipe(pages), Side::Writer) => !pages.merges(bytes),
-            (Content::Pipe(pages), Side::Reader) => pages.drains(bytes),
-            _ => false,
+        match side {
+            Side::Writer => !self.pages.merges(bytes),
+            Side::Reader => self.pages.drains(bytes),
         }
     }
 
     /// Puts a message in, for which there is room; says whom that wakes.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
         debug_assert!(self.has_room(bytes, slept));
         let was_empty = self.is_empty();
-        if let Content::Pipe(pages) = &mut self.content {
-            pages.push(bytes, slept);
-            (self.held, self.taken) = (pages.used as u64, pages.used as u64);
+        if self.kind == ChannelKind::Pipe {
+            self.pages.push(bytes, slept);
+            self.count_pages();
             return match rule {
                 PIPE_WAKES_ALL => Wake::Everybody,
                 _ if was_empty => Wake::OneReader,
@@ -195,10 +188,17 @@ impl Channel {
         self.send_otherwise(bytes, sender)
     }
 
+    #[inline]
+    fn count_pages(&mut self) {
+        self.held = self.pages.used as u64;
+        self.taken = self.held;
+    }
+
     /// The same of what is no pipe.
+    #[inline(never)]
     fn send_otherwise(&mut self, bytes: u32, sender: u32) -> Wake {
-        if let Content::Messages(senders) = &mut self.content {
-            senders.push_back(sender);
+        if self.keeps_senders() {
+            self.senders.push_back(sender);
         }
         let (held, taken) = self.amounts(bytes);
         if self.kind == ChannelKind::LoopbackUdp && self.taken + taken > RECEIVE_BUFFER {
@@ -213,13 +213,13 @@ impl Channel {
     }
 
     /// Takes a message out, which is there; says whom that wakes.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
         debug_assert!(!self.lacks(bytes));
         let was_full = self.is_full();
-        if let Content::Pipe(pages) = &mut self.content {
-            let freed = pages.pop(bytes);
-            (self.held, self.taken) = (pages.used as u64, pages.used as u64);
+        if self.kind == ChannelKind::Pipe {
+            let freed = self.pages.pop(bytes);
+            self.count_pages();
             return match rule {
                 PIPE_WAKES_ALL if freed => Wake::Everybody,
                 PIPE_WAKES_ON_FULL_READ if was_full => Wake::OneWriter,
@@ -231,10 +231,9 @@ impl Channel {
     }
 
     /// The same of what is no pipe.
+    #[inline(never)]
     fn receive_otherwise(&mut self, bytes: u32) -> Wake {
-        if let Content::Messages(senders) = &mut self.content {
-            senders.pop_front();
-        }
+        self.senders.pop_front();
         let (held, taken) = self.amounts(bytes);
         self.held -= held;
         self.taken -= taken;
@@ -244,6 +243,11 @@ impl Channel {
             _ => false,
         };
         if drained { Wake::AllWriters } else { Wake::Nobody }
+    }
+
+    /// Of TCP and UDP nothing is known of what is held but how much it is.
+    fn keeps_senders(&self) -> bool {
+        !matches!(self.kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp)
     }
 
     /// How much is held more with a message of so many bytes in what is no pipe, and how much is taken.
@@ -257,7 +261,7 @@ impl Channel {
 
     /// Less is there than a read of `bytes` wants.
     #[inline]
-    pub fn lacks(&self, bytes: u32) -> bool {
+    fn lacks(&self, bytes: u32) -> bool {
         self.held < u64::from(bytes).min(self.portion)
     }
 
@@ -311,44 +315,40 @@ impl Channel {
 }
 
 impl Pages {
-    #[inline]
-    fn last(&self) -> usize {
-        (self.first + self.used).wrapping_sub(1) % PIPE_PAGES
-    }
-
     /// Does a message fit into the last page?
     #[inline]
     fn merges(&self, bytes: u32) -> bool {
-        self.used > 0 && self.ring[self.last()].end + bytes <= PAGE
+        bytes <= self.room
     }
 
     /// Does a message that is read empty the first page?
     #[inline]
     fn drains(&self, bytes: u32) -> bool {
-        self.ring[self.first % PIPE_PAGES].left <= bytes
+        self.left[self.first % PIPE_PAGES] <= bytes
     }
 
     #[inline]
     fn push(&mut self, bytes: u32, slept: bool) {
-        if !slept && self.merges(bytes) {
-            let last = &mut self.ring[self.last()];
-            last.left += bytes;
-            last.end += bytes;
-        } else {
+        if slept || !self.merges(bytes) {
             self.used += 1;
-            self.ring[self.last()] = Page { left: bytes, end: bytes };
+            self.room = PAGE;
         }
+        self.left[(self.first + self.used - 1) % PIPE_PAGES] += bytes;
+        self.room = self.room.saturating_sub(bytes);
     }
 
     /// True if a page became free.
     #[inline]
     fn pop(&mut self, bytes: u32) -> bool {
         let drained = self.drains(bytes);
-        let first = &mut self.ring[self.first % PIPE_PAGES];
-        first.left = first.left.saturating_sub(bytes);
+        let first = &mut self.left[self.first % PIPE_PAGES];
+        *first = first.saturating_sub(bytes);
         if drained {
             self.first += 1;
             self.used -= 1;
+            if self.used == 0 {
+                self.room = 0;
+            }
         }
         drained
     }

@@ -182,6 +182,13 @@ impl<'a> CostModel<'a> {
         &self.messages[kind as usize][side as usize]
     }
 
+    /// The work of transferring a message of so many bytes.
+    #[inline(always)]
+    pub fn copy(&mut self, kind: ChannelKind, side: Side, bytes: u32) -> Time {
+        let cost = self.message(kind, side);
+        self.draw(cost.ns + Time::from(bytes) * cost.ns_per_kib / 1024)
+    }
+
     /// Refilling the caches with a task's footprint after it moved.
     pub fn refill(&self, footprint_kib: u32, from: CpuId, to: CpuId) -> Time {
         let per_kib = self.distances.figure(&self.refill_per_kib, to, from);

@@ -1,6 +1,8 @@
 //! What a call that transfers a message takes beside entering and leaving the kernel, by the kind of
 //! its channel and the side that it is on.
 
+use std::num::NonZeroU32;
+
 use placewise_machine::{BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
 use placewise_workload::program::ChannelKind;
 
@@ -20,7 +22,7 @@ pub struct MessageCost {
     pub locked_pct: Option<u32>,
     pub lines: ChannelLines,
     /// The message's own lines come from where it was written, so many at once.
-    pub lines_at_once: Option<u32>,
+    pub lines_at_once: Option<NonZeroU32>,
 }
 
 impl MessageCost {
@@ -57,16 +59,19 @@ impl MessageCost {
         let is_loopback = matches!(kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp);
         let lines_at_once = match kind {
             // Nobody waits for what a writer stores.
-            _ if side == Side::Writer => None,
-            ChannelKind::Pipe | ChannelKind::UnixSocket => Some(SHORT_COPY_OVERLAP),
+            _ if side == Side::Writer => 0,
+            ChannelKind::Pipe | ChannelKind::UnixSocket => SHORT_COPY_OVERLAP,
             // Long messages stream.
-            _ if is_loopback => Some(figures.copy_overlap),
-            _ => None,
+            _ if is_loopback => figures.copy_overlap,
+            _ => 0,
         };
         let touched = |channel| ChannelLines { channel, side: 0, message: 0, page: 0 };
         let lines = match kind {
             ChannelKind::Pipe => figures.pipe_lines,
-            ChannelKind::UnixSocket | ChannelKind::PolledSockets => figures.socket_lines,
+            // Only a pipe has pages.
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+                ChannelLines { page: 0, ..figures.socket_lines }
+            }
             ChannelKind::LoopbackTcp => touched(of_side(figures.tcp_lines)),
             ChannelKind::LoopbackUdp => touched(of_side(figures.udp_lines)),
             ChannelKind::KernelQueue => touched(figures.channel_lines),
@@ -80,7 +85,7 @@ impl MessageCost {
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
             // the message is put on a list, or taken off it.
             locked_pct: (kind == ChannelKind::Pipe).then_some(figures.pipe_locked_pct),
-            lines_at_once,
+            lines_at_once: NonZeroU32::new(lines_at_once),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What tasks do: the programs of the workload one behind the other, so that where a task is in them
-//! is one number, and what a transfer needs to know of its operation worked out.
+//! is one number, and the operations that nearly every segment goes through by themselves, with what they
+//! need to know worked out.
+
+use std::num::NonZeroU64;
 
 use placewise_workload::program::{Object, Op, Workload};
 
-use crate::state::channel::{Channel, Side};
-use crate::state::task::Task;
+use crate::state::event_queue::Time;
 
 /// Bytes of a cache line.
 const LINE: u32 = 64;
@@ -17,8 +19,21 @@ pub struct Programs {
 
 /// What a task does at a place in its program.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u32)] // else what it is would have to be made out from what the operation is
 pub enum Step {
-    Transfer(Transfer),
+    Send(Transfer),
+    Receive(Transfer),
+    /// To the one whose message was read last: the channel is what it means for that task.
+    Reply(Transfer),
+    Run {
+        ns: Time,
+    },
+    Count,
+    Repeat {
+        counter: u8,
+        times: u32,
+        to: u32,
+    },
     /// Anything else.
     Op(Op),
 }
@@ -26,13 +41,42 @@ pub enum Step {
 /// A message that a task transfers by a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
-    channel: Object,
-    /// The channel is what it means for the task whose message was read last.
-    for_peer: bool,
-    pub side: Side,
+    channel: u32,
+    /// All bits if channels are counted from a task's base, else none.
+    counts_from_base: u32,
     pub bytes: u32,
     /// Cache lines of the message.
     pub lines: u32,
+    /// What is computed before, as an operation of its own: the transfer itself stands behind this then.
+    pub run: Option<NonZeroU64>,
+}
+
+impl Transfer {
+    fn new(channel: Object, bytes: u32) -> Self {
+        let (channel, with_base) = (channel.index(0) as u32, channel.index(1) as u32);
+        Transfer {
+            channel,
+            counts_from_base: if with_base == channel { 0 } else { u32::MAX },
+            bytes,
+            lines: bytes.div_ceil(LINE),
+            run: None,
+        }
+    }
+
+    /// Which channel it means for a task with this base.
+    #[inline]
+    pub fn channel(&self, base: u32) -> usize {
+        (self.channel + (base & self.counts_from_base)) as usize
+    }
+
+    /// From where on it stands itself, if it is first of these.
+    #[inline]
+    pub fn itself<'s>(&self, ahead: &'s [Step]) -> &'s [Step] {
+        match self.run {
+            Some(_) => &ahead[1..],
+            None => ahead,
+        }
+    }
 }
 
 impl Programs {
@@ -42,6 +86,11 @@ impl Programs {
             let begin = programs.steps.len() as u32;
             programs.begins.push(begin);
             programs.steps.extend(program.ops.iter().map(|&op| Step::of(op, begin)));
+        }
+        for place in 1..programs.steps.len() {
+            if let Step::Run { ns } = programs.steps[place - 1] {
+                programs.steps[place - 1] = programs.steps[place].after_run(ns);
+            }
         }
         programs
     }
@@ -72,35 +121,25 @@ impl Programs {
 impl Step {
     /// That of an operation of a program that begins at `begin`.
     fn of(op: Op, begin: u32) -> Self {
-        let transfer = |channel, for_peer, side, bytes: u32| {
-            let lines = bytes.div_ceil(LINE);
-            Step::Transfer(Transfer { channel, for_peer, side, bytes, lines })
-        };
         match op {
-            Op::Send { channel, bytes } => transfer(channel, false, Side::Writer, bytes),
-            Op::Reply { channel, bytes } => transfer(channel, true, Side::Writer, bytes),
-            Op::Receive { channel, bytes } => transfer(channel, false, Side::Reader, bytes),
-            Op::Repeat { counter, times, to } => {
-                Step::Op(Op::Repeat { counter, times, to: begin + to })
-            }
+            Op::Send { channel, bytes } => Step::Send(Transfer::new(channel, bytes)),
+            Op::Receive { channel, bytes } => Step::Receive(Transfer::new(channel, bytes)),
+            Op::Reply { channel, bytes } => Step::Reply(Transfer::new(channel, bytes)),
+            Op::Run { ns } => Step::Run { ns },
+            Op::Count => Step::Count,
+            Op::Repeat { counter, times, to } => Step::Repeat { counter, times, to: begin + to },
             op => Step::Op(op),
         }
     }
-}
 
-impl Transfer {
-    /// The channel that it means for a task.
-    #[inline]
-    pub fn channel<'c>(&self, channels: &'c mut [Channel], task: &Task) -> &'c mut Channel {
-        let base = if self.for_peer { task.peer } else { task.base };
-        &mut channels[self.channel.index(base)]
-    }
-
-    #[inline]
-    pub fn is_possible(&self, channel: &Channel, slept: bool) -> bool {
-        match self.side {
-            Side::Writer => channel.has_room(self.bytes, slept),
-            Side::Reader => !channel.lacks(self.bytes),
+    /// Some computing, with this right after it if it is a transfer.
+    fn after_run(mut self, ns: Time) -> Self {
+        match &mut self {
+            Step::Send(transfer) | Step::Receive(transfer) | Step::Reply(transfer) if ns > 0 => {
+                transfer.run = NonZeroU64::new(ns);
+                self
+            }
+            _ => Step::Run { ns },
         }
     }
 }
@@ -119,7 +158,21 @@ mod tests {
             Program::new("second", vec![Op::Start, Op::Yield, repeat(1), Op::Exit]),
         ];
         let programs = Programs::new(&Workload::new("test", programs, Window::default()));
-        assert_eq!((*programs.step(1), programs.begin(1)), (Step::Op(repeat(0)), 3));
-        assert_eq!([3, 5].map(|pc| *programs.step(pc)), [Op::Start, repeat(4)].map(Step::Op));
+        let repeats = |to| Step::Repeat { counter: 0, times: FOREVER, to };
+        assert_eq!((*programs.step(1), programs.begin(1)), (repeats(0), 3));
+        assert_eq!([3, 5].map(|pc| *programs.step(pc)), [Step::Op(Op::Start), repeats(4)]);
+    }
+
+    /// Fails if who goes back to the transfer, or comes to it from elsewhere, computed once more.
+    #[test]
+    fn computing_right_before_a_transfer_is_one_step_with_it() {
+        let (run, send) = (Op::Run { ns: 7 }, Op::Send { channel: Object::own(3), bytes: 100 });
+        let programs = vec![Program::new("test", vec![run, send, run, Op::Exit])];
+        let programs = Programs::new(&Workload::new("test", programs, Window::default()));
+        let Step::Send(both) = programs.step(0) else { panic!("it stands for both") };
+        assert_eq!((both.run.map(NonZeroU64::get), both.channel(40), both.lines), (Some(7), 43, 2));
+        assert_eq!(both.itself(programs.from(0)), programs.from(1));
+        assert_eq!(*programs.step(1), Step::Send(Transfer { run: None, ..*both }));
+        assert_eq!(*programs.step(2), Step::Run { ns: 7 });
     }
 }

@@ -5,11 +5,11 @@ use crate::state::event_queue::Time;
 /// Percent of what the core of a CPU gives to one thread alone, times the speed of that core, of 1,024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
-    parts: u64,
+    parts: u32,
+    shift: u32,
     /// 2^(64 + `shift`) / `parts`, rounded up: nearly every event asks how long something takes, and a
     /// multiplication is over sooner than a division.
     inverse: u64,
-    shift: u32,
 }
 
 /// Of the fastest core, with a thread alone on it.
@@ -20,7 +20,7 @@ impl Speed {
 
     /// None is so slow that its inverse would not fit.
     pub const fn new(thread_pct: u32, core: u32) -> Self {
-        let product = thread_pct as u64 * core as u64;
+        let product = thread_pct * core;
         let parts = if product < 2 { 2 } else { product };
         let shift = (parts - 1).ilog2();
         let inverse = (1u128 << (64 + shift)).div_ceil(parts as u128) as u64;
@@ -37,7 +37,7 @@ impl Speed {
     /// What is left at this speed of `amount`, which is done, or carried in some time, at full speed.
     #[inline]
     pub fn share(self, amount: u64) -> u64 {
-        amount * self.parts / FULL
+        amount * u64::from(self.parts) / FULL
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
         for thread_pct in (1..=100).step_by(3) {
             for core in [1, 2, 3, 255, 256, 446, 1023, 1024] {
                 let speed = Speed::new(thread_pct, core);
-                let divided = |work: Time| work * FULL / speed.parts;
+                let divided = |work: Time| work * FULL / u64::from(speed.parts);
                 let exact = |work: Time| speed.time_for(work) == divided(work);
                 assert!(works.clone().all(exact), "{thread_pct} % of a core of {core}");
             }

@@ -4,6 +4,8 @@
 //! where the kernel preempts itself. Limits: there the end of loopback's softirq comes after the switch, too; calls that
 //! transfer nothing are over with their wakeup.
 
+use std::num::NonZeroU64;
+
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
 use placewise_workload::program::ChannelKind;
 
@@ -35,9 +37,9 @@ const SOON: Time = 1_000;
 
 /// Where a step of a call begins: now, after the CPU has worked for some time.
 #[derive(Clone, Copy)]
-pub(super) struct Begin {
+pub(super) struct Begin<'a> {
     pub cpu: CpuId,
-    pub pace: Speed,
+    pub pace: &'a Speed,
     pub now: Time,
     pub before: Time,
 }
@@ -50,59 +52,80 @@ struct Inside {
     line: Time,
 }
 
-/// What a step of the call takes: one that only looks takes the lines in which it does, and copies nothing.
+/// What a step of the call takes, nearly always its first and only one.
 #[inline(always)]
 pub(super) fn step_cost(
     transfer: &Transfer,
+    side: Side,
     state: &mut Task,
     channel: &mut Channel,
     costs: &mut CostModel,
     mut begin: Begin,
 ) -> Time {
-    let calls = state.stage == stage::CALLS;
-    let waits = calls && !transfer.is_possible(channel, false);
-    if calls && (begin.before > SOON || waits && begin.before > 0) {
+    match state.stage {
+        stage::CALLS => {}
+        stage::LOOKS | stage::SLEPT => return look(side, channel, costs, begin.cpu),
+        _ => return transfer_cost(transfer, side, channel, costs, begin),
+    }
+    let waits = !channel.can_transfer(side, transfer.bytes, false);
+    if begin.before > SOON || waits && begin.before > 0 {
         state.stage = stage::COMES;
         return 0;
     }
+    let call = enter(side, channel, costs);
     if waits {
         state.stage = stage::LOOKS;
+        return call + look(side, channel, costs, begin.cpu);
     }
-    let call = if calls { enter(transfer, channel, costs) } else { 0 };
-    match state.stage {
-        stage::LOOKS | stage::SLEPT => {
-            let from = std::mem::replace(&mut channel.last_cpu, begin.cpu);
-            let lines = costs.message(channel.kind, transfer.side).lines.channel;
-            call + costs.cache_lines(lines, from, begin.cpu)
-        }
-        _ => {
-            let inside = inside(transfer, channel, costs, begin.cpu);
-            begin.before += call;
-            call + inside.all + lock_wait(transfer.side, channel, begin, inside)
-        }
-    }
+    begin.before += call;
+    call + transfer_cost(transfer, side, channel, costs, begin)
+}
+
+/// A step that only looks takes the lines in which it does, and copies nothing.
+#[inline(never)]
+fn look(side: Side, channel: &mut Channel, costs: &CostModel, cpu: CpuId) -> Time {
+    let from = std::mem::replace(&mut channel.last_cpu, cpu);
+    costs.cache_lines(costs.message(channel.kind, side).lines.channel, from, cpu)
+}
+
+#[inline(always)]
+fn transfer_cost(
+    transfer: &Transfer,
+    side: Side,
+    channel: &mut Channel,
+    costs: &mut CostModel,
+    begin: Begin,
+) -> Time {
+    let inside = inside(transfer, side, channel, costs, begin.cpu);
+    inside.all + lock_wait(side, channel, begin, inside)
 }
 
 /// The call's way into the kernel.
 #[inline(always)]
-fn enter(transfer: &Transfer, channel: &Channel, costs: &mut CostModel) -> Time {
-    let leaving = costs.message(channel.kind, transfer.side).leaving_ns;
+fn enter(side: Side, channel: &Channel, costs: &mut CostModel) -> Time {
+    let leaving = costs.message(channel.kind, side).leaving_ns;
     costs.draw(costs.figures.syscall_ns).saturating_sub(leaving)
 }
 
 /// What is left of a call once it has woken whom it wakes.
 #[inline(always)]
-pub(super) fn rest(transfer: &Transfer, channel: &Channel, costs: &CostModel) -> Time {
-    let cost = costs.message(channel.kind, transfer.side);
+pub(super) fn rest(side: Side, channel: &Channel, costs: &CostModel) -> Time {
+    let cost = costs.message(channel.kind, side);
     cost.after_ns + cost.leaving_ns
 }
 
 /// Lines come from where they were touched last: those of the channel by either side, those of a side by that
 /// one, and by the other one those of a message and of a page of it.
 #[inline(always)]
-fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu: CpuId) -> Inside {
-    let side = transfer.side;
-    let cost = *costs.message(channel.kind, side);
+fn inside(
+    transfer: &Transfer,
+    side: Side,
+    channel: &mut Channel,
+    costs: &mut CostModel,
+    cpu: CpuId,
+) -> Inside {
+    let copy = costs.copy(channel.kind, side, transfer.bytes);
+    let cost = costs.message(channel.kind, side);
     let line_to = costs.line_to(cpu);
     let line = line_to.from(channel.last_cpu);
     let same_side = line_to.from(channel.last_of(side));
@@ -112,10 +135,9 @@ fn inside(transfer: &Transfer, channel: &mut Channel, costs: &mut CostModel, cpu
     let own = Time::from(transfer.lines) * other_side;
     let moved = Time::from(cost.lines.side) * same_side
         + Time::from(cost.lines.message + turned) * other_side
-        + cost.lines_at_once.map_or(0, |at_once| own / Time::from(at_once));
+        + cost.lines_at_once.map_or(0, |at_once| own / NonZeroU64::from(at_once));
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
-    let copy = costs.draw(cost.ns + Time::from(transfer.bytes) * cost.ns_per_kib / 1024);
     let locked = match cost.locked_pct {
         Some(pct) => copy * Time::from(pct) / 100 + shared + moved,
         None => shared,
@@ -140,10 +162,29 @@ fn lock_wait(side: Side, channel: &mut Channel, begin: Begin, inside: Inside) ->
     begin.pace.share(wait) + handed_on
 }
 
-/// A step of the call ends: it sleeps, or goes on, or the message is transferred.
+/// A step of the call ends: nearly always the message is transferred.
 #[inline(always)]
 pub(super) fn end_step(
     transfer: &Transfer,
+    side: Side,
+    task: TaskId,
+    state: &mut Task,
+    channel: &mut Channel,
+    rule: PipeWakeRule,
+    effect: &mut Effect,
+) -> Then {
+    if state.stage != stage::CALLS || !channel.can_transfer(side, transfer.bytes, false) {
+        return end_other_step(transfer, side, task, state, channel, rule, effect);
+    }
+    take_place(transfer, side, channel, state, rule, false, effect);
+    Then::Next
+}
+
+/// It sleeps, or goes on, or the message is transferred after all.
+#[inline(never)]
+fn end_other_step(
+    transfer: &Transfer,
+    side: Side,
     task: TaskId,
     state: &mut Task,
     channel: &mut Channel,
@@ -154,41 +195,42 @@ pub(super) fn end_step(
         state.stage = stage::CALLS;
         return Then::Again;
     }
-    let waited = matches!(state.stage, stage::LOOKS | stage::SLEPT | stage::GOES_ON);
-    if !transfer.is_possible(channel, waited) {
+    let waited = state.stage != stage::CALLS;
+    if !channel.can_transfer(side, transfer.bytes, waited) {
         state.stage = stage::SLEPT;
-        channel.wait(task, transfer.side);
+        channel.wait(task, side);
         return Then::Block(Resume::Retry);
     }
-    match state.stage {
-        stage::LOOKS | stage::SLEPT => state.stage = stage::GOES_ON,
-        _ => {
-            take_place(transfer, channel, state, rule, waited, effect);
-            return Then::Next;
-        }
+    if state.stage != stage::GOES_ON {
+        state.stage = stage::GOES_ON;
+        return Then::Again;
     }
-    Then::Again
+    take_place(transfer, side, channel, state, rule, true, effect);
+    Then::Next
 }
 
 /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
-#[inline]
+#[inline(always)]
 fn take_place(
     transfer: &Transfer,
+    side: Side,
     channel: &mut Channel,
     state: &mut Task,
     rule: PipeWakeRule,
     slept: bool,
     effect: &mut Effect,
 ) {
-    let wake = match transfer.side {
+    let wake = match side {
         Side::Writer => channel.send(transfer.bytes, state.base, rule, slept),
         Side::Reader => {
-            state.peer = channel.next_sender().unwrap_or(state.peer);
+            if let Some(sender) = channel.next_sender() {
+                state.peer = sender;
+            }
             channel.receive(transfer.bytes, rule)
         }
     };
     channel.wake(wake, effect);
     if slept && rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
-        channel.wake(channel.passed_on(transfer.side), effect);
+        channel.wake(channel.passed_on(side), effect);
     }
 }

@@ -102,7 +102,7 @@ impl Engine<'_> {
             running = self.running(cpu, task);
         }
         running.end_segment();
-        let then = match running.end_transfer() {
+        let then = match running.end_operation() {
             Some(then) if running.goes_on(then) => {
                 let segment = running.go_on();
                 return self.begin_segment(cpu, task, segment);
@@ -115,10 +115,13 @@ impl Engine<'_> {
 
     /// The effect of an operation that is no transfer.
     fn end_other(&mut self, cpu: CpuId, task: TaskId) -> Then {
-        let Step::Op(op) = self.step_of(task) else { unreachable!("it is no transfer") };
         let mut effect = std::mem::take(&mut self.cpus[cpu].effect);
         effect.begin();
-        let then = self.perform(cpu, task, op, &mut effect);
+        let then = match self.step_of(task) {
+            Step::Op(op) => self.perform(cpu, task, op, &mut effect),
+            // It has computed for long.
+            _ => Then::Next,
+        };
         self.cpus[cpu].effect = effect;
         then
     }

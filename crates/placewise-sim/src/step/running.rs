@@ -1,18 +1,18 @@
 //! The current task of a CPU together with what it works with: most events end one segment of a program
 //! and begin the next, and here nothing is looked up twice for that.
 
-use placewise_policy::{CpuId, PREEMPT_FULL, PipeWakeRule, TaskId};
+use placewise_policy::{CpuId, PREEMPT_FULL, Profile, TaskId};
 use placewise_workload::program::{Call, Op};
 
 use super::messages::{self, Begin};
 use crate::engine::Engine;
-use crate::state::channel::Channel;
+use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
 use crate::state::cpu::{Activity, Cpu};
 use crate::state::effect::Then;
 use crate::state::event_queue::Time;
 use crate::state::measure::Measurement;
-use crate::state::programs::{Programs, Step};
+use crate::state::programs::{Programs, Step, Transfer};
 use crate::state::task::Task;
 
 /// Computing ends a segment once it is this long: a task may do nothing else for ever.
@@ -25,12 +25,10 @@ pub(super) struct Running<'e, 'a> {
     cpu: CpuId,
     now: Time,
     programs: &'e Programs,
-    channels: &'e mut [Channel],
+    channels: &'e mut Vec<Channel>,
     costs: &'e mut CostModel<'a>,
     measurement: &'e mut Measurement,
-    pipe_wakes: PipeWakeRule,
-    /// A wakee need not wait until a call of the kernel is over.
-    preempts_itself: bool,
+    profile: &'e Profile,
 }
 
 /// What the current task's segment comes to.
@@ -46,7 +44,6 @@ pub(super) enum Segment {
 impl<'a> Engine<'a> {
     #[inline(always)]
     pub(super) fn running(&mut self, cpu: CpuId, task: TaskId) -> Running<'_, 'a> {
-        let profile = &self.scheduler.policy.profile;
         Running {
             state: &mut self.tasks[task],
             here: &mut self.cpus[cpu],
@@ -57,8 +54,7 @@ impl<'a> Engine<'a> {
             channels: &mut self.objects.channels,
             costs: &mut self.costs,
             measurement: &mut self.measurement,
-            pipe_wakes: profile.pipe_wakes,
-            preempts_itself: profile.preempt == PREEMPT_FULL,
+            profile: &self.scheduler.policy.profile,
         }
     }
 }
@@ -83,72 +79,68 @@ impl<'e> Running<'e, '_> {
     /// is no transfer.
     #[inline(always)]
     fn begin_operation(&mut self) -> Option<Op> {
-        let (work, step) = self.compute();
-        self.state.in_segment = true;
-        self.state.work_left += work;
-        match step? {
-            Step::Op(op) => Some(*op),
-            Step::Transfer(transfer) => {
-                let begin = Begin {
-                    cpu: self.cpu,
-                    pace: self.here.pace,
-                    now: self.now,
-                    before: self.state.work_left,
-                };
-                let channel = transfer.channel(self.channels, self.state);
-                let cost = messages::step_cost(transfer, self.state, channel, self.costs, begin);
-                self.state.work_left += cost;
-                None
-            }
-        }
-    }
-
-    /// How long the program computes before the next operation, and that one if it has a cost.
-    #[inline(always)]
-    fn compute(&mut self) -> (Time, Option<&'e Step>) {
-        let Running { state, programs, costs, measurement, now, .. } = self;
-        let (mut work, part) = (0, state.part);
-        let mut ahead = programs.from(state.pc);
-        let step = loop {
+        let mut work = 0;
+        let mut ahead = self.programs.from(self.state.pc);
+        let op = loop {
             let (step, after) = ahead.split_first().expect("a program ends with its task");
-            let Step::Op(op) = step else { break Some(step) };
-            match *op {
-                Op::Run { ns } => {
-                    work += costs.draw(ns);
+            match *step {
+                Step::Send(ref transfer) => {
+                    ahead = transfer.itself(ahead);
+                    work += self.begin_transfer(transfer, Side::Writer, self.state.base, work);
+                    break None;
+                }
+                Step::Receive(ref transfer) => {
+                    ahead = transfer.itself(ahead);
+                    work += self.begin_transfer(transfer, Side::Reader, self.state.base, work);
+                    break None;
+                }
+                Step::Reply(ref transfer) => {
+                    ahead = transfer.itself(ahead);
+                    work += self.begin_transfer(transfer, Side::Writer, self.state.peer, work);
+                    break None;
+                }
+                Step::Run { ns } => {
+                    work += self.costs.draw(ns);
                     if work >= LONG_SEGMENT {
                         break None;
                     }
                 }
-                Op::RunAbout { ns, spread_pct } => {
-                    let spread = ns * Time::from(spread_pct) / 100;
-                    work += ns - spread + costs.random_below(2 * spread + 1);
-                }
-                Op::Count => measurement.count(part),
-                Op::Start => measurement.start(part, *now),
-                Op::BeginSection { section } => {
-                    measurement.begin_section(part, section, *now + work);
-                }
-                Op::EndSection { section } => measurement.end_section(part, section, *now + work),
-                Op::BeginRequest => state.request_began = *now + work,
-                Op::EndRequest => {
-                    measurement.sample_request(part, *now + work, state.request_began);
-                }
-                Op::Repeat { counter, times, to } => {
-                    if state.repeats(counter, times) {
-                        ahead = programs.from(to);
+                Step::Count => self.measurement.count(self.state.part),
+                Step::Repeat { counter, times, to } => {
+                    if self.state.repeats(counter, times) {
+                        ahead = self.programs.from(to);
                         continue;
                     }
                 }
-                Op::Spin { ns } => {
-                    state.spin_until = Some(*now + work + ns);
+                Step::Op(Op::Start) => self.measurement.start(self.state.part, self.now),
+                Step::Op(Op::Spin { ns }) => {
+                    self.state.spin_until = Some(self.now + work + ns);
                     break None;
                 }
-                _ => break Some(step),
+                Step::Op(op) => {
+                    match pass(op, self.now + work, self.state, self.costs, self.measurement) {
+                        Some(more) => work += more,
+                        None => break Some(op),
+                    }
+                }
             }
             ahead = after;
         };
-        state.pc = programs.begin_of(ahead);
-        (work, step)
+        self.state.pc = self.programs.begin_of(ahead);
+        self.state.in_segment = true;
+        self.state.work_left += work;
+        op
+    }
+
+    /// What a transfer takes, with what is computed right before, that the task comes to once it has worked for
+    /// some time; by a channel of those that count from a base.
+    #[inline(always)]
+    fn begin_transfer(&mut self, transfer: &Transfer, side: Side, base: u32, work: Time) -> Time {
+        let run = transfer.run.map_or(0, |ns| self.costs.draw(ns.get()));
+        let before = self.state.work_left + work + run;
+        let begin = Begin { cpu: self.cpu, pace: &self.here.pace, now: self.now, before };
+        let channel = &mut self.channels[transfer.channel(base)];
+        run + messages::step_cost(transfer, side, self.state, channel, self.costs, begin)
     }
 
     /// The rest of a segment without a stream ends then, at the speed of this moment.
@@ -172,21 +164,32 @@ impl<'e> Running<'e, '_> {
 
     /// What comes of the operation whose segment is over, if it is a transfer.
     #[inline(always)]
-    pub fn end_transfer(&mut self) -> Option<Then> {
-        let Step::Transfer(transfer) = self.programs.step(self.state.pc) else { return None };
-        let channel = transfer.channel(self.channels, self.state);
-        let Running { task, state, pipe_wakes, costs, .. } = self;
+    pub fn end_operation(&mut self) -> Option<Then> {
+        Some(match self.programs.step(self.state.pc) {
+            Step::Send(transfer) => self.end_transfer(transfer, Side::Writer, self.state.base),
+            Step::Receive(transfer) => self.end_transfer(transfer, Side::Reader, self.state.base),
+            Step::Reply(transfer) => self.end_transfer(transfer, Side::Writer, self.state.peer),
+            _ => return None,
+        })
+    }
+
+    #[inline(always)]
+    fn end_transfer(&mut self, transfer: &Transfer, side: Side, base: u32) -> Then {
+        let Running { task, state, profile, .. } = self;
+        let channel = &mut self.channels[transfer.channel(base)];
         let effect = &mut self.here.effect;
-        let then = messages::end_step(transfer, *task, state, channel, *pipe_wakes, effect);
+        let rule = profile.pipe_wakes;
+        let then = messages::end_step(transfer, side, *task, state, channel, rule, effect);
         if then == Then::Next {
-            let rest = messages::rest(transfer, channel, costs);
-            if effect.wakees.is_empty() || self.preempts_itself {
+            let rest = messages::rest(side, channel, self.costs);
+            // Where the kernel preempts itself, a wakee need not wait until a call is over.
+            if effect.wakees.is_empty() || profile.preempt == PREEMPT_FULL {
                 state.work_left = rest;
             } else {
                 effect.call = Call { queue_ns: 0, rest_ns: rest as u32 };
             }
         }
-        Some(then)
+        then
     }
 
     /// The task goes on with its program at once, and is where it does so.
@@ -200,4 +203,26 @@ impl<'e> Running<'e, '_> {
         }
         at_once
     }
+}
+
+/// A program comes to an operation at a time: what that computes, unless it takes a segment of its own.
+fn pass(
+    op: Op,
+    at: Time,
+    state: &mut Task,
+    costs: &mut CostModel,
+    measurement: &mut Measurement,
+) -> Option<Time> {
+    match op {
+        Op::RunAbout { ns, spread_pct } => {
+            let spread = ns * Time::from(spread_pct) / 100;
+            return Some(ns - spread + costs.random_below(2 * spread + 1));
+        }
+        Op::BeginSection { section } => measurement.begin_section(state.part, section, at),
+        Op::EndSection { section } => measurement.end_section(state.part, section, at),
+        Op::BeginRequest => state.request_began = at,
+        Op::EndRequest => measurement.sample_request(state.part, at, state.request_began),
+        _ => return None,
+    }
+    Some(0)
 }
