@@ -57,7 +57,7 @@ pub struct Engine<'a> {
     pub tracer: Tracer<'a>,
     /// When a task last got something done; a deadlock leaves only ticks.
     pub last_progress: Time,
-    /// The first task has exited, and takes with it what it left running.
+    /// The first task has exited, and takes with it what it left running; or there are too many.
     pub finished: bool,
 }
 
@@ -156,13 +156,16 @@ impl<'a> Engine<'a> {
                 self.measurement.occupancy.start(time);
             }
             self.measurement.events += 1;
-            self.dispatch(slot)?;
+            match slot {
+                Slot::Activity(cpu) => self.activity_done(cpu),
+                _ => self.come_between(slot)?,
+            }
             observe(self);
             if self.finished {
                 break;
             }
-            self.check_progress()?;
         }
+        self.check_tasks()?;
         if !self.finished && !self.measurement.is_over(self.now) {
             return Err(self.deadlock());
         }
@@ -199,10 +202,11 @@ impl<'a> Engine<'a> {
         self.await_change();
     }
 
-    #[inline]
-    fn dispatch(&mut self, slot: Slot) -> Result<(), SimError> {
+    /// Something comes that is no end of what a CPU does: a deadlock leaves nothing else.
+    #[inline(never)]
+    fn come_between(&mut self, slot: Slot) -> Result<(), SimError> {
         match slot {
-            Slot::Activity(cpu) => self.activity_done(cpu),
+            Slot::Activity(_) => unreachable!("it is the end of what a CPU does"),
             Slot::Tick(cpu) => self.tick(cpu),
             Slot::Interrupt(cpu) => self.interrupt(cpu),
             Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
@@ -211,7 +215,7 @@ impl<'a> Engine<'a> {
             Slot::Period(group) => self.period_begins(group),
             Slot::Slack(group) => self.slack_timer(group),
         }
-        Ok(())
+        self.check_progress()
     }
 
     #[inline]
@@ -264,6 +268,10 @@ impl<'a> Engine<'a> {
         if self.now - self.last_progress > PATIENCE {
             return Err(self.deadlock());
         }
+        Ok(())
+    }
+
+    fn check_tasks(&self) -> Result<(), SimError> {
         if self.tasks.len() == NR_TASKS as usize {
             return Err(SimError::TooManyTasks {
                 workload: self.workload.name.clone(),

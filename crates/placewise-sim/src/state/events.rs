@@ -29,8 +29,9 @@ const SLACK_SLOTS: u32 = NR_TASK_GROUPS;
 /// Keys are times and, below them, the numbers of slots: the order of what comes at equal times depends on
 /// nothing else.
 pub struct Events {
+    /// Those of CPUs that are due soon.
     activities: Calendar,
-    /// By number.
+    /// All others, by number.
     others: EventQueue,
     /// The number of the first slot after those of the CPUs.
     timers: u32,
@@ -43,7 +44,7 @@ impl Events {
         let timers = SLOTS_OF_A_CPU * nr_cpus;
         let slots = timers + FIRST_TASK;
         let others = EventQueue::new(slots as usize);
-        Events { activities: Calendar::new(nr_cpus), others, timers, slots }
+        Events { activities: Calendar::new(), others, timers, slots }
     }
 
     /// Another task may have a timer.
@@ -57,18 +58,25 @@ impl Events {
     pub fn arm(&mut self, slot: Slot, time: Time) {
         let number = self.number(slot);
         let key = time << NUMBER_BITS | u64::from(number);
-        match slot {
-            Slot::Activity(cpu) => self.activities.arm(cpu, key),
-            _ => self.others.set(number as usize, key),
+        if let Slot::Activity(cpu) = slot {
+            if self.activities.key(cpu) != DISARMED {
+                self.disarm(slot);
+            }
+            if self.activities.arm(cpu, key) {
+                return;
+            }
         }
+        self.others.set(number as usize, key);
     }
 
     #[inline]
     pub fn disarm(&mut self, slot: Slot) {
-        match slot {
-            Slot::Activity(cpu) => self.activities.disarm(cpu),
-            _ => self.others.set(self.number(slot) as usize, DISARMED),
+        if let Slot::Activity(cpu) = slot
+            && self.activities.disarm(cpu)
+        {
+            return;
         }
+        self.others.set(self.number(slot) as usize, DISARMED);
     }
 
     /// When a slot is due, if it is armed.
@@ -84,21 +92,18 @@ impl Events {
     /// Takes the earliest event; of those at one time that of the slot with the least number.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Slot)> {
-        let (activity, other) = (self.activities.least(), self.others.least());
-        let key = activity.min(other);
-        if key == DISARMED {
+        let (first, other) = (self.activities.first(), self.others.least());
+        if first.key < other {
+            self.activities.take(first);
+            return Some((first.key >> NUMBER_BITS, Slot::Activity(first.cpu())));
+        }
+        if other == DISARMED {
             return None;
         }
-        let time = key >> NUMBER_BITS;
-        let number = key as u32 & ((1 << NUMBER_BITS) - 1);
-        self.activities.turn_to(key);
-        if activity < other {
-            let cpu = CpuId::from(number / SLOTS_OF_A_CPU);
-            self.activities.take(cpu);
-            return Some((time, Slot::Activity(cpu)));
-        }
-        self.others.set(number as usize, DISARMED);
-        Some((time, self.slot(number)))
+        self.activities.turn_to(other);
+        let slot = self.slot(other as u32 & ((1 << NUMBER_BITS) - 1));
+        self.disarm(slot);
+        Some((other >> NUMBER_BITS, slot))
     }
 
     /// Four for each CPU, then one for each task.
@@ -189,6 +194,22 @@ mod tests {
         events.disarm(tick);
         assert_eq!(order(&mut events), [(15, first), (20, second)]);
         assert_eq!(events.pop(), None);
+    }
+
+    /// Fails if what ends beyond the calendar's year were lost, or came twice.
+    #[test]
+    fn what_lasts_long_ends_in_its_turn() {
+        let cpus = [0, 1, 2].map(CpuId::new).map(Slot::Activity);
+        let mut events = Events::new(3);
+        let long = [30_000, 10_000, 20_000];
+        for (slot, time) in cpus.into_iter().zip(long) {
+            events.arm(slot, time);
+            assert_eq!(events.due(slot), Some(time));
+        }
+        events.disarm(cpus[2]);
+        assert_eq!(events.pop(), Some((10_000, cpus[1])));
+        events.arm(cpus[1], 10_010);
+        assert_eq!(order(&mut events), [(10_010, cpus[1]), (30_000, cpus[0])]);
     }
 
     #[test]

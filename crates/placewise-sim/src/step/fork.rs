@@ -25,6 +25,7 @@ impl Engine<'_> {
     /// A task that runs `program` from its beginning, not yet placed: the `nth` of one fork.
     pub(crate) fn new_task(&mut self, program: u32, nth: u32, base: u32, cpu: CpuId) -> TaskId {
         let number = self.tasks.push(Task::default());
+        self.finished |= self.tasks.len() == NR_TASKS as usize;
         self.events.add_task();
         let attributes = &self.workload.programs[program as usize];
         let idle_policy = attributes.policy == SchedPolicy::Idle;
