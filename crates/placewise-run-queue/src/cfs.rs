@@ -158,6 +158,7 @@ impl<Id: EntityId> Cfs<Id> {
         self.waiting.replace(&before, Waiting::new(entities, task));
     }
 
+    #[inline]
     pub fn pick(&mut self, entities: &impl Entities<Id>) -> Option<Id> {
         let left = self.leftmost()?.entity;
         let granularity = self.tunables.wakeup_granularity;
@@ -165,6 +166,7 @@ impl<Id: EntityId> Cfs<Id> {
         Some(self.next_buddy.filter(close).or(self.last_buddy.filter(close)).unwrap_or(left))
     }
 
+    #[inline]
     pub fn taken(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
         entities[task].ran = 0;
         self.forget(task);

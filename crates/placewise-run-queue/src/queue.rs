@@ -94,6 +94,7 @@ impl<Id: EntityId> Queue<Id> {
         either!(self, queue => queue.waiting.push(Waiting::new(entities, current)));
     }
 
+    #[inline]
     pub fn pick(&mut self, entities: &impl Entities<Id>, last: Option<Id>) -> Option<Id> {
         match self {
             Queue::Cfs(queue) => queue.pick(entities),
@@ -101,6 +102,7 @@ impl<Id: EntityId> Queue<Id> {
         }
     }
 
+    #[inline]
     pub fn take(&mut self, entities: &mut impl EntitiesMut<Id>, task: Id) {
         either!(self, queue => {
             assert!(queue.waiting.remove(&Waiting::new(entities, task)), "the picked task waits");

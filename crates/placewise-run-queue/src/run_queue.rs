@@ -128,6 +128,7 @@ impl RunQueue {
     }
 
     /// The task to run next; it stays in the queue until it is taken.
+    #[inline]
     pub fn pick(&mut self, entities: &mut Tasks) -> Option<TaskId> {
         match &mut self.levels {
             Levels::One(queue) => queue.pick(entities, None),
@@ -136,6 +137,7 @@ impl RunQueue {
     }
 
     /// The picked task becomes current.
+    #[inline]
     pub fn take(&mut self, entities: &mut Tasks, task: TaskId) {
         levels!(&mut self.levels, queue => queue.take(entities, task));
     }

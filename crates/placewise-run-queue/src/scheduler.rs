@@ -207,6 +207,7 @@ impl Scheduler {
     }
 
     /// Puts a task on the run queue of its CPU.
+    #[inline]
     pub fn enqueue(&mut self, task: TaskId, why: Enqueue, now: u64) {
         let cpu = self.cpu_of(task);
         let migrated = std::mem::take(&mut self.entities[task].migrated);
@@ -248,6 +249,7 @@ impl Scheduler {
     }
 
     /// A task has left the queue of `cpu`: the policy learns of it.
+    #[inline]
     fn dequeued(&mut self, cpu: CpuId, task: TaskId, flags: u32, now: u64) {
         self.policy.dequeue_task(task.into(), flags, now);
         self.weigh_groups(cpu, self.policy.task[task].task_group);
@@ -273,6 +275,7 @@ impl Scheduler {
     }
 
     /// The current task leaves the queue at once: it has exited, or was stopped.
+    #[inline]
     pub fn deactivate(&mut self, cpu: CpuId, now: u64) {
         let task = self.current(cpu);
         self.policy.task[task].nvcsw += 1;
@@ -293,6 +296,7 @@ impl Scheduler {
     }
 
     /// The current task waits again.
+    #[inline]
     pub fn put_back(&mut self, cpu: CpuId, now: u64) {
         self.policy.put_prev_task(cpu.into(), now);
         self.wait(cpu, self.current(cpu));
@@ -385,6 +389,7 @@ impl Scheduler {
     /// Does a task that was just enqueued preempt the one that runs? Not one that is leaving, or
     /// waits already. Among RT tasks only one of higher priority does, and any of them preempts a
     /// fair one.
+    #[inline]
     pub fn preempts(
         &mut self,
         cpu: CpuId,

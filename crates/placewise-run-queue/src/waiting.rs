@@ -115,29 +115,37 @@ impl<Id: EntityId> WaitingTasks<Id> {
 
     fn position(&self, waiting: &Waiting<Id>) -> Option<usize> {
         let key = self.order.key(waiting);
-        let from = match self.places.first() {
+        let mut at = match self.places.first() {
             Some(first) if first.key < key => self.places.partition_point(|other| other.key < key),
             _ => 0,
         };
-        let mut equals = self.places[from..].iter().take_while(|other| other.key == key);
-        equals.position(|other| other.entity == waiting.entity).map(|at| from + at)
+        while let Some(other) = self.places.get(at).filter(|other| other.key == key) {
+            if other.entity == waiting.entity {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
     }
 
     /// False if the task does not wait as what it is.
+    #[inline]
     pub fn remove(&mut self, waiting: &Waiting<Id>) -> bool {
-        self.take(waiting).is_some()
+        let at = self.position(waiting);
+        at.map(|at| self.take(at, waiting)).is_some()
     }
 
-    fn take(&mut self, waiting: &Waiting<Id>) -> Option<Place<Id>> {
-        let gone = self.places.remove(self.position(waiting)?);
+    fn take(&mut self, at: usize, waiting: &Waiting<Id>) {
+        self.places.remove(at);
         self.weighted -= waiting.weighted();
         self.weight -= waiting.weight;
-        Some(gone)
     }
 
     /// What a task that may wait has become: it counts as queued when it was.
     pub fn replace(&mut self, waiting: &Waiting<Id>, by: Waiting<Id>) {
-        if let Some(Place { number, .. }) = self.take(waiting) {
+        if let Some(at) = self.position(waiting) {
+            let number = self.places[at].number;
+            self.take(at, waiting);
             let place = (self.order.key(&by), number);
             self.put(number, by, |other| (other.key, other.number) < place);
         }
