@@ -150,8 +150,12 @@ verified_once u32 scan_for_cpu(struct idle_search *search on_stack,
 	for_each_scan_word(left, set) {
 		u32 word = scan_word(set, left);
 		u64 cpus = scan_bits(set, left);
-		u64 usable = cpus & usable_word(wakeup, word);
+		u64 usable;
 
+		/* An LLC has far fewer CPUs than lie between its first and last. */
+		if (!cpus)
+			continue;
+		usable = cpus & usable_word(wakeup, word);
 		if (st->profile.scan_allowed_only)
 			cpus &= *indexed(wakeup->wakee->cpus_allowed.bits,
 					 word);

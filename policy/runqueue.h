@@ -44,6 +44,10 @@ static inline void update_idle(struct state __arena *st, u32 cpu)
 	bool core_idle = true;
 	u32 i;
 
+	/* Mostly the CPU is busy, and was. */
+	if (!idle && !sched_idle && !available_idle_cpu(st, cpu) &&
+	    !sched_idle_cpu(st, cpu))
+		return;
 	cpumask_assign(&st->root.sched_idle, cpu, sched_idle);
 	if (cpumask_test(&st->root.idle, cpu) == idle)
 		return;

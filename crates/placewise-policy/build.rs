@@ -75,6 +75,8 @@ fn main() {
         .flag("-Wextra")
         .flag("-Werror")
         .opt_level(2)
+        // With line tables too: it would be a register less.
+        .force_frame_pointer(false)
         // Of x86 only: CPUs of machines worth simulating on have counted bits since 2008.
         .flag_if_supported("-mpopcnt")
         // Else gcc calls what brings averages up to date, which is done wherever a task comes or goes.
