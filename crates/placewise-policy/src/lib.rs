@@ -33,4 +33,4 @@ pub use knob::{knob_names, two_values_of};
 pub use patch::{Policy, PolicyError, patch_names, with_knobs};
 pub use shared_runq::share_lists;
 pub use state::*;
-pub use table::Table;
+pub use table::{PerCpu, Table};

@@ -3,6 +3,9 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 
+use crate::ids::CpuId;
+use crate::state::NR_CPUS;
+
 /// A vector that is indexed by numbers of one type alone.
 #[derive(Clone, Debug)]
 pub struct Table<Id, T> {
@@ -93,5 +96,56 @@ impl<Id, T> From<Vec<T>> for Table<Id, T> {
 impl<Id, T> FromIterator<T> for Table<Id, T> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         Table::from(Vec::from_iter(entries))
+    }
+}
+
+/// An entry for each CPU, and room for as many as a machine may have: a number is known to be in bounds, which
+/// costs who asks for CPUs all the time less than to find it out.
+#[derive(Clone, Debug)]
+pub struct PerCpu<T> {
+    entries: Box<[T; NR_CPUS as usize]>,
+    nr_cpus: usize,
+}
+
+impl<T> PerCpu<T> {
+    /// The numbers of the CPUs that there are.
+    pub fn ids(&self) -> impl Iterator<Item = CpuId> + Clone + use<T> {
+        (0..self.nr_cpus).map(CpuId::from)
+    }
+}
+
+impl<T> Index<CpuId> for PerCpu<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, cpu: CpuId) -> &T {
+        debug_assert!(usize::from(cpu) < self.nr_cpus);
+        &self.entries[usize::from(cpu) % NR_CPUS as usize]
+    }
+}
+
+impl<T> IndexMut<CpuId> for PerCpu<T> {
+    #[inline]
+    fn index_mut(&mut self, cpu: CpuId) -> &mut T {
+        debug_assert!(usize::from(cpu) < self.nr_cpus);
+        &mut self.entries[usize::from(cpu) % NR_CPUS as usize]
+    }
+}
+
+impl<T> Deref for PerCpu<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.entries[..self.nr_cpus]
+    }
+}
+
+impl<T: Default> FromIterator<T> for PerCpu<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        let mut entries = Vec::from_iter(entries);
+        let nr_cpus = entries.len();
+        entries.resize_with(NR_CPUS as usize, T::default);
+        let Ok(entries) = entries.try_into() else { unreachable!("it has been made as long") };
+        PerCpu { entries, nr_cpus }
     }
 }

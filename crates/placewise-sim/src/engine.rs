@@ -40,7 +40,7 @@ pub struct Engine<'a> {
     pub events: Events,
     /// The run queues, and the policy's state.
     pub scheduler: Scheduler,
-    pub cpus: Table<CpuId, Cpu>,
+    pub cpus: PerCpu<Cpu>,
     /// The idle tasks come first.
     pub tasks: Table<TaskId, Task>,
     pub costs: CostModel<'a>,

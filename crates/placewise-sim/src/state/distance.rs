@@ -1,7 +1,7 @@
 //! What a figure is between two CPUs, worked out before any event asks.
 
 use placewise_machine::{ByDistance, Machine, Place};
-use placewise_policy::{CpuId, Table};
+use placewise_policy::{CpuId, PerCpu};
 
 /// How far one CPU is from another.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl Figures {
 
 /// How far CPUs are from each other.
 pub struct Distances {
-    rows: Table<CpuId, Box<[Kind]>>,
+    rows: PerCpu<Box<[Kind]>>,
 }
 
 /// How far all CPUs are from one.
