@@ -33,6 +33,8 @@ const LONGEST_NS: Nanos = 86_400_000_000_000;
 pub struct Replay {
     pub recording: Recording,
     pub home: Home,
+    /// What it was recorded under, by the name that it has here; not in older files.
+    pub kernel: Option<String>,
     /// It was like its trace.
     pub is_trusted: bool,
     /// Whose tasks were not.
@@ -67,6 +69,8 @@ impl Home {
 struct ReplayFile {
     placewise_replay: u32,
     recorded_on: Home,
+    #[serde(default)]
+    kernel: Option<String>,
     is_trusted: bool,
     blamed: Option<String>,
     length_ns: Nanos,
@@ -162,20 +166,21 @@ impl Replay {
             return Err(format!("length_ns: expected 1 to {LONGEST_NS}"));
         }
         check_tasks(&file.tasks)?;
-        let ReplayFile { recorded_on: home, is_trusted, blamed, length_ns, cgroups, tasks, .. } =
-            file;
+        let ReplayFile { recorded_on: home, kernel, is_trusted, blamed, .. } = file;
+        let ReplayFile { length_ns, cgroups, tasks, .. } = file;
         let tasks = tasks.into_iter().zip(0..).map(|(task, index)| task.recorded(index));
         let cgroups = cgroups.into_iter().map(CgroupEntry::recorded).collect();
         let recording = Recording { length_ns, cgroups, tasks: tasks.collect::<Result<_, _>>()? };
         check_cgroups(&recording)?;
-        Ok(Replay { recording, home, is_trusted, blamed })
+        Ok(Replay { recording, home, kernel, is_trusted, blamed })
     }
 
     pub fn write(&self, to: impl Write) -> serde_json::Result<()> {
-        let Replay { recording, home, is_trusted, blamed } = self;
+        let Replay { recording, home, kernel, is_trusted, blamed } = self;
         let file = ReplayFile {
             placewise_replay: VERSION,
             recorded_on: *home,
+            kernel: kernel.clone(),
             is_trusted: *is_trusted,
             blamed: blamed.clone(),
             length_ns: recording.length_ns,
@@ -400,6 +405,7 @@ mod tests {
                 tasks: vec![task("a", steps), child],
             },
             home: Home { cpus: 2, cores: 2, llcs: 1, nodes: 1, packages: 1 },
+            kernel: Some("v6.12".into()),
             is_trusted: false,
             blamed: Some("a".into()),
         }

@@ -165,6 +165,7 @@ pub fn build(origin: Origin<'_>, mode: &Mode) -> anyhow::Result<Built> {
     let replay = Replay {
         recording,
         home: Home::of(&machine),
+        kernel: Some(kernel.name.clone()),
         is_trusted: validation.is_trusted,
         blamed: validation.blamed.clone(),
     };

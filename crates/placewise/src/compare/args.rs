@@ -26,8 +26,8 @@ pub struct CompareArgs {
     #[arg(long = "machine", value_name = "MACHINE", default_value = "host")]
     pub machines: Vec<String>,
 
-    /// Kernel the policies are changes to (repeatable) [default: on `host` the one nearest to the
-    /// running kernel, else v6.0]
+    /// Kernel the policies are changes to (repeatable) [default: the one that a trace was recorded
+    /// under; on `host` the one nearest to the running kernel, else v6.0]
     #[arg(long = "kernel", value_name = "KERNEL")]
     pub kernels: Vec<String>,
 

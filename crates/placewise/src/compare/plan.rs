@@ -68,10 +68,10 @@ impl Plan {
         args.effort.check(args.runs(), args.seed)?;
         args.uncertain.check(args.format, args.machines.len())?;
         let machines = machines(&args.machines, args.costs_from.as_deref())?;
-        let (kernels, release) = kernels(args)?;
-        let combinations = combinations(args, &machines, &kernels)?;
         let environments = environments(&args.environments)?;
-        let mut cases = cases(&args.workload, &args.cases, &machines)?;
+        let (mut cases, recorded_under) = cases(&args.workload, &args.cases, &machines)?;
+        let (kernels, release) = kernels(args, recorded_under)?;
+        let combinations = combinations(args, &machines, &kernels)?;
         for case in &mut cases {
             case.put_into(&environments)?;
             if args.quick {
@@ -228,11 +228,17 @@ fn machines(specs: &[String], costs_from: Option<&str>) -> anyhow::Result<Vec<Ma
     Ok(machines)
 }
 
-/// Those that were named. The host has the kernel that stands for the running one, whose release is
-/// returned too.
-fn kernels(args: &CompareArgs) -> Result<(Vec<String>, Option<String>), InputError> {
+/// Those that were named, else the one that the workload was recorded under. The host has the kernel that stands for
+/// the running one, whose release is returned too.
+fn kernels(
+    args: &CompareArgs,
+    recorded_under: Option<String>,
+) -> Result<(Vec<String>, Option<String>), InputError> {
     if !args.kernels.is_empty() {
         return Ok((args.kernels.clone(), None));
+    }
+    if let Some(kernel) = recorded_under {
+        return Ok((vec![kernel], None));
     }
     if !args.machines.iter().any(|machine| machine == "host") {
         return Ok((vec![DEFAULT_KERNEL.to_owned()], None));
@@ -260,8 +266,12 @@ fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
     environment_names(named).iter().map(read).collect()
 }
 
-/// The cases to run. A file is one case without a name.
-fn cases(name: &str, specs: &[String], machines: &[Machine]) -> anyhow::Result<Vec<PlannedCase>> {
+/// The cases to run, and the kernel that they were recorded under, if they were. A file is one case without a name.
+fn cases(
+    name: &str,
+    specs: &[String],
+    machines: &[Machine],
+) -> anyhow::Result<(Vec<PlannedCase>, Option<String>)> {
     let planned = |name: String, workload| PlannedCase { name, workloads: vec![vec![workload]] };
     if is_path(name) {
         return of_file(Path::new(name), specs, machines);
@@ -281,7 +291,7 @@ fn cases(name: &str, specs: &[String], machines: &[Machine]) -> anyhow::Result<V
         }
         named.push(planned(case_name, workload::build(name, case)?));
     }
-    Ok(named)
+    Ok((named, None))
 }
 
 /// An rt-app file is alike on all machines; a trace begins as it was recorded where that can be, and its
@@ -290,19 +300,22 @@ fn of_file(
     path: &Path,
     specs: &[String],
     machines: &[Machine],
-) -> anyhow::Result<Vec<PlannedCase>> {
+) -> anyhow::Result<(Vec<PlannedCase>, Option<String>)> {
     let name = path.display().to_string();
-    let replayed = |case: String, mode: &Mode| {
+    let mut kernel = None;
+    let mut replayed = |case: String, mode: &Mode| {
         let replay = replay::workload(path, mode)?;
         let on = |machine| vec![replay.workload(&name, machine)];
-        anyhow::Ok(PlannedCase { name: case, workloads: machines.iter().map(on).collect() })
+        let workloads = machines.iter().map(on).collect();
+        kernel = replay.kernel;
+        anyhow::Ok(PlannedCase { name: case, workloads })
     };
     let Some(spec) = specs.first() else {
         if replay::is_replay(path) {
-            return Ok(vec![replayed(String::new(), &Mode::Exact)?]);
+            return Ok((vec![replayed(String::new(), &Mode::Exact)?], kernel));
         }
         let workloads = vec![vec![workload::from_rt_app(path)?]];
-        return Ok(vec![PlannedCase { name: String::new(), workloads }]);
+        return Ok((vec![PlannedCase { name: String::new(), workloads }], None));
     };
     if !replay::is_trace(path) {
         let problem = format!("--case {spec}: such a file has no cases; leave --case out");
@@ -310,7 +323,8 @@ fn of_file(
     }
     refuse_twins("case", specs)?;
     let case = |spec: &String| replayed(spec.clone(), &Mode::of_case(spec)?);
-    specs.iter().map(case).collect()
+    let cases: Vec<PlannedCase> = specs.iter().map(case).collect::<anyhow::Result<_>>()?;
+    Ok((cases, kernel))
 }
 
 /// A benchmark's name has neither a directory nor an extension.

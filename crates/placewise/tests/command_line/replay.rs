@@ -16,7 +16,7 @@ fn placewise(args: &[&str]) -> (String, String, Option<i32>) {
 fn recorded(directory: &Path) -> String {
     let trace = directory.join("trace.txt").display().to_string();
     let case = "--case=clients=3;window_ms=30;warmup_ms=5";
-    let run = ["compare", "--machine=x86-12", "--kernel=v6.0", "--workload=pgbench", case];
+    let run = ["compare", "--machine=x86-12", "--kernel=v5.10", "--workload=pgbench", case];
     let (_, error, status) = placewise(&[&run[..], &["--runs=1", "--trace", &trace]].concat());
     assert_eq!(status, Some(0), "{error}");
     trace
@@ -31,16 +31,19 @@ fn a_trace_and_the_file_made_of_it_are_the_same_workload() {
     assert_eq!((error.as_str(), status), ("", Some(0)));
     assert!(table.contains("latency p99, us") && table.contains("postgres"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
-    let rows = |workload: &str| {
-        let machines = ["--machine=x86-12", "--machine=icx-2s", "--kernel=v6.0"];
+    let compared = |workload: &str, kernel: &[&str]| {
         let run = ["compare", "--workload", workload, "--runs=1", "--format=json"];
-        let (json, error, status) = placewise(&[&run[..], &machines].concat());
+        let machines = ["--machine=x86-12", "--machine=icx-2s"];
+        let (json, error, status) = placewise(&[&run[..], &machines, kernel].concat());
         assert_eq!(status, Some(0), "{error}");
-        serde_json::from_str::<Value>(&json).unwrap()["rows"].clone()
+        let json = serde_json::from_str::<Value>(&json).unwrap();
+        (json["kernel"].as_str().unwrap().to_owned(), json["rows"].clone())
     };
-    let of_trace = rows(&trace);
-    assert!(of_trace.to_string().contains("postgres: throughput"), "{of_trace}");
-    assert_eq!(of_trace, rows(&file));
+    let of_trace = compared(&trace, &[]);
+    assert_eq!(of_trace.0, "v5.10", "that of the trace");
+    assert!(of_trace.1.to_string().contains("postgres: throughput"), "{of_trace:?}");
+    assert_eq!(of_trace, compared(&file, &[]));
+    assert_eq!(compared(&file, &["--kernel=v6.0"]).0, "v6.0");
 }
 
 #[test]
