@@ -7,7 +7,7 @@ use placewise_workload::program::{
 };
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
-use crate::trace::parse;
+use crate::trace::{Line, parse};
 
 fn on(cpu: usize, program: Program) -> Program {
     Program { cpus: Some(CpuSet::single(cpu)), ..program }
@@ -525,4 +525,25 @@ fn who_walks_over_a_list_is_preempted_in_the_middle_of_it() {
     let run = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.0", "baseline", workload).run();
     let latency = figure(&run, "p50_wakeup_latency");
     assert!((4_000.0..16_000.0).contains(&latency), "{latency} us");
+}
+
+/// How long a child waits for the one CPU that it and its parent may use, in us, where the parent goes on computing.
+fn child_waits(kernel: &str) -> u64 {
+    let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
+    let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
+    let compute = Op::Run { ns: 30_000_000 };
+    let main = on_one("parent", vec![compute, fork, compute, Op::Join, Op::Count, Op::Exit]);
+    let child = on_one("child", vec![Op::Run { ns: 1_000_000 }, Op::Exit]);
+    let setup = Setup::new("uma-8", kernel, "baseline", programs(vec![main, child], 100));
+    let lines = parse(&setup.traced().1);
+    let forked = lines.iter().find(|line| line.event == "sched_wakeup_new").expect("it is forked");
+    let runs = |line: &&Line| line.event == "sched_switch" && line.text("next_comm") == "child";
+    lines.iter().find(runs).expect("it runs").micros - forked.micros
+}
+
+/// A child of the kernels up to 6.18.15 may preempt its parent; later it waits until that has had its slice, or a tick.
+#[test]
+fn a_child_preempts_its_parent_where_forks_do() {
+    let [before, after] = ["v6.18.15", "v6.18.32"].map(child_waits);
+    assert!(before < 20 && after > 100, "{before} and {after} us");
 }
