@@ -548,7 +548,9 @@ static inline void remove_entity_avg(struct group_rq __arena *rq,
 
 static inline void clear_group_rq(struct group_rq __arena *rq)
 {
-	u64 __arena *word = (u64 __arena *)rq;
+	/* Whatever type its fields have. */
+	typedef u64 __attribute__((may_alias)) any_word;
+	any_word __arena *word = (any_word __arena *)rq;
 	u32 i;
 
 	for (i = opaque(0); i < sizeof(*rq) / sizeof(*word) && can_loop; i++)

@@ -23,8 +23,10 @@ const NEEDED: [&str; 4] = ["place.h", "runqueue.h", "nohz.h", "distance.h"];
 
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// As those of the native build. What the second says is of x86 only.
-const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-DWATCHED"];
+/// As those of the native build, and `-fno-strict-aliasing` as kernels are built, from which such code comes. What the
+/// second says is of x86 only.
+const FLAGS: &[&str] =
+    &["-std=gnu11", "-O2", "-fno-strict-aliasing", "-fPIC", "-Wall", "-Wextra", "-DWATCHED"];
 const FLAGS_OF_MACHINE: &[&str] = if cfg!(target_arch = "x86_64") { &["-mpopcnt"] } else { &[] };
 
 /// Libraries kept, the newest.
