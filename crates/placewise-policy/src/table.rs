@@ -140,6 +140,12 @@ impl<T> Deref for PerCpu<T> {
     }
 }
 
+impl<T: Default> Default for PerCpu<T> {
+    fn default() -> Self {
+        std::iter::empty().collect()
+    }
+}
+
 impl<T: Default> FromIterator<T> for PerCpu<T> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         let mut entries = Vec::from_iter(entries);

@@ -4,9 +4,10 @@ use placewise_machine::{ByDistance, Machine, Place};
 use placewise_policy::{CpuId, PerCpu};
 
 /// How far one CPU is from another.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(u8)]
 enum Kind {
+    #[default]
     Itself,
     Smt,
     Cluster,
@@ -40,12 +41,12 @@ impl Figures {
 
 /// How far CPUs are from each other.
 pub struct Distances {
-    rows: PerCpu<Box<[Kind]>>,
+    rows: PerCpu<PerCpu<Kind>>,
 }
 
 /// How far all CPUs are from one.
 #[derive(Clone, Copy)]
-pub struct DistancesFrom<'a>(&'a [Kind]);
+pub struct DistancesFrom<'a>(&'a PerCpu<Kind>);
 
 impl Distances {
     pub fn new(machine: &Machine) -> Self {
@@ -68,7 +69,7 @@ impl Distances {
 impl DistancesFrom<'_> {
     #[inline(always)]
     pub fn figure(self, figures: &Figures, there: CpuId) -> u64 {
-        figures.0[self.0[usize::from(there)] as usize]
+        figures.0[self.0[there] as usize]
     }
 }
 
