@@ -48,9 +48,22 @@ impl Engine<'_> {
         self.scheduler.policy.group_rq[group as usize][cpu].throttled != 0
     }
 
-    /// May a group that the task is in be limited? Only fair tasks use runtime.
-    fn may_be_limited(&self, task: TaskId) -> bool {
-        self.confinement.cfs_bandwidth.in_use && !self.scheduler.is_rt(task)
+    fn is_empty(&self, group: u32, cpu: CpuId) -> bool {
+        self.scheduler.policy.group_rq[group as usize][cpu].cfs.h_nr_queued == 0
+    }
+
+    /// Does something to each group that the task is in, if any may be limited, which is seldom so. Only fair tasks
+    /// use runtime.
+    #[inline]
+    fn for_limited(&mut self, cpu: CpuId, task: TaskId, act: fn(&mut Self, u32, CpuId)) {
+        if self.confinement.cfs_bandwidth.in_use && !self.scheduler.is_rt(task) {
+            self.for_groups_of(cpu, task, act);
+        }
+    }
+
+    #[inline(never)]
+    fn for_groups_of(&mut self, cpu: CpuId, task: TaskId, act: fn(&mut Self, u32, CpuId)) {
+        self.groups_of(task).for_each(|group| act(self, group, cpu));
     }
 
     /// The task groups that a task is in, from below.
@@ -109,26 +122,21 @@ impl Engine<'_> {
     }
 
     /// check_cfs_rq_runtime: the task, which was current, waits again or sleeps.
+    #[inline]
     pub(super) fn throttle_exhausted(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.may_be_limited(task) {
-            return;
-        }
-        for group in self.groups_of(task) {
-            self.throttle_if_exhausted(group, cpu, 1);
-        }
+        self.for_limited(cpu, task, |engine, group, cpu| {
+            engine.throttle_if_exhausted(group, cpu, 1);
+        });
     }
 
     /// check_enqueue_throttle: a task comes to groups that may have had none here.
+    #[inline]
     pub(super) fn throttle_before_enqueue(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.may_be_limited(task) {
-            return;
-        }
-        for group in self.groups_of(task) {
-            let is_empty = self.scheduler.policy.group_rq[group as usize][cpu].cfs.h_nr_queued == 0;
-            if is_empty {
-                self.throttle_if_exhausted(group, cpu, SLICE);
+        self.for_limited(cpu, task, |engine, group, cpu| {
+            if engine.is_empty(group, cpu) {
+                engine.throttle_if_exhausted(group, cpu, SLICE);
             }
-        }
+        });
     }
 
     fn throttle_if_exhausted(&mut self, group: u32, cpu: CpuId, target: i64) {
@@ -185,22 +193,22 @@ impl Engine<'_> {
     }
 
     /// return_cfs_rq_runtime: a task has left; groups that have none left here give back the rest.
+    #[inline]
     pub(super) fn return_runtime(&mut self, cpu: CpuId, task: TaskId) {
-        if !self.may_be_limited(task) {
-            return;
-        }
-        for group in self.groups_of(task) {
-            let cfs = &self.scheduler.policy.group_rq[group as usize][cpu].cfs;
-            if cfs.h_nr_queued > 0 || !self.is_limited(group, cpu) {
-                continue;
+        self.for_limited(cpu, task, |engine, group, cpu| {
+            if engine.is_empty(group, cpu) && engine.is_limited(group, cpu) {
+                engine.return_runtime_of(group, cpu);
             }
-            let bandwidth = self.bandwidth_of(group);
-            if bandwidth.give_back(cpu)
-                && bandwidth.runtime > SLICE as Time
-                && !bandwidth.throttled.is_empty()
-            {
-                self.start_slack(group);
-            }
+        });
+    }
+
+    fn return_runtime_of(&mut self, group: u32, cpu: CpuId) {
+        let bandwidth = self.bandwidth_of(group);
+        if bandwidth.give_back(cpu)
+            && bandwidth.runtime > SLICE as Time
+            && !bandwidth.throttled.is_empty()
+        {
+            self.start_slack(group);
         }
     }
 
