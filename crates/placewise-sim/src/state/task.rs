@@ -104,6 +104,15 @@ impl Task {
         self.stage = 0;
     }
 
+    /// A waker has claimed it, which slept: it goes on from here once it runs.
+    pub fn claim(&mut self) {
+        self.state = TaskState::Waking;
+        self.woken_migrated = false;
+        if self.resume == Resume::Next {
+            self.next_op();
+        }
+    }
+
     /// A pass of a loop is over: is there another?
     #[inline]
     pub fn repeats(&mut self, counter: u8, times: u32) -> bool {

@@ -141,7 +141,7 @@ impl Engine<'_> {
 
     fn interrupts_done(&mut self, cpu: CpuId) {
         match self.scheduler.running(cpu) {
-            Some(_) => self.go_on(cpu),
+            Some(task) => self.go_on(cpu, task),
             None => self.idle_loop(cpu),
         }
     }

@@ -175,9 +175,4 @@ impl Engine<'_> {
             _ => Then::Next,
         }
     }
-
-    /// A task that was woken runs again, or one whose wakeups are done goes on.
-    pub(super) fn next_op(&mut self, task: TaskId) {
-        self.tasks[task].next_op();
-    }
 }

@@ -32,25 +32,25 @@ impl Engine<'_> {
 
     /// The current task goes on, unless something else comes first.
     #[inline]
-    pub(super) fn go_on(&mut self, cpu: CpuId) {
+    pub(super) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
         if self.cpus[cpu].is_undisturbed() {
-            return self.advance(cpu, self.scheduler.current(cpu));
+            return self.advance(cpu, task);
         }
         self.drain_wake_list(cpu);
         if !self.cpus[cpu].interrupts.is_empty() {
             self.begin_interrupt(cpu);
         } else if self.cpus[cpu].need_resched {
-            self.schedule(cpu);
+            self.schedule(cpu, task);
         } else {
-            self.advance(cpu, self.scheduler.current(cpu));
+            self.advance(cpu, task);
         }
     }
 
-    /// The current task blocks, has exited, or is preempted; another one is picked.
-    pub(super) fn schedule(&mut self, cpu: CpuId) {
-        let prev = self.scheduler.current(cpu);
-        self.cpus[cpu].counters.schedules += 1;
-        if self.cpus[cpu].clock_stands_at.is_none() {
+    /// The current task, `prev`, blocks, has exited, or is preempted; another one is picked.
+    pub(super) fn schedule(&mut self, cpu: CpuId, prev: TaskId) {
+        let here = &mut self.cpus[cpu];
+        here.counters.schedules += 1;
+        if here.clock_stands_at.is_none() {
             self.account_current(cpu);
         }
         self.cpus[cpu].need_resched = false;
@@ -126,13 +126,12 @@ impl Engine<'_> {
         self.take(cpu, next);
         self.account_wait(cpu, next);
         if next == prev {
-            return self.go_on(cpu);
+            return self.go_on(cpu, next);
         }
         if prev == TaskId::idle(cpu) {
             let cpu = &mut self.cpus[cpu];
             cpu.counters.idle_ns += self.now - cpu.idle_task_since;
         }
-        self.leave_runnable(prev);
         self.lock_list(cpu, cpu);
         let figures = self.costs.figures;
         let figure = match prev.is_idle() {
@@ -140,8 +139,9 @@ impl Engine<'_> {
             true => figures.idle_switch_ns,
             false => figures.context_switch_ns,
         };
-        self.tasks[next].on_cpu = true;
-        if let Some(by) = self.tasks[next].lines_on.take() {
+        let state = &mut self.tasks[next];
+        state.on_cpu = true;
+        if let Some(by) = state.lines_on.take() {
             self.cpus[cpu].debt += self.costs.cache_lines(figures.wakeup_lines, by, cpu);
         }
         self.begin_switch(cpu, prev, next, figure);
@@ -153,34 +153,32 @@ impl Engine<'_> {
         self.cpus[cpu].clock_stands_at = None;
     }
 
-    /// If the previous task is preempted, or throttled, a balancing CPU may take it, and run it,
-    /// before the switch is over.
-    fn leave_runnable(&mut self, prev: TaskId) {
-        if self.tasks[prev].state == TaskState::Runnable && self.scheduler.is_queued(prev) {
-            self.scheduler.policy.task[prev].nivcsw += 1;
-            self.tasks[prev].on_cpu = false;
-        }
-    }
-
     /// The task that leaves is dequeued and accounted as in any other switch: until then whoever wakes
     /// it finds it on its CPU, and leaves it there.
     fn switch_to_idle(&mut self, cpu: CpuId, prev: TaskId) {
-        self.leave_runnable(prev);
-        self.cpus[cpu].counters.schedules_idle += 1;
-        self.cpus[cpu].idle_task_since = self.now;
+        let here = &mut self.cpus[cpu];
+        here.counters.schedules_idle += 1;
+        here.idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
         self.take(cpu, idle);
         self.begin_switch(cpu, prev, idle, self.costs.figures.context_switch_ns);
     }
 
+    /// If the task that leaves is preempted, or throttled, a balancing CPU may take it, and run it, before the
+    /// switch is over.
     fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, figure: Time) {
         self.trace_switch(cpu, prev, next);
         self.measurement.switches += 1;
-        self.cpus[cpu].prev = self.tasks[prev].on_cpu.then_some(prev);
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        let work = debt + self.costs.draw(figure);
-        let end = self.now + self.stretched(cpu, work);
-        self.cpus[cpu].lock.keep_until(end);
+        let leaves = &mut self.tasks[prev];
+        if leaves.state == TaskState::Runnable && self.scheduler.is_queued(prev) {
+            self.scheduler.policy.task[prev].nivcsw += 1;
+            leaves.on_cpu = false;
+        }
+        let here = &mut self.cpus[cpu];
+        here.prev = leaves.on_cpu.then_some(prev);
+        let work = std::mem::take(&mut here.debt) + self.costs.draw(figure);
+        let end = self.now + here.pace.time_for(work);
+        here.lock.keep_until(end);
         self.begin(cpu, Activity::Switch, end);
     }
 
@@ -205,17 +203,20 @@ impl Engine<'_> {
         if let Some(prev) = self.cpus[cpu].prev.take() {
             // It slept delayed, and may have been moved, woken and picked meanwhile.
             let home = self.scheduler.cpu_of(prev);
-            self.tasks[prev].on_cpu = self.scheduler.current(home) == prev;
-            if self.tasks[prev].state == TaskState::Exited {
+            let left = &mut self.tasks[prev];
+            left.on_cpu = self.scheduler.current(home) == prev;
+            if left.state == TaskState::Exited {
                 self.scheduler.policy.task_dead(prev.into());
             }
-            self.resume_spinner(prev);
+            if let Some((waker, context)) = left.spinner.take() {
+                self.select(waker, context, prev);
+            }
         }
         match self.scheduler.running(cpu) {
             None => self.idle_loop(cpu),
             Some(task) => {
                 self.settle(cpu, task);
-                self.go_on(cpu);
+                self.go_on(cpu, task);
             }
         }
     }
@@ -249,7 +250,7 @@ impl Engine<'_> {
     pub(super) fn preempt(&mut self, cpu: CpuId) {
         if !self.segment_ends_soon(cpu) {
             self.save_segment(cpu);
-            self.schedule(cpu);
+            self.schedule(cpu, self.scheduler.current(cpu));
         }
     }
 }

@@ -106,8 +106,6 @@ impl Engine<'_> {
 
     /// A task begins on a CPU: it brings its footprint there.
     pub(super) fn settle(&mut self, cpu: CpuId, task: TaskId) {
-        let state = &self.tasks[task];
-        let refill = self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
         let state = &mut self.tasks[task];
         if let Some(expiry) = state.timer_expiry.take() {
             self.measurement.sample_timer(state.part, self.now, expiry);
@@ -115,7 +113,7 @@ impl Engine<'_> {
         if let Some(woken) = state.woken_at.take() {
             self.measurement.sample_woken(state.part, self.now, woken);
         }
-        state.work_left += refill;
+        state.work_left += self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
         state.last_cpu = cpu;
     }
 }

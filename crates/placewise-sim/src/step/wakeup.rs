@@ -58,28 +58,33 @@ impl Engine<'_> {
     fn go_on_as(&mut self, cpu: CpuId, task: TaskId, then: Then) {
         match then {
             Then::Next => {
-                self.next_op(task);
-                self.go_on(cpu);
+                self.tasks[task].next_op();
+                self.go_on(cpu, task);
             }
-            Then::Again => self.go_on(cpu),
-            Then::Block(resume) if self.tasks[task].woken_early => {
-                if resume == Resume::Next {
-                    self.next_op(task);
-                }
-                self.go_on(cpu);
-            }
-            Then::Block(resume) => {
-                self.tasks[task].resume = resume;
-                self.tasks[task].state = TaskState::Blocked;
-                self.schedule(cpu);
-            }
+            Then::Again => self.go_on(cpu, task),
+            Then::Block(resume) => self.fall_asleep(cpu, task, resume),
             Then::Exit => {
                 self.tasks[task].state = TaskState::Exited;
                 self.finished |= task == TaskId::FIRST;
                 self.measurement.task_exited(self.tasks[task].part, task, self.now);
-                self.schedule(cpu);
+                self.schedule(cpu, task);
             }
         }
+    }
+
+    /// The current task sleeps, unless it was woken before it came to that.
+    #[inline]
+    fn fall_asleep(&mut self, cpu: CpuId, task: TaskId, resume: Resume) {
+        let state = &mut self.tasks[task];
+        if !state.woken_early {
+            state.resume = resume;
+            state.state = TaskState::Blocked;
+            return self.schedule(cpu, task);
+        }
+        if resume == Resume::Next {
+            state.next_op();
+        }
+        self.go_on(cpu, task);
     }
 
     /// A wakeup on the current task's time has come to its next step.
@@ -99,14 +104,16 @@ impl Engine<'_> {
         context: WakerContext,
         wakee: TaskId,
     ) -> bool {
-        if self.tasks[wakee].state != TaskState::Blocked {
-            self.tasks[wakee].woken_early = true;
+        let state = &mut self.tasks[wakee];
+        if state.state != TaskState::Blocked {
+            state.woken_early = true;
             return false;
         }
-        self.claim(wakee);
-        if context == WakerContext::Task && self.measurement.samples_woken(self.part(wakee)) {
-            self.tasks[wakee].woken_at = Some(self.now);
+        state.claim();
+        if context == WakerContext::Task && self.measurement.samples_woken(state.part) {
+            state.woken_at = Some(self.now);
         }
+        self.measurement.wakeups += 1;
         let target = self.scheduler.cpu_of(wakee);
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Waking {
             comm,
@@ -144,17 +151,6 @@ impl Engine<'_> {
         true
     }
 
-    fn claim(&mut self, wakee: TaskId) {
-        let task = &mut self.tasks[wakee];
-        task.state = TaskState::Waking;
-        task.woken_migrated = false;
-        let resume = task.resume;
-        if resume == Resume::Next {
-            self.next_op(wakee);
-        }
-        self.measurement.wakeups += 1;
-    }
-
     /// The waker's CPU is busy with this step of the wakeup for the time of `figure`, and with
     /// what earlier steps still owe.
     fn step_ends(&mut self, cpu: CpuId, context: WakerContext, figure: Time) {
@@ -171,7 +167,7 @@ impl Engine<'_> {
     }
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
-    fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
+    pub(super) fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
         let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins;
         if let Some(target) = begins.then(|| self.begins_on(wakee)).flatten() {
             self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
@@ -199,13 +195,6 @@ impl Engine<'_> {
         match context.holds_up_the_task() {
             true => self.cpus[cpu].effect.call,
             false => self.arrival(wakee),
-        }
-    }
-
-    /// The wakee has switched out: a waker that waited for that goes on.
-    pub(super) fn resume_spinner(&mut self, wakee: TaskId) {
-        if let Some((cpu, context)) = self.tasks[wakee].spinner.take() {
-            self.select(cpu, context, wakee);
         }
     }
 
@@ -302,8 +291,9 @@ impl Engine<'_> {
         }
         self.scheduler.wake_delayed(wakee, self.now);
         self.account_current(target);
-        self.tasks[wakee].state = TaskState::Runnable;
-        self.tasks[wakee].queued_since = self.now;
+        let state = &mut self.tasks[wakee];
+        state.state = TaskState::Runnable;
+        state.queued_since = self.now;
         self.check_preempt(target, wakee, (cpu, self.enqueued_by(context, wakee)));
         self.trace_wakee(cpu, context, wakee, |comm, pid, prio| Event::Wakeup {
             comm,
@@ -321,10 +311,11 @@ impl Engine<'_> {
         self.account_current(cpu);
         self.throttle_before_enqueue(cpu, task);
         self.scheduler.enqueue(task, why, self.now);
-        if self.tasks[task].state != TaskState::Blocked {
-            self.tasks[task].state = TaskState::Runnable;
+        let state = &mut self.tasks[task];
+        if state.state != TaskState::Blocked {
+            state.state = TaskState::Runnable;
         }
-        self.tasks[task].queued_since = self.now;
+        state.queued_since = self.now;
     }
 
     /// A wake list tells nothing of the waker.
