@@ -331,7 +331,8 @@ static inline bool waker_and_wakee_short(const struct idle_search *search)
 }
 
 /* The rules that stand before the LLC is searched at all. */
-static inline bool short_task_prevents_search(const struct idle_search *search)
+static __always_inline bool
+short_task_prevents_search(const struct idle_search *search)
 {
 	struct state __arena *st = search->wakeup.st;
 
@@ -350,7 +351,8 @@ static inline bool short_task_prevents_search(const struct idle_search *search)
 }
 
 /* The rules that stand inside the search, where its limit is known. */
-static inline bool short_task_stops_scan(const struct idle_search *search)
+static __always_inline bool
+short_task_stops_scan(const struct idle_search *search)
 {
 	struct state __arena *st = search->wakeup.st;
 
@@ -455,22 +457,16 @@ static inline u32 scan_llc(struct idle_search *search)
 }
 
 /*
- * Since v5.19: one walk for a core or for a CPU. A walk for a core that finds
- * none ends the belief in idle cores, though affinity may have hidden one.
+ * One walk for a core or for a CPU. A walk for a core that finds none ends the
+ * belief in idle cores, though affinity may have hidden one.
  */
-verified_once u32 select_idle_cpu(struct idle_search *search on_stack)
+verified_once u32 search_within_limit(struct idle_search *search on_stack)
 {
 	struct state __arena *st = search->wakeup.st;
-	struct decision __arena *decision = &scratch_of(st)->decision;
 	u32 cpu;
 
-	if (!search->has_idle_core || !scan_limit_is_prop(st))
-		search->limit = scan_limit(search);
-	decision->scan_limit = search->limit;
 	if (st->profile.sis_cache == SIS_CACHE_V2)
 		search->passes_left = (search->limit + 1) / 2;
-	if (!search->limit)
-		return NO_CPU;
 	if (short_task_stops_scan(search))
 		return search_found(search, search->target, SEARCH_SHORT);
 
@@ -485,6 +481,17 @@ verified_once u32 select_idle_cpu(struct idle_search *search on_stack)
 	if (search->fallback == NO_CPU)
 		return NO_CPU;
 	return search_found(search, search->fallback, SEARCH_IDLE_CPU);
+}
+
+/* Since v5.19. In BPF a limit of 0 costs no call. */
+static __always_inline u32 select_idle_cpu(struct idle_search *search)
+{
+	struct state __arena *st = search->wakeup.st;
+
+	if (!search->has_idle_core || !scan_limit_is_prop(st))
+		search->limit = scan_limit(search);
+	scratch_of(st)->decision.scan_limit = search->limit;
+	return search->limit ? search_within_limit(search) : NO_CPU;
 }
 
 static inline u32 search_smt_of_prev_then_merged(struct idle_search *search)
