@@ -39,8 +39,8 @@ const FEWEST: usize = 16;
 const ANSWERED: usize = 100;
 
 /// Of so many answers one has woken its caller, or more do. Whom readers of pipes wake waits for room, not for an answer:
-/// that were 1 in 70 to 140 of simulated hackbench, and 1 in 7 or more of nginx and wrk; both were in view.
-const SEEN: usize = 20;
+/// that were 1 in 70 to 140 of simulated hackbench, and 1 in 4 to 26 of nginx and wrk; both were in view.
+const SEEN: usize = 40;
 
 /// More calls are under way in one of so many, or fewer.
 const SELDOM: usize = 100;
