@@ -14,14 +14,14 @@
 //! before what its caller computes for that call. Then each of two tasks posts to the other in turn. Of more than two
 //! the one in the middle answers what it has taken before it takes more: its partners wait for that.
 //!
-//! **Calls under way.** Where tasks of both names have several partners (connections of each client thread to each
-//! server), two have several calls under way at a time: more than one shows once [messages](crate::messages) that woke
-//! nobody are taken down. At a call so many of those before it are not answered yet; as many as that, but for one call in
-//! a hundred, are under way at any time. Callees begin with answers to all but one of them.
+//! **Calls under way.** Two have several at a time where they have several connections. More than one shows once
+//! [messages](crate::messages) that woke nobody are taken down: at a call so many of those before it are not answered
+//! yet; as many as that, but for one call in a hundred, are under way at any time. Callees begin with answers to all but
+//! one of them. Where tasks of both names have several partners (client threads, and servers) that is likely, and nothing
+//! is taken for an answer as long as messages are not known.
 //!
-//! Limits: tasks of two names have as many calls under way as others of these names. Where one of each two has one partner
-//! it is taken to be one. What is answered twice, or called twice, is once; and what is not answered before the trace ends
-//! is left out where somebody else could be answered for it.
+//! Limits: tasks of two names have as many calls under way as others of these names. What is answered twice, or called
+//! twice, is once; and what is not answered before the trace ends is left out where somebody else could be answered for it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -45,16 +45,16 @@ const SEEN: usize = 40;
 /// More calls are under way in one of so many, or fewer.
 const SELDOM: usize = 100;
 
-/// Names of tasks that answer before they are called again.
+/// Names of tasks that call, and of those that answer before they are called again.
 #[derive(Default)]
 pub struct InTurn {
-    /// Their answers are taken down.
-    pub known: HashSet<Names>,
-    /// Both have several partners, and several calls under way with each, for all that is known.
-    open: Vec<Names>,
+    names: Vec<Names>,
+    /// Some of them have several partners on both sides.
+    pub has_open: bool,
 }
 
-/// Takes down answers that woke nobody, and marks the posts that go to whom is answered.
+/// As if two had one call under way: takes down answers that woke nobody, and marks the posts that go to whom is answered.
+/// Of those that have several partners on both sides it takes down nothing.
 pub fn add(followed: &mut Followed, posts: &mut Vec<bool>, charges: &Charges<'_>) -> InTurn {
     let names = followed.names();
     let mut in_turn = InTurn::default();
@@ -66,31 +66,32 @@ pub fn add(followed: &mut Followed, posts: &mut Vec<bool>, charges: &Charges<'_>
         }
         if rounds.are_of_stars() {
             rounds.take_down((followed, &known), posts, charges);
-            in_turn.known.insert(callers);
         } else if rounds.have_answers_often() {
-            in_turn.open.push(callers);
+            in_turn.has_open = true;
+        } else {
+            continue;
         }
+        in_turn.names.push(callers);
     }
     in_turn
 }
 
 impl InTurn {
-    /// Takes down the answers of the others, once their messages are known, too; returns whether there are any.
-    pub fn add_open(
+    /// Takes down the answers of them all in a trace whose messages are known, with as many calls under way as these tell.
+    pub fn add_under_way(
         &self,
         followed: &mut Followed,
         posts: &mut Vec<bool>,
         charges: &Charges<'_>,
-    ) -> bool {
+    ) {
         let names = followed.names();
-        for &callers in &self.open {
+        for &callers in &self.names {
             let known = Known::of(followed);
             let rounds = Rounds::of((followed, &known), posts, &names, callers);
             let under_way = rounds.under_way((followed, &known));
             rounds.take_down((followed, &known), posts, charges);
             rounds.begin_with(under_way, followed, posts);
         }
-        !self.open.is_empty()
     }
 }
 

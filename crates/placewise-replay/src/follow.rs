@@ -138,7 +138,7 @@ enum State {
     Runs(u32),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FollowedTask {
     pub number: TaskNumber,
     pub pid: u32,
@@ -208,6 +208,7 @@ pub struct Follower<'a> {
     silent_ns: Nanos,
 }
 
+#[derive(Clone)]
 pub struct Followed {
     pub length_ns: Nanos,
     pub nr_cpus: usize,

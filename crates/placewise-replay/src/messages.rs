@@ -11,7 +11,7 @@
 //! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn
 //! at whose end its task exits, or the trace ends, counts as one message.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use placewise_workload::program::{Nanos, Wake};
 
@@ -58,15 +58,11 @@ pub fn add(
     followed: &mut Followed,
     posts: &mut Vec<bool>,
     charges: &Charges<'_>,
-    in_turn: &HashSet<Names>,
 ) -> BTreeSet<String> {
     let names = followed.names();
     let turns: Vec<_> =
         (0..followed.tasks.len()).map(|task| turns(followed, posts, task as TaskIndex)).collect();
-    let mut takes = takes(&turns, &names);
-    takes.retain(|&(one, other), _| {
-        !in_turn.contains(&(one, other)) && !in_turn.contains(&(other, one))
-    });
+    let takes = takes(&turns, &names);
     let takes = |turn: &Turn| takes.get(&turn.names(&names)).copied();
     let mut writers = Writers { followed, spans: HashMap::new() };
     let mut messages: Vec<Message> = Vec::new();

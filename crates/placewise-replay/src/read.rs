@@ -52,14 +52,16 @@ pub struct Both {
 pub fn read_both(source: &Source<'_>) -> Result<Both, ReplayError> {
     let mut read = Read::of(source)?;
     let charges = Charges::new(source.machine);
+    let without_answers = (read.followed.clone(), read.posts.clone());
     let in_turn = answers::add(&mut read.followed, &mut read.posts, &charges);
     let plain = read.recording(source)?;
+    (read.followed, read.posts) = without_answers;
     let Read { followed, posts, .. } = &mut read;
-    let readers = messages::add(followed, posts, &charges, &in_turn.known);
-    let is_open = in_turn.add_open(followed, posts, &charges);
+    let readers = messages::add(followed, posts, &charges);
+    in_turn.add_under_way(followed, posts, &charges);
     // How long these compute depends on how much there is to read.
     read.lines.retain(|name, _| !readers.contains(name));
-    let is_other = is_open || !readers.is_empty();
+    let is_other = in_turn.has_open || !readers.is_empty();
     let with_messages = is_other.then(|| read.recording(source)).transpose()?;
     Ok(Both { plain, with_messages, measured: read.measured })
 }

@@ -50,12 +50,12 @@ fn recorded(name: &str, rounds: impl Iterator<Item = Vec<String>>) -> Recording 
     read_on(name, "uma-8", &lines)
 }
 
-/// Servers whom interrupts begin, 11 and 21 in turns, call two clients. The first wakes its caller, the second computes
+/// Servers whom interrupts begin, in turns, call two clients. The first wakes its caller, the second computes
 /// while that waits for the CPU, for twice as long in each tenth round.
-fn two_and_two(name: &str, longer: u64) -> Recording {
+fn two_clients(name: &str, servers: &[u32], longer: u64) -> Recording {
     let half = |round: usize| {
         let at = |us: usize| 1_000 * round + us;
-        let server = if round.is_multiple_of(2) { 11 } else { 21 };
+        let server = servers[round % servers.len()];
         let takes = if round.is_multiple_of(10) { 20 * longer as usize } else { 20 };
         let done = switch(at(95 + takes), server, 0);
         let begins = [&wake(at(1), 0, server)[..], &[switch(at(2), 0, server)]].concat();
@@ -171,14 +171,21 @@ fn who_is_not_seen_to_run_may_have_answered() {
     assert!(answers >= 2 * (ROUNDS - 2), "{answers}");
 }
 
-/// Where both have several partners, who has two calls of each under way at a time begins with an answer to each.
+/// Who has two calls of each under way at a time begins with an answer to each, where both have several partners, and
+/// where one of them does.
 #[test]
 fn as_many_calls_are_under_way_as_messages_tell() {
-    for (name, longer, under_way) in [("two-and-two", 1, 1), ("two-and-two-at-a-time", 2, 2)] {
-        let recording = two_and_two(name, longer);
-        let [servers, clients] =
-            [[11, 21], [10, 20]].map(|pids| pids.map(|it| pid(&recording, it)));
-        for (_, task) in servers.iter().chain(&clients) {
+    for (name, servers, longer, under_way) in [
+        ("two-of-two", &[11, 21][..], 1, 1),
+        ("two-of-two-at-a-time", &[11, 21], 2, 2),
+        ("two-of-one-at-a-time", &[11], 2, 2),
+    ] {
+        let recording = two_clients(name, servers, longer);
+        let of = |pids: &[u32]| pids.iter().map(|it| pid(&recording, *it)).collect::<Vec<_>>();
+        let (servers, clients) = (of(servers), of(&[10, 20]));
+        // Who has one partner answers none but that.
+        let of_several = if servers.len() > 1 { &clients[..] } else { &[] };
+        for (_, task) in servers.iter().chain(of_several) {
             let posts = task.steps.iter().filter(|step| matches!(step, Step::Post(..))).count();
             let answers = task.steps.iter().filter(|step| matches!(step, Step::Answer(..))).count();
             assert!(answers > 30 * posts, "{posts} and {answers} of {}", task.name);
@@ -199,7 +206,7 @@ fn as_many_calls_are_under_way_as_messages_tell() {
 /// A server calls two clients in turns, twice in 2 ms; the first client wakes two servers in turns, one in each of these.
 #[test]
 fn a_task_begins_with_the_flips_of_a_second() {
-    let recording = two_and_two("flips", 1);
+    let recording = two_clients("flips", &[11, 21], 1);
     for (pid_of, expected) in [(11, 1_000), (21, 1_000), (10, 1_000), (20, 0)] {
         let (_, task) = pid(&recording, pid_of);
         assert!(task.wakee_flips.abs_diff(expected) <= 10, "{} of {pid_of}", task.wakee_flips);
