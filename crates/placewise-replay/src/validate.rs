@@ -43,6 +43,9 @@ const WAKEUPS: &str = "wakeups";
 /// Less than this is no reason to fit again.
 const FITTED_PCT: f64 = 1.0;
 
+/// A replay that has as many wakeups as its trace but for this part, as a logarithm, lacks no messages.
+const NEAR: f64 = 0.01;
+
 /// The pid of the first simulated task.
 const FIRST_PID: u32 = 1000;
 
@@ -115,12 +118,12 @@ impl Fitted {
 }
 
 /// The recording of a trace whose tasks are woken as often as those of the trace, or nearly so: as if each
-/// wakeup were for one message, or with those that are inferred. It is validated.
+/// wakeup were for one message, or with those that are inferred if that is not near. It is validated.
 pub fn replayed(source: &Source<'_>) -> Result<(Recording, Measured, Validation), ReplayError> {
     let Source { machine, kernel, .. } = *source;
     let Both { plain: mut recording, with_messages, measured } = read_both(source)?;
     let mut validation = validate(&mut recording, &measured, machine, kernel)?;
-    if let Some(mut other) = with_messages {
+    if let Some(mut other) = with_messages.filter(|_| validation.off_in_wakeups() > NEAR) {
         let of_other = unless_deadlocked(validate(&mut other, &measured, machine, kernel))?;
         let is_nearer = |it: &Validation| it.off_in_wakeups() < validation.off_in_wakeups();
         if let Some(of_other) = of_other.filter(is_nearer) {
