@@ -45,6 +45,9 @@ const SEEN: usize = 40;
 /// More calls are under way in one of so many, or fewer.
 const SELDOM: usize = 100;
 
+/// No more of two tasks are kept in memory.
+const MOST: usize = 64;
+
 /// Names of tasks that call, and of those that answer before they are called again.
 #[derive(Default)]
 pub struct InTurn {
@@ -293,7 +296,7 @@ impl Rounds {
         }
     }
 
-    /// How many calls two tasks have under way at a time.
+    /// How many calls two tasks have under way at a time: one where nothing tells.
     fn under_way(&self, (followed, known): (&Followed, &Known)) -> usize {
         let mut times: BTreeMap<[TaskIndex; 2], [Vec<Nanos>; 2]> = BTreeMap::new();
         for round in &self.all {
@@ -315,8 +318,8 @@ impl Rounds {
                 .map(move |(&call, before)| before + 1 - answered(call).min(before))
         });
         let mut open: Vec<usize> = open_at_calls.collect();
-        let at = (open.len() - open.len() / SELDOM).saturating_sub(1);
-        *open.select_nth_unstable(at).1
+        let at = open.len().checked_sub(1 + open.len() / SELDOM);
+        at.map_or(1, |at| *open.select_nth_unstable(at).1).min(MOST)
     }
 
     /// Callees begin with answers to all calls but one that each two have under way.
