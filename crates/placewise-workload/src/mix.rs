@@ -399,6 +399,7 @@ impl Offsets {
         let channel = |object: Object| object.behind(self.channels);
         let mutex = |object: Object| object.behind(self.mutexes);
         let condition = |object: Object| object.behind(self.conditions);
+        let semaphore = |it: Object| it.behind(self.semaphores);
         let timer = |object: Object| object.behind(self.timers);
         match op {
             Op::StartTimer { timer: it } => Op::StartTimer { timer: timer(it) },
@@ -423,22 +424,16 @@ impl Offsets {
                 Op::Barrier { barrier: barrier.behind(self.barriers), spin_ns }
             }
             Op::Arrive { barrier } => Op::Arrive { barrier: barrier.behind(self.barriers) },
-            Op::Post { semaphore, wake, call, answered_at } => Op::Post {
-                semaphore: semaphore.behind(self.semaphores),
-                wake,
-                call,
-                answered_at: answered_at.map(|it| it.behind(self.semaphores)),
-            },
-            Op::Answer { inbox, otherwise, wake, call } => Op::Answer {
-                inbox: inbox.behind(self.semaphores),
-                otherwise: otherwise.behind(self.semaphores),
-                wake,
-                call,
-            },
-            Op::Await { semaphore, lines } => {
-                Op::Await { semaphore: semaphore.behind(self.semaphores), lines }
+            Op::Post { semaphore: it, wake, call, answered_at } => {
+                let (it, answered_at) = (semaphore(it), answered_at.map(semaphore));
+                Op::Post { semaphore: it, wake, call, answered_at }
             }
-            Op::Close { semaphore } => Op::Close { semaphore: semaphore.behind(self.semaphores) },
+            Op::Answer { inbox, otherwise, wake, call } => {
+                let (inbox, otherwise) = (semaphore(inbox), semaphore(otherwise));
+                Op::Answer { inbox, otherwise, wake, call }
+            }
+            Op::Await { semaphore: it, lines } => Op::Await { semaphore: semaphore(it), lines },
+            Op::Close { semaphore: it } => Op::Close { semaphore: semaphore(it) },
             Op::RaiseFlag { flag } => Op::RaiseFlag { flag: flag.behind(self.flags) },
             Op::LowerFlag { flag } => Op::LowerFlag { flag: flag.behind(self.flags) },
             Op::Fork { program, count, base, step } => {

@@ -15,8 +15,7 @@ use placewise_machine::CpuSet;
 use serde::{Serialize, Serializer};
 
 use super::idle_beside::{AudienceId, Clocks, IdleBesideMeter};
-use super::on_the_way::OnTheWay;
-use super::places::{ByNearest, Places};
+use super::places::{ByNearest, Nearest, Places};
 use crate::steps::by_name::ByName;
 use crate::steps::by_pair::{ByPair, Place};
 use crate::steps::task::{NameId, TaskNumber, Tasks};
@@ -277,13 +276,19 @@ impl BehindMeter {
     }
 
     /// A placement onto a CPU where another ran took so long to its queue.
-    pub fn arrived(&mut self, placement: &OnTheWay, runner: Role, ns: u64) {
-        let waits = match self.pairs.id(placement.waiter, runner) {
+    pub fn arrived(
+        &mut self,
+        (waiter, runner): (Role, Role),
+        cpu: u16,
+        nearest_idle: Option<Nearest>,
+        ns: u64,
+    ) {
+        let waits = match self.pairs.id(waiter, runner) {
             Some(pair) => self.pairs.of(pair),
             None => &mut self.further,
         };
-        waits.cpus.insert(placement.to_cpu.into());
-        match placement.nearest_idle {
+        waits.cpus.insert(cpu.into());
+        match nearest_idle {
             Some(nearest) => waits.on_the_way.idle_ns[nearest] += ns,
             None => waits.on_the_way.none_idle_ns += ns,
         }

@@ -163,7 +163,8 @@ impl Waiting {
 
     /// A placement onto a CPU where another ran took so long to its queue.
     pub fn arrived(&mut self, placement: &OnTheWay, runner: Role, ns: u64) {
-        self.behind.arrived(placement, runner, ns);
+        let OnTheWay { waiter, to_cpu, nearest_idle, .. } = *placement;
+        self.behind.arrived((waiter, runner), to_cpu, nearest_idle, ns);
     }
 
     /// How long the task waited behind others since it last ran; it runs now.
