@@ -225,7 +225,7 @@ impl<'a> Build<'a> {
     }
 
     fn number_of_semaphore(&self, from: TaskIndex, to: TaskIndex) -> u32 {
-        self.semaphores[&(self.recording.tasks[from as usize].name.as_str(), to)]
+        self.semaphores[&wait(self.recording, (from, to))]
     }
 
     /// How many close each semaphore.
@@ -245,8 +245,8 @@ impl<'a> Build<'a> {
 
     /// Where a task waits for answers of another, if that one answers who asks.
     fn answered_at(&self, task: TaskIndex, other: TaskIndex) -> Option<Object> {
-        let name = self.recording.tasks[task as usize].name.as_str();
-        self.inboxes.contains(&(name, other)).then(|| self.semaphore(other, task))
+        let is_inbox = self.inboxes.contains(&wait(self.recording, (task, other)));
+        is_inbox.then(|| self.semaphore(other, task))
     }
 
     /// `number`: its place among those of the task. `passed`: the time of the trace until which its timer has run.
@@ -295,20 +295,27 @@ impl<'a> Build<'a> {
     }
 }
 
+/// Where `to` waits for tasks of the name of `from`.
+fn wait(recording: &Recording, (from, to): (TaskIndex, TaskIndex)) -> Wait<'_> {
+    (recording.tasks[from as usize].name.as_str(), to)
+}
+
+/// Of all tasks, with whose they are.
+fn steps(recording: &Recording) -> impl Iterator<Item = (TaskIndex, Step)> {
+    let tasks = recording.tasks.iter().zip(0..);
+    tasks.flat_map(|(task, index)| task.steps.iter().map(move |step| (index, *step)))
+}
+
 /// Each two tasks of whom one wakes the other may wait for each other.
 fn semaphores(recording: &Recording) -> HashMap<Wait<'_>, u32> {
     let mut semaphores = HashMap::new();
-    for (task, index) in recording.tasks.iter().zip(0..) {
-        for step in &task.steps {
-            let other = match *step {
-                Step::Post(other, _) | Step::Answer(other, _) | Step::Await(other) => other,
-                _ => continue,
-            };
-            for (from, to) in [(index, other), (other, index)] {
-                let next = semaphores.len() as u32;
-                let waker = recording.tasks[from as usize].name.as_str();
-                semaphores.entry((waker, to)).or_insert(next);
-            }
+    for (task, step) in steps(recording) {
+        let (Step::Post(other, _) | Step::Answer(other, _) | Step::Await(other)) = step else {
+            continue;
+        };
+        for pair in [(task, other), (other, task)] {
+            let next = semaphores.len() as u32;
+            semaphores.entry(wait(recording, pair)).or_insert(next);
         }
     }
     semaphores
@@ -316,37 +323,29 @@ fn semaphores(recording: &Recording) -> HashMap<Wait<'_>, u32> {
 
 /// Who may post to whom, where it depends on who has posted before whether they do.
 fn closers(recording: &Recording) -> BTreeSet<(TaskIndex, TaskIndex)> {
-    let wait =
-        |(from, to): (TaskIndex, TaskIndex)| (recording.tasks[from as usize].name.as_str(), to);
     let mut posters = BTreeSet::new();
     let mut answered = HashSet::new();
-    for (task, index) in recording.tasks.iter().zip(0..) {
-        for step in &task.steps {
-            match *step {
-                Step::Post(other, _) => _ = posters.insert((index, other)),
-                Step::Answer(other, _) => {
-                    let both = [(index, other), (other, index)];
-                    posters.extend(both);
-                    answered.extend(both.map(wait));
-                }
-                _ => {}
+    for (task, step) in steps(recording) {
+        match step {
+            Step::Post(other, _) => _ = posters.insert((task, other)),
+            Step::Answer(other, _) => {
+                let both = [(task, other), (other, task)];
+                posters.extend(both);
+                answered.extend(both.map(|pair| wait(recording, pair)));
             }
+            _ => {}
         }
     }
-    posters.retain(|pair| answered.contains(&wait(*pair)));
+    posters.retain(|pair| answered.contains(&wait(recording, *pair)));
     posters
 }
 
 fn inboxes(recording: &Recording) -> HashSet<Wait<'_>> {
-    let name = |task: TaskIndex| recording.tasks[task as usize].name.as_str();
-    let tasks = recording.tasks.iter().zip(0..);
-    let inboxes = tasks.flat_map(|(task, index)| {
-        task.steps.iter().filter_map(move |step| match *step {
-            Step::Answer(to, _) => Some((name(to), index)),
-            _ => None,
-        })
-    });
-    inboxes.collect()
+    let inbox = |(task, step)| match step {
+        Step::Answer(to, _) => Some(wait(recording, (to, task))),
+        _ => None,
+    };
+    steps(recording).filter_map(inbox).collect()
 }
 
 fn fork(program: u32) -> Op {

@@ -173,40 +173,40 @@ pub(super) fn end_step(
     rule: PipeWakeRule,
     effect: &mut Effect,
 ) -> Then {
-    if state.stage != stage::CALLS || !channel.can_transfer(side, transfer.bytes, false) {
-        return end_other_step(transfer, side, task, state, channel, rule, effect);
+    if state.stage == stage::CALLS && channel.can_transfer(side, transfer.bytes, false) {
+        take_place(transfer, side, channel, state, rule, false, effect);
+    } else if let Some(then) = hold_up(transfer, side, task, state, channel) {
+        return then;
+    } else {
+        take_place(transfer, side, channel, state, rule, true, effect);
     }
-    take_place(transfer, side, channel, state, rule, false, effect);
     Then::Next
 }
 
-/// It sleeps, or goes on, or the message is transferred after all.
+/// It sleeps, or goes on, unless the message is transferred after all.
 #[inline(never)]
-fn end_other_step(
+fn hold_up(
     transfer: &Transfer,
     side: Side,
     task: TaskId,
     state: &mut Task,
     channel: &mut Channel,
-    rule: PipeWakeRule,
-    effect: &mut Effect,
-) -> Then {
+) -> Option<Then> {
     if state.stage == stage::COMES {
         state.stage = stage::CALLS;
-        return Then::Again;
+        return Some(Then::Again);
     }
     let waited = state.stage != stage::CALLS;
     if !channel.can_transfer(side, transfer.bytes, waited) {
         state.stage = stage::SLEPT;
         channel.wait(task, side);
-        return Then::Block(Resume::Retry);
+        return Some(Then::Block(Resume::Retry));
     }
     if state.stage != stage::GOES_ON {
         state.stage = stage::GOES_ON;
-        return Then::Again;
+        return Some(Then::Again);
     }
-    take_place(transfer, side, channel, state, rule, true, effect);
-    Then::Next
+    None
 }
 
 /// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
