@@ -1,7 +1,9 @@
 //! Whose post is answered, of a client and two servers that take turns on a CPU.
 
 use placewise_machine::load;
+use placewise_policy::Policy;
 use placewise_replay::{Begins, RecordedTask, Recording, Step};
+use placewise_sim::{Scenario, simulate};
 use placewise_workload::program::{Op, Wake};
 
 use crate::read::{US, read_on, task, try_read};
@@ -64,9 +66,13 @@ fn two_clients(name: &str, servers: &[u32], longer: u64) -> Recording {
         let second = [switch(at(85), 10, 20), switch(at(85 + takes), 20, server), done];
         [begins, calls, first, second.to_vec()].concat()
     };
-    let text: Vec<String> = (0..8 * ROUNDS).flat_map(half).collect();
-    let both = try_read(name, &(text.join("\n") + "\n"), &load("uma-8").expect("it is known"));
-    both.expect("it can be read").with_messages.expect("they take turns")
+    with_messages(name, (0..8 * ROUNDS).flat_map(half)).expect("they take turns")
+}
+
+fn with_messages(name: &str, lines: impl Iterator<Item = String>) -> Option<Recording> {
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n";
+    let both = try_read(name, &text, &load("uma-8").expect("it is known"));
+    both.expect("it can be read").with_messages
 }
 
 /// The client wakes both servers and sleeps. They compute in this order, and the first of them, 11, wakes it.
@@ -203,6 +209,48 @@ fn as_many_calls_are_under_way_as_messages_tell() {
     }
 }
 
+/// Whoever is done first keeps posts that others would wait for.
+#[test]
+fn a_replay_with_several_calls_under_way_comes_to_its_end() {
+    let recording = two_clients("ends", &[11, 21], 2);
+    let machine = load("uma-8").expect("the machine is known");
+    let policy = Policy::parse("v6.12", "baseline").expect("the kernel is known");
+    let workload = recording.workload("w", &machine, Begins::AsRecorded);
+    let scenario = Scenario { machine: &machine, policy: &policy, workload: &workload, seed: 1 };
+    simulate(&scenario, None).expect("nobody waits for ever");
+}
+
+/// Two of a name call another, which computes on a CPU of its own meanwhile, and in one round of so many a second one, which
+/// wakes its caller.
+fn answers_seen_in_one_of(rounds: usize) -> Option<Recording> {
+    let round = |round: usize| {
+        let at = |us: usize| 1_000 * round + us;
+        let server = if (round / rounds).is_multiple_of(2) { 11 } else { 21 };
+        let begins = [&wake(at(1), 0, server)[..], &[switch(at(2), 0, server)]].concat();
+        let called = [&wake(at(5), server, 20)[..], &[switch(at(7), 0, 20), switch(at(27), 20, 0)]];
+        let called = called
+            .concat()
+            .iter()
+            .map(|line| {
+                let line = line.replace("target_cpu=000", "target_cpu=001");
+                if line.contains("switch") { line.replace("[000]", "[001]") } else { line }
+            })
+            .collect();
+        let woken = [&wake(at(35), server, 10)[..], &[switch(at(40), server, 10)]].concat();
+        let answer = [&wake(at(50), 10, server)[..], &[switch(at(60), 10, server)]].concat();
+        let seen = if round.is_multiple_of(rounds) { [woken, answer].concat() } else { vec![] };
+        [begins, called, seen, vec![switch(at(80), server, 0)]].concat()
+    };
+    with_messages(&format!("seen-{rounds}"), (0..40 * rounds).flat_map(round))
+}
+
+/// Writers to pipes are woken so: they wait for room.
+#[test]
+fn who_is_seldom_seen_to_answer_is_not_taken_to() {
+    assert!(answers_seen_in_one_of(10).is_some());
+    assert!(answers_seen_in_one_of(100).is_none());
+}
+
 /// A server calls two clients in turns, twice in 2 ms; the first client wakes two servers in turns, one in each of these.
 #[test]
 fn a_task_begins_with_the_flips_of_a_second() {
@@ -210,6 +258,11 @@ fn a_task_begins_with_the_flips_of_a_second() {
     for (pid_of, expected) in [(11, 1_000), (21, 1_000), (10, 1_000), (20, 0)] {
         let (_, task) = pid(&recording, pid_of);
         assert!(task.wakee_flips.abs_diff(expected) <= 10, "{} of {pid_of}", task.wakee_flips);
+    }
+    let machine = load("uma-8").expect("the machine is known");
+    let mut workload = recording.workload("w", &machine, Begins::Anywhere);
+    for (task, index) in recording.tasks.iter().zip(0..) {
+        assert_eq!(recording.program(&mut workload, index).wakee_flips, task.wakee_flips);
     }
 }
 
