@@ -224,7 +224,7 @@ fn a_replay_with_several_calls_under_way_comes_to_its_end() {
 /// wakes its caller.
 fn answers_seen_in_one_of(rounds: usize) -> Option<Recording> {
     let round = |round: usize| {
-        let at = |us: usize| 1_000 * round + us;
+        let at = |us: usize| 100 * round + us;
         let server = if (round / rounds).is_multiple_of(2) { 11 } else { 21 };
         let begins = [&wake(at(1), 0, server)[..], &[switch(at(2), 0, server)]].concat();
         let called = [&wake(at(5), server, 20)[..], &[switch(at(7), 0, 20), switch(at(27), 20, 0)]];
