@@ -55,6 +55,12 @@ pub fn error_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
     Some(critical_t(degrees_of_freedom) * (variance / runs).sqrt())
 }
 
+/// How far to either side of a mean its interval goes; `None` with fewer than two samples.
+pub fn error_of_mean(samples: &[f64]) -> Option<f64> {
+    let runs = samples.len() as f64;
+    Some(critical_t(runs - 1.0) * (sample_variance(samples)? / runs).sqrt())
+}
+
 /// How wide the interval of a difference is after as many runs again that vary as much, to what it is after
 /// `runs` of each: by Welch's test of samples that vary alike. The fewer there are, the more they narrow it.
 pub fn width_after_as_many_runs_again(runs: usize) -> f64 {

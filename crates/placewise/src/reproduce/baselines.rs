@@ -12,6 +12,9 @@ use crate::machine_readable::round_to_nine_digits;
 use crate::noise::median;
 use crate::report::grouped;
 
+/// A half too much, or a third too little.
+const NEAR: f64 = 1.5;
+
 /// The baselines of one workload on one machine that measure the same.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Baselines {
@@ -26,6 +29,8 @@ pub struct Baselines {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Factors {
     pub rows: usize,
+    /// Of them, those below [`NEAR`].
+    pub near: usize,
     #[serde(serialize_with = "rounded")]
     pub median: f64,
     #[serde(serialize_with = "rounded")]
@@ -55,6 +60,13 @@ impl<'a> Baseline<'a> {
             && value.iter().all(|value| *value > 0.0);
         comparable.then_some(Self { published, quantity, value, is_in_sample })
     }
+}
+
+/// Of all baselines that are figures.
+pub fn together<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Factors> {
+    let baselines = rows.into_iter().filter_map(|row| Baseline::of(row, false));
+    let factors: Vec<f64> = baselines.map(|one| factor(one.value)).collect();
+    Factors::of(&factors)
 }
 
 /// One line per workload, machine and quantity. The rows come with whether they are in sample.
@@ -98,7 +110,8 @@ pub fn factor([one, other]: [f64; 2]) -> f64 {
 impl Factors {
     pub fn of(factors: &[f64]) -> Option<Self> {
         let worst = factors.iter().copied().max_by(f64::total_cmp)?;
-        Some(Self { rows: factors.len(), median: median(factors), worst })
+        let near = factors.iter().filter(|factor| **factor <= NEAR).count();
+        Some(Self { rows: factors.len(), near, median: median(factors), worst })
     }
 }
 
@@ -125,11 +138,11 @@ mod tests {
             baseline("uma-8", "groups=4", 4.0, 16.0),
         ];
         let scores = score(rows.iter().zip([false, true, false]));
-        let factors = |rows, median, worst| Some(Factors { rows, median, worst });
+        let factors = |rows, near, median, worst| Some(Factors { rows, near, median, worst });
         assert_eq!(scores.len(), 1);
         assert_eq!((scores[0].quantity, scores[0].in_sample), ("time", 1));
-        assert_eq!(scores[0].value, factors(3, 2.0, 4.0));
-        assert_eq!(scores[0].shape, factors(2, 3.0, 4.0));
+        assert_eq!(scores[0].value, factors(3, 0, 2.0, 4.0));
+        assert_eq!(scores[0].shape, factors(2, 0, 3.0, 4.0));
     }
 
     #[test]
@@ -144,6 +157,8 @@ mod tests {
         let scores = score(rows.iter().map(|row| (row, false)));
         let medians: Vec<f64> = scores.iter().map(|one| one.value.unwrap().median).collect();
         assert_eq!(medians, [2.0, 1.0, 3.0]);
+        let together = Factors { rows: 3, near: 1, median: 2.0, worst: 3.0 };
+        assert_eq!(super::together(&rows), Some(together));
         assert!(scores.iter().all(|one| one.shape.is_none()));
     }
 

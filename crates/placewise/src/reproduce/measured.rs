@@ -11,7 +11,7 @@ use super::unit::{Quantity, Unit};
 use crate::change::{Change, center, change_pct};
 use crate::input::InputError;
 use crate::machine_readable::direction_name;
-use crate::noise::quantile;
+use crate::noise::{self, quantile};
 use crate::states::States;
 
 /// All that a run reports, its own figures first.
@@ -111,6 +111,12 @@ impl Samples {
             true => samples.check_direction(row),
             false => Err(format!("metric `{}`: a run has no finite figure", row.ran_as.metric)),
         }
+    }
+
+    /// The interval of their mean goes no further to either side.
+    pub fn is_known_within(&self, pct: f64) -> bool {
+        let error = noise::error_of_mean(&self.values);
+        error.is_some_and(|error| 100.0 * error <= pct * noise::mean(&self.values).abs())
     }
 
     pub fn value(&self) -> f64 {

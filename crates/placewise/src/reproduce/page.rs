@@ -46,7 +46,7 @@ stands for the whole run of the benchmark on hardware; lu is run whole, or for 1
 while a verdict is not settled: to a decisive row while the 95 % interval of its prediction has 0 in it
 and is not within the precision either, to a null while it is neither quiet nor loud throughout. Looking
 again and again lets up to one case in seven pass that is noise. What has taken many events gets no more than four
-runs unless as many again promise to settle it. The
+runs unless as many again promise to settle it. Baselines get more until they are known to 25 %, or dear so. The
 warm-up is that of the workload: a transient that outlasts it is in the figures. Nothing runs beside a
 workload: where each CPU that a wakeup looks at first is idle, as with one worker of schbench, no policy
 that is about busy ones changes a decision, and the change is exactly 0.";

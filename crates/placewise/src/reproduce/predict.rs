@@ -3,7 +3,8 @@
 //!
 //! All scenarios get the first runs. Those of a published change that is judged get more until its
 //! verdict is settled, if asked for: dear ones up to four, and then only while as many runs again promise to settle
-//! it. What cannot be simulated is left out with the reason, never guessed.
+//! it. So do those of a baseline that scatters, until it is known or dear, and with it what is compared with it: a
+//! change is one of as many runs. What cannot be simulated is left out with the reason, never guessed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,6 +53,9 @@ pub struct Row {
 /// So many runs tell how much they scatter: of two, t has so few degrees of freedom that an interval reaches nine
 /// spreads to either side, of four 1.6. How much runs of dear cases scatter was in view, no outcome.
 const TELLING_RUNS: usize = 3;
+
+/// A baseline is known when it is this near, in percent: it is judged by its factor, which is near if it is below 1.5.
+const NEAR_PCT: f64 = 25.0;
 
 /// Which runs to simulate, and on how many threads.
 pub struct Runs<'a> {
@@ -113,11 +117,41 @@ impl Predictions {
             open = runs
                 .effort
                 .precision
-                .map(|pct| self.unknown(&figures, pct, runs.events))
+                .map(|pct| self.open(&figures, pct, runs.events))
                 .unwrap_or_default();
             next = runs.effort.more(more.end);
         }
         Ok(figures)
+    }
+
+    /// The scenarios that get more runs.
+    fn open(&self, figures: &OfScenarios, precision: f64, dear: Option<u64>) -> BTreeSet<usize> {
+        let mut open = self.unknown(figures, precision, dear);
+        let scattered = self.scattered(figures, dear);
+        let compared = |row: &usize| {
+            let baseline = self.baselines[*row].unwrap_or(*row);
+            self.planned[baseline].as_ref().is_ok_and(|baseline| scattered.contains(baseline))
+        };
+        let rows = (0..self.published.len()).filter(compared);
+        open.extend(rows.filter_map(|row| self.planned[row].as_ref().ok()));
+        open
+    }
+
+    /// The scenarios of baselines that were published as figures, and whose own are not known yet.
+    fn scattered(&self, figures: &OfScenarios, dear: Option<u64>) -> BTreeSet<usize> {
+        let scattered = |row: &usize| {
+            let published = &self.published[*row];
+            let is_judged = published.is_baseline()
+                && published.value.is_some_and(|value| value > 0.0)
+                && !published.is_normalized();
+            is_judged && self.samples(*row, figures).is_ok_and(|of| !of.is_known_within(NEAR_PCT))
+        };
+        let goes_on = |at: &usize| {
+            figures[*at].len() < TELLING_RUNS
+                || dear.is_none_or(|dear| events(&figures[*at]) < dear)
+        };
+        let rows = (0..self.published.len()).filter(scattered);
+        rows.filter_map(|row| self.planned[row].as_ref().ok().copied()).filter(goes_on).collect()
     }
 
     /// The scenarios of changes that are judged and whose verdict is not settled yet; dear ones, which
@@ -252,15 +286,39 @@ mod tests {
         let planned = published.iter().map(|row| plan.add(row)).collect();
         let baselines = study::baselines(published.iter());
         let predictions = Predictions { published, planned, baselines, plan };
-        let better = Some(Better::Lower);
-        let run = |time: &f64| {
-            let time = Figure { metric: "time".into(), value: *time, unit: "s", better };
-            let events = Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None };
-            Ok(vec![time, events])
-        };
         let figures: OfScenarios =
             [baseline, other].iter().map(|times| times.iter().map(run).collect()).collect();
         !predictions.unknown(&figures, 1.0, dear).is_empty()
+    }
+
+    /// The runs of a case's baseline and of a policy, none of whose changes is judged, whose baselines take so long.
+    fn runs_beside(times: &[f64], dear: Option<u64>) -> BTreeSet<usize> {
+        let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
+        let other = row("s", "uma-8", "hackbench", "groups=2", "baseline");
+        let published = [of("baseline"), of("short-task"), other];
+        let published = published.map(|row| Published { value: Some(1.0), ..row }).to_vec();
+        let mut plan = Plan::default();
+        let planned = published.iter().map(|row| plan.add(row)).collect();
+        let baselines = study::baselines(published.iter());
+        let predictions = Predictions { published, planned, baselines, plan };
+        let runs = |times: &[f64]| times.iter().map(run).collect();
+        predictions.open(&vec![runs(times), runs(&[1.0; 4]), runs(&[1.0; 4])], 1.0, dear)
+    }
+
+    fn run(time: &f64) -> Result<Figures, SimError> {
+        let time =
+            Figure { metric: "time".into(), value: *time, unit: "s", better: Some(Better::Lower) };
+        let events = Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None };
+        Ok(vec![time, events])
+    }
+
+    #[test]
+    fn a_baseline_that_scatters_gets_more_runs_as_does_what_is_compared_with_it() {
+        let both = BTreeSet::from([0, 1]);
+        assert_eq!(runs_beside(&[10.0, 10.1], None), BTreeSet::new(), "it is known");
+        assert_eq!(runs_beside(&[10.0, 14.0, 8.0, 12.0], None), both);
+        assert_eq!(runs_beside(&[10.0, 14.0, 8.0, 12.0], Some(20)), BTreeSet::new(), "it is dear");
+        assert_eq!(runs_beside(&[10.0, 14.0], Some(10)), both, "two runs do not tell");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::baselines::{self, Baselines};
+use super::baselines::{self, Baselines, Factors};
 use super::names::Names;
 use super::predict::Row;
 use super::provenance;
@@ -57,6 +57,7 @@ pub struct Score {
     pub nearest_case: NearestCase,
     pub ceiling: Ceiling,
     pub baselines: Vec<Baselines>,
+    pub baselines_together: Option<Factors>,
 }
 
 /// Rows that have a case elsewhere, by the change published there, and by the simulator.
@@ -136,6 +137,7 @@ impl Score {
             nearest_case: NearestCase::of(&once),
             ceiling: publication::ceiling(),
             baselines: baselines::score(once.iter().map(|one| (&one.row, one.is_in_sample()))),
+            baselines_together: baselines::together(once.iter().map(|one| &one.row)),
         }
     }
 }

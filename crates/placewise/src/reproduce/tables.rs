@@ -1,6 +1,6 @@
 //! The score as tables for people.
 
-use super::baselines::{Baselines, Factors};
+use super::baselines::Factors;
 use super::names::Names;
 use super::predict::Row;
 use super::score::{Experiment, Score, Scored, Series};
@@ -13,7 +13,7 @@ pub fn of(score: &Score, empty: impl Fn() -> Table) -> [(&'static str, Table); 4
         ("score", scores(score, empty())),
         ("series", series(&score.series, empty())),
         ("experiments", experiments(&score.experiments, empty())),
-        ("baselines", baselines(&score.baselines, empty())),
+        ("baselines", baselines(score, empty())),
     ]
 }
 
@@ -118,33 +118,46 @@ fn experiments(experiments: &[Experiment], mut table: Table) -> Table {
     table
 }
 
-fn baselines(baselines: &[Baselines], mut table: Table) -> Table {
+fn baselines(score: &Score, mut table: Table) -> Table {
     table.set_header([
         "workload",
         "machine",
         "figure",
         "rows",
         "in sample",
+        "within 1.5",
         "median factor",
         "worst",
         "shape: rows",
+        "within 1.5",
         "median factor",
         "worst",
     ]);
-    for one in baselines {
+    let line = |names: [String; 3], in_sample: usize, value: Option<Factors>| {
+        let [rows, near, median, worst] = factors(value);
+        [names.to_vec(), vec![rows, in_sample.to_string(), near, median, worst]].concat()
+    };
+    let in_sample = score.baselines.iter().map(|one| one.in_sample).sum();
+    let all = ["all".to_owned(), String::new(), String::new()];
+    table
+        .add_row([line(all, in_sample, score.baselines_together), factors(None).to_vec()].concat());
+    for one in &score.baselines {
         let names = [one.workload.clone(), one.machine.clone(), one.quantity.to_owned()];
-        let [rows, median, worst] = factors(one.value);
-        let in_sample = one.in_sample.to_string();
-        let value = [rows, in_sample, median, worst];
-        table.add_row([names.to_vec(), value.to_vec(), factors(one.shape).to_vec()].concat());
+        let value = line(names, one.in_sample, one.value);
+        table.add_row([value, factors(one.shape).to_vec()].concat());
     }
     table.figures_from(3);
     table
 }
 
-fn factors(factors: Option<Factors>) -> [String; 3] {
-    let Some(Factors { rows, median, worst }) = factors else { return Default::default() };
-    [rows.to_string(), format!("{median:.2}"), format!("{worst:.2}")]
+fn factors(factors: Option<Factors>) -> [String; 4] {
+    let Some(Factors { rows, near, median, worst }) = factors else { return Default::default() };
+    [
+        rows.to_string(),
+        part(near, Some(near as f64 / rows as f64)),
+        format!("{median:.2}"),
+        format!("{worst:.2}"),
+    ]
 }
 
 /// Rows whose runs settled in different states.
