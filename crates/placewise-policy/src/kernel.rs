@@ -157,6 +157,7 @@ pub const V3_10: Profile = Profile {
 
     balance: BALANCE_LEGACY,
     balance_numa: BALANCE_NUMA_NONE,
+    numa_balancing: true,
     busy_factor: 32,
     nr_migrate: SCHED_NR_MIGRATE,
     balance_smt: false,

@@ -7,7 +7,7 @@
 //! Limits: `migration_cost_ns` has no -1 (always hot), which any second is as good as. Before v5.13
 //! `min_granularity_ns` and `latency_ns` also said how many tasks share a period, which stays 8 here.
 //! NEXT_BUDDY, LAST_BUDDY, CACHE_HOT_BUDDY, UTIL_EST and the rest of the features are as the kernel
-//! boots with them, and so is what is no scheduler's: SMT, the tick, NUMA balancing.
+//! boots with them, and so is what is no scheduler's: SMT and the tick.
 
 use crate::kernel::{kernel_names, profile};
 use crate::near::near;
@@ -139,6 +139,12 @@ const KNOBS: &[Knob] = &[
             largest: u32::MAX as u64,
             set: |profile, ns| profile.migration_cost = ns,
         },
+    },
+    Knob {
+        name: "numa_balancing",
+        about: "memory goes to the NUMA node from which it is used",
+        is_in: always,
+        setting: Feature(|profile| &mut profile.numa_balancing),
     },
     Knob {
         name: "nr_migrate",

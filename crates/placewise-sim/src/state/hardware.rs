@@ -6,6 +6,7 @@ use placewise_policy::CpuId;
 use crate::state::event_queue::Time;
 use crate::state::hotplug::Hotplug;
 use crate::state::memory_bandwidth::MemoryBandwidth;
+use crate::state::numa_balancing::AddressSpaces;
 
 pub struct Hardware<'a> {
     /// As it booted.
@@ -13,6 +14,7 @@ pub struct Hardware<'a> {
     pub domains: Domains,
     pub hotplug: Hotplug,
     pub memory: MemoryBandwidth,
+    pub address_spaces: AddressSpaces,
     /// By cache.
     pub caches: Vec<CacheActivity>,
     /// Where the next device interrupt arrives.
@@ -34,6 +36,7 @@ impl<'a> Hardware<'a> {
             domains,
             hotplug: Hotplug::default(),
             memory: MemoryBandwidth::new(machine),
+            address_spaces: AddressSpaces::new(),
             caches: vec![CacheActivity::default(); machine.nr_caches()],
             interrupt_cpu: CpuId::default(),
         }

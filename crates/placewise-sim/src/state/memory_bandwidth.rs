@@ -5,7 +5,7 @@ use placewise_policy::{CpuId, Table};
 use placewise_workload::program::Access;
 
 /// A stream that runs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     pub access: Access,
     /// The node whose memory it streams.

@@ -4,6 +4,7 @@ use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{COUNTERS, FOREVER};
 
 use crate::state::event_queue::Time;
+use crate::state::numa_balancing::TaskMemory;
 use crate::state::waker::WakerContext;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,8 +83,10 @@ pub struct Task {
     pub parent: TaskId,
     pub children: u32,
     pub pid: u32,
-    /// Where its memory is: the node where it streamed first.
-    pub memory_node: Option<u16>,
+    /// Whom its process began with.
+    pub leader: TaskId,
+    /// What it streams, once it has begun to.
+    pub memory: Option<Box<TaskMemory>>,
     /// A futex wake that has come and was not waited for yet.
     pub token: bool,
     /// When the wake that its latency counts from was stamped.

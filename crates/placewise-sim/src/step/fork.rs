@@ -83,6 +83,7 @@ impl Engine<'_> {
     pub(crate) fn start_process(&mut self, task: TaskId) {
         let program = &self.workload.programs[self.tasks[task].program as usize];
         self.scheduler.policy.start_process(task.into(), program.memory_kib * 1024);
+        self.begin_address_space(task, program.memory_kib);
     }
 
     /// One child of the fork that the current task is at.
@@ -102,6 +103,7 @@ impl Engine<'_> {
         let child_base = state.base + base + at * step;
         let child = self.new_task(program, at, child_base, cpu);
         self.tasks[child].parent = task;
+        self.tasks[child].leader = self.tasks[task].leader;
         self.trace_fork(cpu, task, child);
         self.scheduler.policy.copy_task(child.into(), task.into(), cpu.into());
         if self.workload.programs[program as usize].process {

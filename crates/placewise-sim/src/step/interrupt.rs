@@ -156,6 +156,7 @@ impl Engine<'_> {
         self.cpus[cpu].need_resched |= self.scheduler.tick(cpu, self.now);
         if let Some(current) = self.scheduler.running(cpu) {
             self.tick_rt(cpu, current);
+            self.tick_numa(cpu, current);
         }
         let cost = self.costs.draw(self.costs.figures.tick_ns);
         self.cpus[cpu].debt += cost;

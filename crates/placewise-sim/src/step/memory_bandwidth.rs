@@ -1,7 +1,7 @@
 //! Memory bandwidth: what each of the running streams gets of it, and when that changes.
 //!
-//! A stream draws on the memory of one NUMA node, the one where its task streamed
-//! first, over the link of the LLC that its CPU is on. The streams of a node share
+//! A stream draws on the memory of one NUMA node, where numa_balancing.rs has it, over
+//! the link of the LLC that its CPU is on. The streams of a node share
 //! what its memory carries for their number, those of an LLC what its link carries;
 //! a stream gets the less of its two shares, and less again if its memory is remote.
 //! When a stream begins or ends, those it shared with go on at another rate from
@@ -12,20 +12,16 @@
 //! packages have no capacity of their own; caches hold nothing of what is streamed.
 
 use placewise_policy::{CpuId, TaskId};
-use placewise_workload::program::Op;
 
 use crate::engine::Engine;
 use crate::state::event_queue::Time;
 use crate::state::memory_bandwidth::Stream;
-use crate::state::programs::Step;
 
 impl Engine<'_> {
     /// The stream of the current task begins, or goes on.
     pub(super) fn begin_stream(&mut self, cpu: CpuId, task: TaskId) {
-        let Step::Op(Op::Stream { access, .. }) = self.step_of(task) else { return };
-        let here = self.hardware.memory.places[cpu].node;
-        let node = *self.tasks[task].memory_node.get_or_insert(here);
-        let stream = Stream { access, node };
+        let memory = self.tasks[task].memory.as_ref();
+        let Some((stream, _)) = memory.and_then(|memory| memory.piece()) else { return };
         self.hardware.memory.begin(cpu, stream);
         self.retime_sharers(cpu, stream);
     }

@@ -11,6 +11,7 @@ mod idle;
 mod interrupt;
 mod memory_bandwidth;
 mod messages;
+mod numa_balancing;
 mod ops;
 mod running;
 mod schedule;

@@ -62,8 +62,8 @@ impl Engine<'_> {
                 true => figures.fork_ns,
                 false => figures.thread_create_ns,
             },
-            Op::Stream { bytes, .. } => {
-                self.tasks[task].stream_left = bytes;
+            Op::Stream { access, bytes } => {
+                self.tasks[task].stream_left = self.next_piece(cpu, task, access, bytes);
                 return 0;
             }
             Op::Barrier { barrier, spin_ns } => {
@@ -142,6 +142,7 @@ impl Engine<'_> {
             Op::Arrive { barrier } => self.arrive_only(cpu, task, barrier, effect),
             Op::RaiseFlag { flag } => self.turn_flag(cpu, task, flag, true),
             Op::LowerFlag { flag } => self.turn_flag(cpu, task, flag, false),
+            Op::Stream { .. } => self.end_piece(task),
             Op::LockCpu => self.lock_cpu(cpu, task),
             Op::UnlockCpu => self.unlock_cpu(cpu, task),
             Op::Post { semaphore, wake, call, answered_at } => {
