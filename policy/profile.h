@@ -271,7 +271,7 @@ struct profile {
 	/* balance */
 	enum balance_algorithm balance;
 	enum balance_numa_rule balance_numa;
-	bool numa_balancing; /* memory follows the tasks that use it: the engine's matter */
+	bool numa_balancing; /* memory follows tasks, and they it: the engine's matter */
 	u32 busy_factor;
 	u32 nr_migrate; /* tasks that one attempt looks at, SCHED_NR_MIGRATE at most */
 	bool balance_smt; /* group_smt_balance, core-weighted siblings, idle-core preference */

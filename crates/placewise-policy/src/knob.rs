@@ -142,7 +142,7 @@ const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "numa_balancing",
-        about: "memory goes to the NUMA node from which it is used",
+        about: "memory goes to the NUMA node from which it is used, and tasks to their memory",
         is_in: always,
         setting: Feature(|profile| &mut profile.numa_balancing),
     },

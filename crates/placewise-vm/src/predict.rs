@@ -240,7 +240,9 @@ mod tests {
     fn what_cannot_be_predicted_says_why() {
         let refusal = |workload, knob| simulation(workload, knob).err().unwrap();
         assert_eq!(refusal("ring", ""), "no model is called ring");
-        assert!(refusal("hackbench", "timer_migration=0").contains("unknown knob 'timer_migration'"));
+        assert!(
+            refusal("hackbench", "timer_migration=0").contains("unknown knob 'timer_migration'")
+        );
         assert!(refusal("hackbench", "SIS_PROP=1").contains("kernel v6.18.15 has no SIS_PROP"));
     }
 }

@@ -80,6 +80,7 @@ impl Engine<'_> {
             ("migrations_newly_idle".into(), "tasks", migrations.newly_idle),
             ("migrations_nohz".into(), "tasks", migrations.nohz),
             ("migrations_active".into(), "tasks", migrations.active),
+            ("migrations_numa".into(), "tasks", migrations.numa),
             ("migrations_displaced".into(), "tasks", migrations.displaced),
             (
                 "idle_time".into(),

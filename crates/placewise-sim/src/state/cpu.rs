@@ -52,6 +52,8 @@ pub enum Interrupt {
     ActiveBalance { to: CpuId },
     /// The task may not be here any more.
     Migrate(TaskId),
+    /// The task is to go to where its memory is.
+    NumaMigrate { task: TaskId, to: CpuId },
     /// This CPU is to go offline.
     Offline,
 }

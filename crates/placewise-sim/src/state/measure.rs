@@ -72,6 +72,8 @@ pub struct Migrations {
     pub newly_idle: u64,
     pub nohz: u64,
     pub active: u64,
+    /// To where their memory is.
+    pub numa: u64,
     /// By changes from outside: they might not stay.
     pub displaced: u64,
 }

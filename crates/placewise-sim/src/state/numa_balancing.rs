@@ -38,8 +38,8 @@ pub struct AddressSpace {
     /// Tasks that stream, each of which has as much of it as any other.
     pub parts: u64,
     kib: u64,
-    /// mm->numa_next_scan; none has been asked for yet.
-    pub next_scan: Option<Time>,
+    /// mm->numa_next_scan.
+    next_scan: Time,
     /// The window that is next: mm->numa_scan_offset.
     at: usize,
     /// mm->numa_scan_seq.
@@ -47,9 +47,10 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
-    pub fn new(kib: u64) -> Self {
+    /// The process begins `now`.
+    pub fn new(kib: u64, now: Time) -> Self {
         let windows = kib.div_ceil(SCAN_SIZE_KIB).max(1) as usize;
-        AddressSpace { windows, parts: 0, kib, next_scan: None, at: 0, scan_seq: 0 }
+        AddressSpace { windows, parts: 0, kib, next_scan: now + SCAN_DELAY, at: 0, scan_seq: 0 }
     }
 
     /// The window to be scanned now; a pass ends with the last one.
@@ -83,8 +84,8 @@ struct Window {
     node: u16,
     /// It has been scanned, so that its next use is a hint fault.
     hinting: bool,
-    /// Where the task was at the last hint fault.
-    last_fault: Option<u16>,
+    /// Where the task was at the last hint fault from another node than this.
+    last_remote_fault: Option<u16>,
 }
 
 /// A piece of a sweep: what lies on one node, or pages that the kernel copies first; and its bytes.
@@ -109,17 +110,18 @@ pub struct TaskMemory {
     /// Those of the pass under way.
     fresh: Vec<u64>,
     locality: Locality,
-    pub preferred: Option<u16>,
+    preferred: Option<u16>,
     scan_period: Time,
     node_stamp: Time,
     scan_seq: u32,
     migrate_retry: Time,
+    goes_to: Option<u16>,
 }
 
 impl TaskMemory {
     /// Touched for the first time on `node`. Threads begin to scan later than whom the process began with.
     pub fn new(space: &AddressSpace, node: u16, nr_nodes: usize, thread: Option<Time>) -> Self {
-        let window = Window { node, hinting: false, last_fault: None };
+        let window = Window { node, hinting: false, last_remote_fault: None };
         TaskMemory {
             windows: vec![window; space.windows],
             pieces: Vec::new(),
@@ -132,6 +134,7 @@ impl TaskMemory {
             node_stamp: thread.map_or(0, |tick| 2 * tick),
             scan_seq: space.scan_seq,
             migrate_retry: 0,
+            goes_to: None,
         }
     }
 
@@ -150,11 +153,10 @@ impl TaskMemory {
 
     /// task_numa_work: the next window is scanned unless one of the process was not long ago.
     pub fn scan(&mut self, space: &mut AddressSpace, now: Time, tick: Time) -> Option<usize> {
-        let due = *space.next_scan.get_or_insert(now + SCAN_DELAY);
-        if now < due || space.kib == 0 {
+        if now < space.next_scan || space.kib == 0 {
             return None;
         }
-        space.next_scan = Some(now + self.scan_period);
+        space.next_scan = now + self.scan_period;
         // Another of the process's tasks is likely to come first next time.
         self.node_stamp += 2 * tick;
         Some(space.scan())
@@ -216,7 +218,9 @@ impl TaskMemory {
         let from = self.windows[at].node;
         let follows = from != here && self.pages_follow(at);
         self.windows[at].hinting = false;
-        self.windows[at].last_fault = Some(here);
+        if from != here {
+            self.windows[at].last_remote_fault = Some(here);
+        }
         if follows {
             self.windows[at].node = here;
         }
@@ -224,17 +228,18 @@ impl TaskMemory {
         follows.then_some(from)
     }
 
-    /// should_numa_migrate_memory: early, or at the second fault from the same node. No other task uses it.
+    /// should_numa_migrate_memory, of pages that no other task uses: early, the first time, or at the second
+    /// fault in turn from the same node.
     fn pages_follow(&self, at: usize) -> bool {
         let early = self.preferred.is_none() || self.scan_seq <= EARLY_PASSES;
-        early || self.windows[at].last_fault.is_none_or(|last| last == self.node)
+        early || self.windows[at].last_remote_fault.is_none_or(|last| last == self.node)
     }
 
     /// task_numa_fault.
     fn count_fault(&mut self, at: usize, local: bool, now: Time, space: &mut AddressSpace) {
         if now > self.migrate_retry {
             self.place(now, space);
-            self.retry(now);
+            self.prefer(now);
         }
         let pages = space.pages();
         self.fresh[usize::from(self.windows[at].node)] += pages;
@@ -265,7 +270,7 @@ impl TaskMemory {
     fn update_scan_period(&mut self, now: Time, space: &mut AddressSpace) {
         if self.locality.local == 0 {
             self.scan_period = (2 * self.scan_period).min(space.scan_period_max());
-            space.next_scan = Some(now + self.scan_period);
+            space.next_scan = now + self.scan_period;
             return;
         }
         let slot = self.scan_period.div_ceil(PERIOD_SLOTS);
@@ -274,11 +279,17 @@ impl TaskMemory {
         self.locality = Locality::default();
     }
 
-    /// When numa_migrate_preferred is next asked.
-    fn retry(&mut self, now: Time) {
-        if self.preferred.is_some() {
+    /// numa_migrate_preferred: the task tries to go to the node that it prefers, now and later again.
+    fn prefer(&mut self, now: Time) {
+        if let Some(preferred) = self.preferred {
             self.migrate_retry = now + (1000 * MILLISECOND).min(self.scan_period / 16);
+            self.goes_to = Some(preferred).filter(|preferred| *preferred != self.node);
         }
+    }
+
+    /// The node that it is to go to now.
+    pub fn take_destination(&mut self) -> Option<u16> {
+        self.goes_to.take()
     }
 
     /// What is streamed now; none: the sweep is over.
@@ -301,7 +312,7 @@ mod tests {
 
     /// A process of one task and so many windows.
     fn process(windows: u64) -> (AddressSpace, TaskMemory) {
-        let mut space = AddressSpace::new(windows * SCAN_SIZE_KIB);
+        let mut space = AddressSpace::new(windows * SCAN_SIZE_KIB, 0);
         space.parts = 1;
         let memory = TaskMemory::new(&space, 0, 2, None);
         (space, memory)
@@ -376,7 +387,7 @@ mod tests {
         assert_eq!(memory.scan_period, 10 * SECOND, "a minute for all six windows");
         memory.follow(1, &space);
         assert_eq!(memory.scan_period, SECOND / 6);
-        assert_eq!(AddressSpace::new(100 * SCAN_SIZE_KIB).scan_period_min(), SCAN_PERIOD_FLOOR);
+        assert_eq!(AddressSpace::new(100 * SCAN_SIZE_KIB, 0).scan_period_min(), SCAN_PERIOD_FLOOR);
     }
 
     /// Fails if every task of a process scanned at its own pace, or one before the delay.
@@ -386,10 +397,10 @@ mod tests {
         let mut thread = TaskMemory::new(&space, 0, 2, Some(4 * MILLISECOND));
         assert!(!main.is_to_scan(SCAN_DELAY, &space));
         assert!(main.is_to_scan(SCAN_DELAY + 1, &space));
-        assert_eq!(main.scan(&mut space, SECOND, 0), None, "the delay begins");
         assert!(!thread.is_to_scan(SCAN_DELAY + 1, &space), "threads come later");
-        assert_eq!(main.scan(&mut space, 2 * SECOND, 0), Some(0));
-        assert_eq!(thread.scan(&mut space, 2 * SECOND, 0), None, "somebody has just done so");
-        assert_eq!(thread.scan(&mut space, 3 * SECOND, 0), Some(1));
+        assert_eq!(main.scan(&mut space, SECOND - 1, 0), None, "the process is young");
+        assert_eq!(main.scan(&mut space, SECOND, 0), Some(0));
+        assert_eq!(thread.scan(&mut space, SECOND, 0), None, "somebody has just done so");
+        assert_eq!(thread.scan(&mut space, 2 * SECOND, 0), Some(1));
     }
 }

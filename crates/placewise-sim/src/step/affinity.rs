@@ -28,7 +28,7 @@ impl Engine<'_> {
         self.scheduler.policy.root.online.contains(cpu)
     }
 
-    fn online(&self) -> CpuSet {
+    pub(super) fn online(&self) -> CpuSet {
         cpu_set(&self.scheduler.policy.root.online)
     }
 

@@ -80,7 +80,10 @@ impl Engine<'_> {
             match interrupt {
                 Interrupt::Timer(task) => self.timer_expired(task),
                 Interrupt::ActiveBalance { .. } => self.scheduler.policy.rq[cpu].active_balance = 0,
-                Interrupt::NohzBalance | Interrupt::Migrate(_) | Interrupt::Offline => {}
+                Interrupt::NohzBalance
+                | Interrupt::Migrate(_)
+                | Interrupt::NumaMigrate { .. }
+                | Interrupt::Offline => {}
             }
         }
         self.scheduler.policy.rq[cpu].nohz_flags = 0;

@@ -114,6 +114,7 @@ impl Engine<'_> {
             Interrupt::NohzBalance => self.nohz_idle_balance(cpu),
             Interrupt::ActiveBalance { to } => self.active_balance(cpu, to),
             Interrupt::Migrate(task) => self.migrate_displaced(cpu, task),
+            Interrupt::NumaMigrate { task, to } => self.stop_to_numa_migrate(cpu, task, to),
             Interrupt::Offline => self.go_offline(cpu),
         }
     }

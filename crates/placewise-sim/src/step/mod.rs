@@ -12,6 +12,7 @@ mod interrupt;
 mod memory_bandwidth;
 mod messages;
 mod numa_balancing;
+mod numa_migrate;
 mod ops;
 mod running;
 mod schedule;

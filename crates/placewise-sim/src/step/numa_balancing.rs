@@ -1,4 +1,4 @@
-//! NUMA balancing: memory follows the tasks that stream it.
+//! NUMA balancing: memory follows the tasks that stream it; numa_migrate.rs has where they go themselves.
 //!
 //! While a task runs its process's memory is scanned, a window at a time; the next use of what was
 //! scanned is a hint fault, by which the kernel learns who uses memory from which node, and moves pages
@@ -7,8 +7,9 @@
 //!
 //! Limits: only memory that tasks stream is scanned, and each part is used by its task alone: there are
 //! no shared faults, and no numa groups. Faults take no time beyond the copies, which never fail.
-//! Tasks do not follow their memory: task_numa_migrate, and what the balancer makes of a preferred node,
-//! are left out. Kernels before v4.20 wait for the second fault from the start.
+//! The balancer moves tasks away from the node that they prefer as it does others. From v6.4 on kernels pass
+//! over memory that the task that scans has not used lately, and before v4.20 wait for the second fault
+//! from the start. Pages are huge ones.
 
 use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::Access;
@@ -23,7 +24,7 @@ impl Engine<'_> {
     pub(super) fn begin_address_space(&mut self, task: TaskId, kib: u64) {
         self.tasks[task].leader = task;
         if kib > 0 {
-            self.hardware.address_spaces.insert(task, AddressSpace::new(kib));
+            self.hardware.address_spaces.insert(task, AddressSpace::new(kib, self.now));
         }
     }
 
@@ -55,8 +56,8 @@ impl Engine<'_> {
     ) -> (Stream, u64) {
         let node = self.hardware.memory.places[cpu].node;
         let leader = self.tasks[task].leader;
-        let space =
-            self.hardware.address_spaces.entry(leader).or_insert_with(|| AddressSpace::new(0));
+        let spaces = &mut self.hardware.address_spaces;
+        let space = spaces.entry(leader).or_insert_with(|| AddressSpace::new(0, self.now));
         let memory = self.tasks[task].memory.get_or_insert_with(|| {
             space.parts += 1;
             let tick = u64::from(self.scheduler.policy.root.tick_ns);
@@ -64,7 +65,11 @@ impl Engine<'_> {
             Box::new(TaskMemory::new(space, node, self.hardware.machine.nr_nodes(), thread))
         });
         memory.follow(node, space);
-        memory.begin_sweep(access, bytes, self.now, space)
+        let piece = memory.begin_sweep(access, bytes, self.now, space);
+        if let Some(preferred) = memory.take_destination() {
+            self.numa_migrate(cpu, task, preferred);
+        }
+        piece
     }
 
     /// task_tick_numa and, as the task returns to user space, task_numa_work.

@@ -12,6 +12,7 @@ mod decisions;
 mod hints;
 mod messages;
 mod mix;
+mod numa;
 mod output;
 mod patches;
 mod placement;

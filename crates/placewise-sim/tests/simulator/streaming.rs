@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use placewise_machine::CpuSet;
 use placewise_workload::program::{
-    Access, Change, ChannelKind, FOREVER, Metric, Object, Op, Program, Setting, Workload,
+    Access, ChannelKind, FOREVER, Metric, Object, Op, Program, Workload,
 };
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, programs};
@@ -281,42 +281,4 @@ fn runs_with_streams_and_flags_repeat_and_keep_the_books() {
         assert_eq!(first.statistics.figures, second.statistics.figures);
         assert!(!first.figures.is_empty());
     }
-}
-
-/// A process of 300 MB that goes to another node after half a second: MB/s before, in the second after, and
-/// after 8 s.
-fn moved(policy: &str) -> [f64; 3] {
-    let sweep = Op::Stream { access: Access::Copy, bytes: BYTES };
-    let mut ops = Vec::new();
-    for (section, idle_sweeps) in [(0, 700), (1, 8_000), (2, 1)] {
-        ops.extend([Op::BeginSection { section }, sweep, Op::EndSection { section }]);
-        let to = ops.len() as u32;
-        ops.extend([sweep, Op::Repeat { counter: 0, times: idle_sweeps, to }]);
-    }
-    ops.push(Op::Exit);
-    let streamer = Program {
-        process: true,
-        cpus: Some(CpuSet::single(1)),
-        ..Program::new("streamer", ops).with_memory(300 << 10)
-    };
-    let to = Setting::Affinity { task: "streamer".to_owned(), cpus: CpuSet::single(33) };
-    let rate = |(section, name)| Metric::BestRate { name, section, bytes: BYTES };
-    let workload = Workload {
-        metrics: [(0, "before"), (1, "soon"), (2, "later")].map(rate).to_vec(),
-        changes: vec![Change { at: 500 * MS, to }],
-        ..programs(vec![main_of(1), streamer], 60_000)
-    };
-    let outcome = Setup::new("icx-2s", "v6.0", policy, workload).run();
-    ["before", "soon", "later"].map(|name| figure(&outcome, name))
-}
-
-/// Fails if pages never followed, followed before they were scanned, or followed without numa_balancing.
-#[test]
-fn memory_follows_a_task_to_another_node() {
-    let remote = placewise_machine::load("icx-2s").expect("a preset").costs.remote_bandwidth_pct;
-    let [before, soon, later] = moved("baseline");
-    assert_near(soon / before, f64::from(remote.remote) / 100.0, "not scanned yet");
-    assert_near(later / before, 1.0, "it is local again");
-    let [before, _, later] = moved("set:numa_balancing=0");
-    assert_near(later / before, f64::from(remote.remote) / 100.0, "nothing follows");
 }
