@@ -17,7 +17,6 @@ struct wakeup {
 	struct state __arena *st;
 	struct task __arena *waker; /* current on this_cpu, perhaps idle */
 	struct task __arena *wakee;
-	u32 waker_index, wakee_index;
 	u32 this_cpu; /* the waking CPU */
 	u32 prev;     /* where the wakee last ran or was queued */
 	u32 sync;
@@ -29,6 +28,7 @@ struct wakeup {
 static inline void record_wakee(const struct wakeup *wakeup)
 {
 	struct task __arena *waker = wakeup->waker;
+	u32 wakee = scratch_of(wakeup->st)->decision.wakee;
 	u64 now = jiffies(wakeup->st, wakeup->now);
 	u32 hz = 1000000000U / wakeup->st->root.tick_ns;
 
@@ -39,8 +39,8 @@ static inline void record_wakee(const struct wakeup *wakeup)
 			waker->wakee_flips >>= 1;
 		waker->wakee_flip_decay_ts = now;
 	}
-	if (waker->last_wakee != wakeup->wakee_index) {
-		waker->last_wakee = wakeup->wakee_index;
+	if (waker->last_wakee != wakee) {
+		waker->last_wakee = wakee;
 		waker->wakee_flips++;
 	}
 }
@@ -85,8 +85,10 @@ static inline bool wake_wide(const struct wakeup *wakeup)
 /* Did each of the two wake the other last? */
 static inline bool wake_each_other(const struct wakeup *wakeup)
 {
-	return wakeup->waker->last_wakee == wakeup->wakee_index &&
-	       wakeup->wakee->last_wakee == wakeup->waker_index;
+	struct decision __arena *decision = &scratch_of(wakeup->st)->decision;
+
+	return wakeup->waker->last_wakee == decision->wakee &&
+	       wakeup->wakee->last_wakee == decision->waker;
 }
 
 #endif
