@@ -72,7 +72,7 @@ pub struct Cpu {
     pub speed: Speed,
     /// Rate of the segment's stream, if it has one.
     pub stream_mbps: u64,
-    /// Time that the kernel has spent here and that has not passed yet.
+    /// What the kernel has done here, as long as that takes at full speed, and whose time has not passed yet.
     pub debt: Time,
     pub lock: FifoLock,
     /// Switching away from this task, which is still on_cpu.

@@ -66,7 +66,7 @@ impl Engine<'_> {
         let owed = self.cpus[cpu].debt;
         let pulled = self.carry_out(cpu, Cause::NewlyIdle);
         let moving = self.cpus[cpu].debt - owed;
-        let cost = self.now + moving - self.cpus[cpu].newidle_began;
+        let cost = self.now + self.stretched(cpu, moving) - self.cpus[cpu].newidle_began;
         self.scheduler.policy.newidle_balance_level_done(&mut walk, cost, pulled, self.now);
         self.cpus[cpu].newidle = walk;
         self.newidle_next_level(cpu);
@@ -133,7 +133,7 @@ impl Engine<'_> {
             self.cpus[cpu].debt += cost;
             return self.begin_interrupt(cpu);
         }
-        self.begin(cpu, Activity::NohzBalance, self.now + cost);
+        self.begin(cpu, Activity::NohzBalance, self.now + self.stretched(cpu, cost));
     }
 
     /// The blocked load of idle CPUs decays.

@@ -72,7 +72,7 @@ impl Engine<'_> {
         let slot = Slot::Activity(cpu);
         let spins = self.tasks[self.scheduler.current(cpu)].spin_until.is_some();
         if let Some(end) = self.events.due(slot).filter(|_| debt > 0 && !spins) {
-            self.events.arm(slot, end + debt);
+            self.events.arm(slot, end + self.stretched(cpu, debt));
         }
     }
 

@@ -225,7 +225,7 @@ impl Engine<'_> {
     pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
         if self.take_wake_list(cpu) {
             let debt = std::mem::take(&mut self.cpus[cpu].debt);
-            return self.begin(cpu, Activity::WakeList, self.now + debt);
+            return self.begin(cpu, Activity::WakeList, self.now + self.stretched(cpu, debt));
         }
         if !self.cpus[cpu].interrupts.is_empty() {
             self.cpus[cpu].activity = Activity::IdleInterrupt;

@@ -37,6 +37,12 @@ impl Engine<'_> {
         self.cpus[cpu].pace.time_for(time)
     }
 
+    /// When the CPU is through with what it owes.
+    #[inline]
+    pub(super) fn owes_until(&self, cpu: CpuId) -> Time {
+        self.now + self.stretched(cpu, self.cpus[cpu].debt)
+    }
+
     /// What the core of `cpu` gives it while those of its siblings are busy that are.
     pub(crate) fn pace(&self, cpu: CpuId) -> Speed {
         let core = &self.scheduler.policy.cpu[cpu];

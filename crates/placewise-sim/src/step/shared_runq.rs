@@ -37,12 +37,12 @@ impl Engine<'_> {
     }
 
     fn change_list(&mut self, list: CpuId, by: CpuId) {
-        let asked = self.now + self.cpus[by].debt;
+        let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let list = &mut self.cpus[list].list;
         let lines = LIST_LINES + list.lock.lines_handed_on(asked);
         let hold = self.costs.cache_lines(lines, list.lock.last_owner, by);
-        let waits = list.change(by, asked, hold);
-        self.cpus[by].debt += waits + hold;
+        let waits = list.change(by, asked, pace.time_for(hold));
+        self.cpus[by].debt += pace.share(waits) + hold;
     }
 
     /// Nothing is queued on `cpu`: is it to take over what waits in a list? It has looked at them, and has the

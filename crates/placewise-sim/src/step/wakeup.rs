@@ -239,7 +239,7 @@ impl Engine<'_> {
             return false;
         }
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: true });
-        self.step_ends_at(cpu, context, self.now + waits + hold);
+        self.step_ends_at(cpu, context, self.now + waits + self.stretched(cpu, hold));
         true
     }
 
@@ -357,7 +357,7 @@ impl Engine<'_> {
         }
         self.interrupt_remotely(by, cpu);
         // resched_curr() sends it before the lock is released.
-        let sent = self.now + self.cpus[by].debt;
+        let sent = self.owes_until(by);
         self.cpus[cpu].lock.keep_until(sent);
     }
 
@@ -379,17 +379,18 @@ impl Engine<'_> {
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
     pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
         let (waits, hold) = self.turn_of_run_queue(cpu, by);
-        self.cpus[by].debt += waits + hold;
+        let by = &mut self.cpus[by];
+        by.debt += by.pace.share(waits) + hold;
     }
 
-    /// How long `by` spins for the lock of a run queue, and then holds it.
+    /// How long `by` spins for the lock of a run queue, whatever its speed; and what it does while it holds it.
     fn turn_of_run_queue(&mut self, cpu: CpuId, by: CpuId) -> (Time, Time) {
         let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
-        let asked = self.now + self.cpus[by].debt;
+        let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let lock = &mut self.cpus[cpu].lock;
         let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);
         let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
-        let waits = lock.take(by, asked, hold);
+        let waits = lock.take(by, asked, pace.time_for(hold));
         self.cpus[by].counters.lock_ns += waits;
         (waits, hold)
     }
