@@ -77,7 +77,7 @@ pub struct Costs {
     pub refill_ns_per_kib: ByDistance,
     /// The most that one refill can cost.
     pub refill_cap_ns: u64,
-    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core.
+    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of four, of one of two.
     pub smt_throughput_pct: u32,
     /// What tasks that stream through the memory of one NUMA node get together.
     pub node_bandwidth_mbps: ByAccess,
@@ -121,6 +121,16 @@ pub struct Costs {
     pub hz: u32,
     /// Half width, in percent, of the uniform distribution every cost is drawn from.
     pub jitter_pct: u32,
+}
+
+impl Costs {
+    /// How fast each of so many busy threads of a core is, in percent of one alone. Each time that they double, the
+    /// core does as many times more (assumed).
+    pub fn thread_pct(&self, busy: u32) -> u32 {
+        let share_of_two = f64::from(self.smt_throughput_pct) / 100.0;
+        let doublings = f64::from(busy.max(1)).log2();
+        (100.0 * share_of_two.powf(doublings)).round() as u32
+    }
 }
 
 /// Cache misses that copying a short message out of a pipe or a stream socket keeps in flight at once: of 100 bytes,
@@ -249,4 +259,13 @@ pub struct IdleState {
     pub polling: bool,
     /// The idle governor chooses the state when it expects at least this much idle time.
     pub residency_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_doubling_of_busy_threads_brings_as_much() {
+        let costs = crate::load("zen3-2s-nps1").unwrap().costs;
+        assert_eq!([0, 1, 2, 4, 8].map(|busy| costs.thread_pct(busy)), [100, 100, 60, 36, 22]);
+    }
 }

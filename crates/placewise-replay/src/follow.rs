@@ -364,11 +364,7 @@ impl<'a> Follower<'a> {
     fn speed(&self, cpu: usize) -> u64 {
         let busy = self.siblings[cpu].iter().filter(|&&it| self.cpus[it].task.is_some()).count();
         let costs = &self.machine.costs;
-        let percent = match busy {
-            0 => 100,
-            1 => costs.smt_throughput_pct,
-            more => costs.smt_throughput_pct * 2 / (more as u32 + 1),
-        };
+        let percent = costs.thread_pct(1 + busy as u32);
         let ticks = costs.tick_ns * u64::from(costs.hz);
         let speed = u64::from(percent) * u64::from(self.machine.cpus[cpu].speed);
         speed - (u128::from(speed) * u128::from(ticks) / 1_000_000_000).min(speed.into()) as u64

@@ -203,15 +203,7 @@ impl<'a> CostModel<'a> {
 }
 
 fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize] {
-    std::array::from_fn(|busy| Speed::new(thread_pct(busy as u32, figures), cpu.speed))
-}
-
-/// Of what a thread alone on its core does. Each time that the busy threads double, their core does as many times
-/// more (assumed).
-fn thread_pct(busy: u32, figures: &Costs) -> u32 {
-    let share_of_two = f64::from(figures.smt_throughput_pct) / 100.0;
-    let doublings = f64::from(busy.max(1)).log2();
-    (100.0 * share_of_two.powf(doublings)).round() as u32
+    std::array::from_fn(|busy| Speed::new(figures.thread_pct(busy as u32), cpu.speed))
 }
 
 #[cfg(test)]

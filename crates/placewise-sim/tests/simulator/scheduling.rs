@@ -85,19 +85,26 @@ fn siblings_share_their_core() {
     );
 }
 
+/// So many tasks on CPU 0, each with one on a CPU of its own: they wake each other so many times.
+fn pairs_with_one_cpu(pairs: u32, times: u32) -> (Vec<Program>, Vec<ChannelKind>) {
+    let mut all = vec![main_of(2 * pairs)];
+    for pair in 0..pairs {
+        let channel = |n| Object::shared(2 * pair + n);
+        let send = |n| Op::Send { channel: channel(n), bytes: 1 };
+        let receive = |n| Op::Receive { channel: channel(n), bytes: 1 };
+        let again = Op::Repeat { counter: 0, times, to: 0 };
+        let passes = |first, second| vec![first, second, again, Op::Exit];
+        all.push(on(1 + pair as usize, Program::new("waker", passes(send(0), receive(1)))));
+        all.push(on(0, Program::new("wakee", passes(receive(0), send(1)))));
+    }
+    (all, vec![ChannelKind::Pipe; 2 * pairs as usize])
+}
+
 /// Fails if enqueueing took no lock, or if the lock could not be busy.
 #[test]
 fn enqueues_on_one_cpu_queue_for_its_lock() {
     let lock_wait = |pairs: u32| {
-        let mut all = vec![main_of(2 * pairs)];
-        for pair in 0..pairs {
-            let channel = |n| Object::shared(2 * pair + n);
-            let send = |n| Op::Send { channel: channel(n), bytes: 1 };
-            let receive = |n| Op::Receive { channel: channel(n), bytes: 1 };
-            all.push(on(1 + pair as usize, for_ever("waker", vec![send(0), receive(1)])));
-            all.push(on(0, for_ever("wakee", vec![receive(0), send(1)])));
-        }
-        let channels = vec![ChannelKind::Pipe; 2 * pairs as usize];
+        let (all, channels) = pairs_with_one_cpu(pairs, FOREVER);
         let workload = Workload { channels, ..programs(all, 20) };
         let outcome = Setup::new("pack:1 l3:1 core:8 pu:1", "v5.3", "baseline", workload).run();
         (counter(&outcome, "rq_lock_wait"), counter(&outcome, "rq_lock_share"))
@@ -106,6 +113,21 @@ fn enqueues_on_one_cpu_queue_for_its_lock() {
     let (many_pairs, share) = lock_wait(7);
     assert!(many_pairs > 0.0 && share > 0.0, "{many_pairs} ns, {share} %");
     assert!(one_pair < many_pairs / 20.0, "{one_pair} ns with one pair, {many_pairs} with seven");
+}
+
+/// Fails if a slow CPU stretched what it waits for others: who comes next would wait for that, and stretch it again.
+#[test]
+fn who_waits_for_a_lock_waits_as_long_as_it_is_held() {
+    let duration = |speed| {
+        let (all, channels) = pairs_with_one_cpu(7, 50);
+        let workload = Workload { channels, ..programs(all, 10_000) };
+        let mut setup = Setup::new("pack:1 l3:1 core:8 pu:1", "v5.3", "baseline", workload);
+        (setup.machine.costs.rq_lock_hold_ns, setup.machine.costs.jitter_pct) = (100_000, 0);
+        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
+        setup.run().statistics.simulated_ns as f64
+    };
+    let ratio = duration(512) / duration(1024);
+    assert!(ratio < 2.05, "{ratio} times as long at half the speed");
 }
 
 const SWITCH_US: u64 = 50;
