@@ -130,7 +130,8 @@ impl Predictions {
         let scattered = self.scattered(figures, dear);
         let compared = |row: &usize| {
             let baseline = self.baselines[*row].unwrap_or(*row);
-            self.planned[baseline].as_ref().is_ok_and(|baseline| scattered.contains(baseline))
+            self.published[*row].value.is_some()
+                && self.planned[baseline].as_ref().is_ok_and(|it| scattered.contains(it))
         };
         let rows = (0..self.published.len()).filter(compared);
         open.extend(rows.filter_map(|row| self.planned[row].as_ref().ok()));
