@@ -77,7 +77,7 @@ pub struct Costs {
     pub refill_ns_per_kib: ByDistance,
     /// The most that one refill can cost.
     pub refill_cap_ns: u64,
-    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of four, of one of two.
+    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of more, see `thread_pct`.
     pub smt_throughput_pct: u32,
     /// What tasks that stream through the memory of one NUMA node get together.
     pub node_bandwidth_mbps: ByAccess,
