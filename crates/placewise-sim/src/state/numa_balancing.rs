@@ -14,9 +14,9 @@ use crate::state::memory_bandwidth::Stream;
 
 const MILLISECOND: Time = 1_000_000;
 /// What one scan goes through, in KiB, as far as it is touched: numa_balancing/scan_size_mb.
-pub const SCAN_SIZE_KIB: u64 = 256 * 1024;
+const SCAN_SIZE_KIB: u64 = 256 * 1024;
 /// numa_balancing/scan_delay_ms.
-pub const SCAN_DELAY: Time = 1000 * MILLISECOND;
+const SCAN_DELAY: Time = 1000 * MILLISECOND;
 /// numa_balancing/scan_period_min_ms and _max_ms, of a process of one window.
 const SCAN_PERIOD_MIN: Time = 1000 * MILLISECOND;
 const SCAN_PERIOD_MAX: Time = 60_000 * MILLISECOND;
@@ -34,7 +34,7 @@ pub type AddressSpaces = BTreeMap<TaskId, AddressSpace>;
 
 /// The memory of a process: its mm_struct.
 pub struct AddressSpace {
-    pub windows: usize,
+    windows: usize,
     /// Tasks that stream, each of which has as much of it as any other.
     pub parts: u64,
     kib: u64,
@@ -91,13 +91,6 @@ struct Window {
 /// A piece of a sweep: what lies on one node, or pages that the kernel copies first; and its bytes.
 type Piece = (Stream, u64);
 
-/// Hint faults since the scan period was last set: numa_faults_locality.
-#[derive(Clone, Copy, Default)]
-struct Locality {
-    remote: u64,
-    local: u64,
-}
-
 /// The memory of a task that streams, and the kernel's figures for it.
 pub struct TaskMemory {
     windows: Vec<Window>,
@@ -109,7 +102,8 @@ pub struct TaskMemory {
     faults: Vec<u64>,
     /// Those of the pass under way.
     fresh: Vec<u64>,
-    locality: Locality,
+    /// Those of memory on its node since the scan period was last set: numa_faults_locality[1].
+    local_faults: u64,
     preferred: Option<u16>,
     scan_period: Time,
     node_stamp: Time,
@@ -128,7 +122,7 @@ impl TaskMemory {
             node,
             faults: vec![0; nr_nodes],
             fresh: vec![0; nr_nodes],
-            locality: Locality::default(),
+            local_faults: 0,
             preferred: None,
             scan_period: SCAN_DELAY,
             node_stamp: thread.map_or(0, |tick| 2 * tick),
@@ -193,7 +187,7 @@ impl TaskMemory {
     ) -> Piece {
         let windows = self.windows.len() as u64;
         let part = space.kib * 1024 / space.parts.max(1) / windows;
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces = std::mem::take(&mut self.pieces);
         for at in 0..self.windows.len() {
             if self.windows[at].hinting
                 && let Some(from) = self.hint_fault(at, now, space)
@@ -243,9 +237,8 @@ impl TaskMemory {
         }
         let pages = space.pages();
         self.fresh[usize::from(self.windows[at].node)] += pages;
-        match local {
-            true => self.locality.local += pages,
-            false => self.locality.remote += pages,
+        if local {
+            self.local_faults += pages;
         }
     }
 
@@ -268,7 +261,7 @@ impl TaskMemory {
 
     /// Memory that no other task uses is looked at less and less often, wherever it is.
     fn update_scan_period(&mut self, now: Time, space: &mut AddressSpace) {
-        if self.locality.local == 0 {
+        if self.local_faults == 0 {
             self.scan_period = (2 * self.scan_period).min(space.scan_period_max());
             space.next_scan = now + self.scan_period;
             return;
@@ -276,7 +269,7 @@ impl TaskMemory {
         let slot = self.scan_period.div_ceil(PERIOD_SLOTS);
         let slower = self.scan_period + (PERIOD_SLOTS - PERIOD_THRESHOLD) * slot;
         self.scan_period = slower.clamp(space.scan_period_min(), space.scan_period_max());
-        self.locality = Locality::default();
+        self.local_faults = 0;
     }
 
     /// numa_migrate_preferred: the task tries to go to the node that it prefers, now and later again.

@@ -47,9 +47,8 @@ impl Engine<'_> {
             self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
         let cost = self.costs.balance_pass(cpu, level);
-        let began = self.now + self.stretched(cpu, debt);
+        let began = self.pay(cpu, 0);
         let end = began + self.stretched(cpu, cost);
         self.cpus[cpu].newidle_began = began;
         self.begin(cpu, Activity::NewIdle, end);

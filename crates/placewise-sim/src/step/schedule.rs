@@ -174,11 +174,10 @@ impl Engine<'_> {
             self.scheduler.policy.task[prev].nivcsw += 1;
             leaves.on_cpu = false;
         }
-        let here = &mut self.cpus[cpu];
-        here.prev = leaves.on_cpu.then_some(prev);
-        let work = std::mem::take(&mut here.debt) + self.costs.draw(figure);
-        let end = self.now + here.pace.time_for(work);
-        here.lock.keep_until(end);
+        self.cpus[cpu].prev = leaves.on_cpu.then_some(prev);
+        let more = self.costs.draw(figure);
+        let end = self.pay(cpu, more);
+        self.cpus[cpu].lock.keep_until(end);
         self.begin(cpu, Activity::Switch, end);
     }
 
@@ -224,8 +223,8 @@ impl Engine<'_> {
     /// The idle task looks for something to do, and rests if there is nothing.
     pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
         if self.take_wake_list(cpu) {
-            let debt = std::mem::take(&mut self.cpus[cpu].debt);
-            return self.begin(cpu, Activity::WakeList, self.now + self.stretched(cpu, debt));
+            let end = self.pay(cpu, 0);
+            return self.begin(cpu, Activity::WakeList, end);
         }
         if !self.cpus[cpu].interrupts.is_empty() {
             self.cpus[cpu].activity = Activity::IdleInterrupt;

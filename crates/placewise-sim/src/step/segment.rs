@@ -43,6 +43,20 @@ impl Engine<'_> {
         self.now + self.stretched(cpu, self.cpus[cpu].debt)
     }
 
+    /// It does what it owes, and `more`: when that is over.
+    #[inline]
+    pub(super) fn pay(&mut self, cpu: CpuId, more: Time) -> Time {
+        let owed = std::mem::take(&mut self.cpus[cpu].debt);
+        self.now + self.stretched(cpu, owed + more)
+    }
+
+    /// It owes a turn at a lock: to wait for that long, whatever its speed, and then to do `work`.
+    #[inline]
+    pub(super) fn owe_turn(&mut self, cpu: CpuId, waits: Time, work: Time) {
+        let here = &mut self.cpus[cpu];
+        here.debt += here.pace.share(waits) + work;
+    }
+
     /// What the core of `cpu` gives it while those of its siblings are busy that are.
     pub(crate) fn pace(&self, cpu: CpuId) -> Speed {
         let core = &self.scheduler.policy.cpu[cpu];

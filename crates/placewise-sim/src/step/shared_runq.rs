@@ -42,7 +42,7 @@ impl Engine<'_> {
         let lines = LIST_LINES + list.lock.lines_handed_on(asked);
         let hold = self.costs.cache_lines(lines, list.lock.last_owner, by);
         let waits = list.change(by, asked, pace.time_for(hold));
-        self.cpus[by].debt += pace.share(waits) + hold;
+        self.owe_turn(by, waits, hold);
     }
 
     /// Nothing is queued on `cpu`: is it to take over what waits in a list? It has looked at them, and has the
@@ -59,8 +59,8 @@ impl Engine<'_> {
         let task = TaskId::from(task);
         self.cpus[cpu].taken = Some(task);
         self.lock_run_queue(self.scheduler.cpu_of(task), cpu);
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        self.begin(cpu, Activity::TakeOver, self.now + self.stretched(cpu, debt));
+        let end = self.pay(cpu, 0);
+        self.begin(cpu, Activity::TakeOver, end);
         true
     }
 
@@ -111,8 +111,8 @@ impl Engine<'_> {
     /// The idle task goes to schedule().
     pub(super) fn linger_before_pick(&mut self, cpu: CpuId) {
         let switch = self.costs.draw(self.costs.figures.idle_switch_ns);
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        self.begin(cpu, Activity::Pick, self.now + self.stretched(cpu, debt + switch));
+        let end = self.pay(cpu, switch);
+        self.begin(cpu, Activity::Pick, end);
     }
 
     /// And is there: others may have taken what there was.

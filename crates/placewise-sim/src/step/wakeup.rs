@@ -154,9 +154,9 @@ impl Engine<'_> {
     /// The waker's CPU is busy with this step of the wakeup for the time of `figure`, and with
     /// what earlier steps still owe.
     fn step_ends(&mut self, cpu: CpuId, context: WakerContext, figure: Time) {
-        let debt = std::mem::take(&mut self.cpus[cpu].debt);
-        let work = debt + self.costs.draw(figure);
-        self.step_ends_at(cpu, context, self.now + self.stretched(cpu, work));
+        let more = self.costs.draw(figure);
+        let end = self.pay(cpu, more);
+        self.step_ends_at(cpu, context, end);
     }
 
     fn step_ends_at(&mut self, cpu: CpuId, context: WakerContext, end: Time) {
@@ -379,8 +379,7 @@ impl Engine<'_> {
     /// `by` takes the lock of a run queue, in turn, and releases it again; the time is owed.
     pub(super) fn lock_run_queue(&mut self, cpu: CpuId, by: CpuId) {
         let (waits, hold) = self.turn_of_run_queue(cpu, by);
-        let by = &mut self.cpus[by];
-        by.debt += by.pace.share(waits) + hold;
+        self.owe_turn(by, waits, hold);
     }
 
     /// How long `by` spins for the lock of a run queue, whatever its speed; and what it does while it holds it.

@@ -55,9 +55,7 @@ impl<'a> Baseline<'a> {
         let published = &row.published;
         let quantity = published.unit.as_ref()?.quantity().name();
         let value = [published.value?, row.predicted?];
-        let comparable = published.is_baseline()
-            && !published.is_normalized()
-            && value.iter().all(|value| *value > 0.0);
+        let comparable = published.is_baseline_figure() && value[1] > 0.0;
         comparable.then_some(Self { published, quantity, value, is_in_sample })
     }
 }

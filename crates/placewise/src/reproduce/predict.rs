@@ -141,11 +141,8 @@ impl Predictions {
     /// The scenarios of baselines that were published as figures, and whose own are not known yet.
     fn scattered(&self, figures: &OfScenarios, dear: Option<u64>) -> BTreeSet<usize> {
         let scattered = |row: &usize| {
-            let published = &self.published[*row];
-            let is_judged = published.is_baseline()
-                && published.value.is_some_and(|value| value > 0.0)
-                && !published.is_normalized();
-            is_judged && self.samples(*row, figures).is_ok_and(|of| !of.is_known_within(NEAR_PCT))
+            self.published[*row].is_baseline_figure()
+                && self.samples(*row, figures).is_ok_and(|of| !of.is_known_within(NEAR_PCT))
         };
         let goes_on = |at: &usize| {
             figures[*at].len() < TELLING_RUNS

@@ -74,6 +74,11 @@ impl Published {
         self.unit.as_ref().is_some_and(|unit| unit.quantity() == Quantity::Relative)
     }
 
+    /// It can be held against a predicted one by their factor.
+    pub fn is_baseline_figure(&self) -> bool {
+        self.is_baseline() && !self.is_normalized() && self.value.is_some_and(|value| value > 0.0)
+    }
+
     /// Empty where there is none.
     pub fn unit_written(&self) -> &str {
         self.unit.as_ref().map(Unit::written).unwrap_or_default()
