@@ -383,6 +383,22 @@ mod tests {
         assert_eq!(AddressSpace::new(100 * SCAN_SIZE_KIB, 0).scan_period_min(), SCAN_PERIOD_FLOOR);
     }
 
+    /// Fails if remote faults counted as local ones, or those of an earlier period still did.
+    #[test]
+    fn scans_grow_rare_sooner_without_faults_on_the_own_node() {
+        let (mut space, mut memory) = process(1);
+        memory.scan_period = 2 * SECOND;
+        memory.count_fault(0, true, 0, &mut space);
+        memory.update_scan_period(SECOND, &mut space);
+        assert_eq!(memory.scan_period, 2_600 * MILLISECOND);
+        memory.count_fault(0, false, 0, &mut space);
+        memory.update_scan_period(SECOND, &mut space);
+        assert_eq!(
+            (memory.scan_period, space.next_scan),
+            (5_200 * MILLISECOND, 6_200 * MILLISECOND)
+        );
+    }
+
     /// Fails if every task of a process scanned at its own pace, or one before the delay.
     #[test]
     fn one_task_scans_for_its_process_at_a_time() {
