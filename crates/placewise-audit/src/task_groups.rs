@@ -1,6 +1,6 @@
 //! Which task groups a trace tells of: cgroups, and the autogroups of sessions.
 //!
-//! The header says in which of them tasks are; a child is where its parent is. Sessions have autogroups of those tasks
+//! The header says in which of them tasks are; a child that it does not name is where its parent is. Sessions have autogroups of those tasks
 //! only that are in no cgroup with a `cpu` controller.
 //!
 //! Limits: as deep and as many as the scheduler's state has, the others are in that above, or in the root.
@@ -52,7 +52,7 @@ impl TaskGroups {
     }
 }
 
-/// The path of the group that each task was in at the start, by pid.
+/// The path of the group that each task is in that the header names, by pid.
 pub fn stated(header: &Header) -> HashMap<u32, &str> {
     // The cgroup itself, or the next above it that has a `cpu` controller; none where that is the root.
     let grouped = |path| with_above(path).find(|path| !header.ungrouped.contains(*path)).map(cut);

@@ -187,6 +187,16 @@ pub struct FollowedTask {
     answers: Option<TaskIndex>,
 }
 
+impl FollowedTask {
+    /// The CPUs where its stretches of computing ended.
+    pub fn ran_on(&self) -> impl Iterator<Item = u32> {
+        self.seen.iter().filter_map(|seen| match seen {
+            Seen::Run(_, span) => Some(span.cpu),
+            _ => None,
+        })
+    }
+}
+
 #[derive(Default, Clone, Copy)]
 struct OnCpu {
     task: Option<TaskIndex>,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use placewise_audit::task_groups::{self, TaskGroup, TaskGroups};
 use placewise_audit::{Options, Timeline};
-use placewise_machine::Machine;
+use placewise_machine::{CpuSet, Machine};
 use placewise_policy::Policy;
 use placewise_trace::{Header, SchedPolicy as Recorded, TraceReader};
 use placewise_workload::program::{Call, SchedPolicy};
@@ -124,6 +124,7 @@ impl Read {
         let Read { followed, posts, header, .. } = self;
         let usual = source.machine.costs.channel_lines;
         let (cgroups, cgroup_of) = cgroups(followed, header);
+        let cpus = cpus(followed, header);
         let arrival = |task: &FollowedTask| self.arrivals.get(&task.name).copied();
         let arrivals = followed.tasks.iter().map(|task| arrival(task).unwrap_or_default());
         let arrivals: Vec<Call> = arrivals.collect();
@@ -131,8 +132,8 @@ impl Read {
             let length_ns = u128::from(followed.length_ns.max(1));
             (u128::from(count) * 1_000_000_000 / length_ns).min(u32::MAX.into()) as u32
         };
-        let task = |((task, &cgroup), &arrival): ((&FollowedTask, &Option<u32>), &Call)| {
-            let line = header.tasks.get(&task.pid).filter(|_| task.parent.is_none());
+        let task = |(((task, &cgroup), &cpus), &arrival): (((&FollowedTask, _), _), _)| {
+            let line = header.tasks.get(&task.pid);
             let lines = self.lines.get(task.name.as_str()).copied().unwrap_or(usual);
             let calls = self.calls.get(task.name.as_str()).cloned().unwrap_or_default();
             let charges = (lines, &calls, &arrivals[..]);
@@ -145,7 +146,7 @@ impl Read {
                 pid: task.pid,
                 nice: (task.prio - 120).clamp(-20, 19) as i8,
                 policy: policy(task.prio, line.map(|line| line.policy)),
-                cpus: line.map(|line| line.cpus),
+                cpus,
                 cgroup,
                 begins_on: task.begins_on,
                 runs_at_once: task.runs_at_once,
@@ -157,7 +158,8 @@ impl Read {
                 calls,
             }
         };
-        let tasks = followed.tasks.iter().zip(&cgroup_of).zip(&arrivals).map(task).collect();
+        let tasks = followed.tasks.iter().zip(&cgroup_of).zip(&cpus).zip(&arrivals);
+        let tasks = tasks.map(task).collect();
         let recording = Recording { length_ns: followed.length_ns, cgroups, tasks };
         if recording.segments() == 0 {
             return Err(unfit(source.trace, "no task of it sleeps; record for longer".into()));
@@ -195,14 +197,27 @@ fn named(error: ReplayError, trace: &Path) -> ReplayError {
     }
 }
 
-/// The cgroups that tasks are in, and where among them each task is: what is forked is
+/// Where each task may run, if the header names it. What is forked may run where its parent may, unless it ran elsewhere.
+fn cpus(followed: &Followed, header: &Header) -> Vec<Option<CpuSet>> {
+    let mut cpus: Vec<Option<CpuSet>> = Vec::with_capacity(followed.tasks.len());
+    for task in &followed.tasks {
+        let stays_in = |cpus: &CpuSet| task.ran_on().all(|cpu| cpus.contains(cpu as usize));
+        let inherited = |parent: TaskIndex| cpus[parent as usize].filter(stays_in);
+        let stated = header.tasks.get(&task.pid).map(|line| line.cpus);
+        cpus.push(stated.or_else(|| task.parent.and_then(inherited)));
+    }
+    cpus
+}
+
+/// The cgroups that tasks are in, and where among them each task is: what is forked, and the header does not name, is
 /// where its parent is.
 fn cgroups(followed: &Followed, header: &Header) -> (Vec<RecordedCgroup>, Vec<Option<u32>>) {
     let stated = task_groups::stated(header);
     let mut path_of: Vec<Option<&str>> = Vec::with_capacity(followed.tasks.len());
     for task in &followed.tasks {
         let inherited = |parent: TaskIndex| path_of[parent as usize];
-        path_of.push(task.parent.map_or_else(|| stated.get(&task.pid).copied(), inherited));
+        let stated = stated.get(&task.pid).copied();
+        path_of.push(stated.or_else(|| task.parent.and_then(inherited)));
     }
     let groups = TaskGroups::of(path_of.iter().flatten().copied(), header);
     let cgroup_of = path_of.iter().map(|path| groups.number((*path)?)).collect();

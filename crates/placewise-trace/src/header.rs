@@ -52,14 +52,14 @@ pub struct Header {
     pub clock: Option<String>,
     /// The process that recorded the trace: it is part of the load.
     pub recorder: Option<u32>,
-    /// Tasks there at the start that may not run everywhere or are not SCHED_OTHER, by thread id.
+    /// Tasks that may not run everywhere or are not SCHED_OTHER, by thread id.
     pub tasks: BTreeMap<u32, TaskLine>,
-    /// Tasks there at the start that are not in the root cgroup, by its path: thread ids.
+    /// Tasks that are not in the root cgroup, by its path: thread ids.
     pub cgroups: BTreeMap<String, BTreeSet<u32>>,
     /// Those of these cgroups, and of the ones above them, that have no `cpu` controller: their tasks are in the task
     /// group of the next one above that has.
     pub ungrouped: BTreeSet<String>,
-    /// Tasks there at the start that share CPUs as their session's autogroup, by its name.
+    /// Tasks that share CPUs as their session's autogroup, by its name.
     pub autogroups: BTreeMap<String, BTreeSet<u32>>,
     /// What cgroups and autogroups weigh against others beside them, where it is not the default, by
     /// path: as `cpu.shares`, of which 1024 are a `cpu.weight` of 100.
@@ -72,7 +72,7 @@ pub struct Header {
     pub problems: Vec<String>,
 }
 
-/// A task that was there before the first event.
+/// A task as it was before the first event, or as it was seen last if it came later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLine {
     pub comm: String,

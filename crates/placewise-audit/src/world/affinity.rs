@@ -1,6 +1,7 @@
 //! Which CPUs a task may run on.
 //!
-//! A trace shows no affinities, unless its header does. A thread with a CPU in
+//! A trace shows no affinities, unless its header does; children have that of their parents, until they
+//! are seen elsewhere. A thread with a CPU in
 //! its name is bound to it. Of any other task, affinity is inferred from where
 //! it was ever seen: when the policy would again and again have put it on CPUs
 //! where it never was, and the kernel never did, it may run only where it was
@@ -68,6 +69,8 @@ pub struct Affinity {
     online: CpuSet,
     /// From the trace's header, by pid.
     stated: BTreeMap<u32, CpuSet>,
+    /// From who forked them; empty for others.
+    inherited: ByTask<CpuSet>,
     tasks: ByTask<Sightings>,
     names: ByName<Sightings>,
     generation: u64,
@@ -79,6 +82,7 @@ impl Affinity {
         Affinity {
             online,
             stated,
+            inherited: ByTask::default(),
             tasks: ByTask::default(),
             names: ByName::default(),
             generation: 1,
@@ -98,11 +102,18 @@ impl Affinity {
             let cpus = CpuSet::single(cpu as usize);
             return Allowed { cpus, per_cpu_kthread: true, inferred: false };
         }
-        let stated = self.stated.get(&tasks.get(task).pid).map(|&cpus| cpus & self.online);
-        if let Some(cpus) = stated.filter(|cpus| !cpus.is_empty()) {
-            return Allowed { cpus, per_cpu_kthread: false, inferred: false };
+        let stated = self.stated(task, tasks);
+        if !stated.is_empty() {
+            return Allowed { cpus: stated, per_cpu_kthread: false, inferred: false };
         }
         Allowed { cpus: self.inferred(task, tasks), per_cpu_kthread: false, inferred: true }
+    }
+
+    /// Empty where nothing is stated.
+    fn stated(&self, task: TaskNumber, tasks: &Tasks) -> CpuSet {
+        let own = self.stated.get(&tasks.get(task).pid).map(|&cpus| cpus & self.online);
+        let own = own.filter(|cpus| !cpus.is_empty());
+        own.or_else(|| self.inherited.get(task).copied()).unwrap_or_default()
     }
 
     fn inferred(&mut self, task: TaskNumber, tasks: &Tasks) -> CpuSet {
@@ -122,7 +133,12 @@ impl Affinity {
         if self.tasks.of(task).seen.contains(cpu as usize) {
             return;
         }
-        let changed = self.tasks.of(task).see(cpu);
+        let inherited = self.inherited.of(task);
+        let left = !inherited.is_empty() && !inherited.contains(cpu as usize);
+        if left {
+            *inherited = CpuSet::default();
+        }
+        let changed = self.tasks.of(task).see(cpu) || left;
         let by_name = self.names.of(name);
         let changed_by_name = !by_name.seen.contains(cpu as usize) && by_name.see(cpu);
         self.generation += u64::from(changed || changed_by_name);
@@ -139,13 +155,15 @@ impl Affinity {
     }
 
     /// A child starts with its creator's affinity.
-    pub fn inherit(&mut self, child: TaskNumber, parent: TaskNumber) {
+    pub fn inherit(&mut self, child: TaskNumber, parent: TaskNumber, tasks: &Tasks) {
+        *self.inherited.of(child) = self.stated(parent, tasks);
         let held = *self.tasks.of(parent);
         *self.tasks.of(child) = if held.held { held } else { Sightings::default() };
     }
 
     pub fn forget(&mut self, task: TaskNumber) {
         *self.tasks.of(task) = Sightings::default();
+        *self.inherited.of(task) = CpuSet::default();
     }
 
     /// Tasks that are held to where they were seen.
@@ -274,10 +292,10 @@ mod tests {
     fn a_child_is_held_as_its_parent_is() {
         let mut world = World::new(&[]);
         world.see(ONE, 4);
-        world.affinity.inherit(OTHER_NAME, ONE);
+        world.affinity.inherit(OTHER_NAME, ONE, &world.tasks);
         assert!(!world.is_held(OTHER_NAME), "neither is its parent");
         world.refuse(ONE, REFUSALS);
-        world.affinity.inherit(OTHER_NAME, ONE);
+        world.affinity.inherit(OTHER_NAME, ONE, &world.tasks);
         assert_eq!(world.cpus(OTHER_NAME), [4]);
         world.affinity.forget(OTHER_NAME);
         assert!(!world.is_held(OTHER_NAME));
@@ -290,6 +308,21 @@ mod tests {
         world.refuse(ONE, REFUSALS);
         assert_eq!(world.cpus(ONE), [3]);
         assert!(!world.affinity.of(ONE, 4, &world.tasks).inferred);
+    }
+
+    /// Until it is seen elsewhere: then it has one of its own.
+    #[test]
+    fn a_child_has_the_affinity_that_the_header_states_of_its_parent() {
+        let mut world = World::new(&[(100, 3), (101, 5)]);
+        for (child, cpu) in [(OTHER, 5), (OTHER_NAME, 3)] {
+            world.affinity.inherit(child, ONE, &world.tasks);
+            world.see(child, 3);
+            assert_eq!(world.cpus(child), [cpu], "the header names pid 101, and not 102");
+        }
+        let before = world.affinity.generation();
+        world.see(OTHER_NAME, 4);
+        assert_ne!(world.affinity.generation(), before, "answers change");
+        assert!(!world.is_held(OTHER_NAME));
     }
 
     /// An affinity to CPUs that the machine does not have says nothing.

@@ -18,7 +18,7 @@ pub struct Population {
     /// Of every task: no trace shows hints.
     hint: u8,
     affinity: Affinity,
-    /// The task groups of tasks there at the start, by pid.
+    /// The task groups of tasks that the header names, by pid.
     groups: HashMap<u32, u32>,
     pub trails: ByTask<Trail>,
 }
@@ -97,8 +97,11 @@ impl Population {
         if parent >= FIRST_TASK {
             scheduler.policy.copy_task(child, parent, cpu);
         }
+        if let Some(&group) = self.groups.get(&tasks.get(child).pid) {
+            scheduler.policy.task[child as usize].task_group = group;
+        }
         scheduler.add(child.into());
-        self.affinity.inherit(child, parent);
+        self.affinity.inherit(child, parent, tasks);
         self.trail(child).whereabouts = Whereabouts::Asleep;
         self.look_up_affinity(child, cpu, tasks, scheduler);
     }

@@ -1,4 +1,4 @@
-//! What the header of a trace tells of the tasks that were there at the start.
+//! What the header of a trace tells of its tasks.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -150,6 +150,32 @@ fn tasks_are_in_the_cgroups_and_autogroups_that_the_header_names() {
     assert_eq!(program.expect("c has one").cgroup, Some(2));
 }
 
+/// c, which a forks, and which runs on CPU 2.
+#[test]
+fn who_is_forked_has_an_affinity_and_a_group_of_its_own_if_the_header_names_it() {
+    let a = "# task 10 comm=a policy=SCHED_OTHER cpus=0-3";
+    let a_elsewhere = "# task 10 comm=a policy=SCHED_OTHER cpus=0-1";
+    let c_runs = [
+        "<idle>-0 [002] d..2. 1.000106: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120",
+        "c-12 [002] d..2. 1.000109: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=swapper/2 next_pid=0 next_prio=120",
+    ];
+    let c = ["# task 12 comm=c policy=SCHED_OTHER cpus=2", "# autogroup: 12 /autogroup-4"];
+    let (start, rest) = A_WAKES_B.split_at(1);
+    let read = |name: &str, header: &[&str]| {
+        let group = ["# autogroup: 10 /autogroup-3"];
+        let lines = [header, &group, start, &A_FORKS_C, &c_runs, rest, &[B_SLEEPS]].concat();
+        let recording = read_on(name, "uma-8", &lines);
+        let (_, c) = task(&recording, "c");
+        let path = c.cgroup.map(|at| recording.cgroups[at as usize].path.clone());
+        (c.cpus.map(|cpus| cpus.to_string()), path.expect("it is in a group"))
+    };
+    let of_a = |cpus: Option<&str>| (cpus.map(str::to_owned), "/autogroup-3".to_owned());
+    assert_eq!(read("inherits", &[a]), of_a(Some("0-3")));
+    assert_eq!(read("elsewhere", &[a_elsewhere]), of_a(None), "it ran on CPU 2");
+    let own = (Some("2".to_owned()), "/autogroup-4".to_owned());
+    assert_eq!(read("own", &[a, c[0], c[1]]), own);
+}
+
 /// Two tasks of a name that wake b are as good as each other; one of another name is not.
 #[test]
 fn any_task_of_the_name_that_ended_a_sleep_ends_it() {

@@ -107,6 +107,20 @@ fn a_sleeper_that_is_alone_in_its_task_group_leaves() {
     assert_eq!(ahead_of_its_share_in(of_one_session).audit("v6.18").wakeups_of(200), 0);
 }
 
+/// One that begins a session is in a group of its own, if the header says so.
+#[test]
+fn a_child_is_in_the_group_of_its_parent_unless_the_header_names_it() {
+    let own = "# autogroup: 201 /autogroup-7\n# autogroup: 200 /autogroup-8";
+    for (groups, delayed) in [("# autogroup: 201 /autogroup-7", 1), (own, 0)] {
+        let mut script = Script::new();
+        groups.lines().for_each(|line| _ = script.raw(line));
+        script.runs(1, 100).runs(0, 201).fork(0, 200).wakeup_new(0, 200, 0);
+        script.after(100).switch(0, "R", 200).after(3_000).switch(0, "S", 201).after(500);
+        script.waking(1, 200, 0).wakeup(1, 200, 0);
+        assert_eq!(script.audit("v6.18").audit.inferred.delayed_by_lag, delayed, "{groups}");
+    }
+}
+
 /// From v7.3 on the tasks of all groups compete at one level.
 #[test]
 fn of_a_flat_queue_it_does_not_leave() {
