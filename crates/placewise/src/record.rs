@@ -14,6 +14,7 @@ pub mod buffers;
 pub mod command;
 mod environment;
 pub mod instance;
+mod residents;
 mod spool;
 mod transcript;
 
@@ -38,6 +39,7 @@ use crate::report::foreign::visible;
 use buffers::Buffers;
 use command::{RunningCommand, sleep};
 use instance::{Statistics, TraceInstance};
+use residents::Residents;
 use spool::Spool;
 use transcript::Transcript;
 
@@ -130,6 +132,7 @@ pub fn stop_at_signals() -> io::Result<Arc<AtomicBool>> {
 /// From the first page of the buffers to the last line of the file.
 struct Recording {
     header: Header,
+    residents: Residents,
     spool: Spool,
     buffers: Buffers,
     /// Cannot be removed while its buffers are open.
@@ -149,7 +152,8 @@ impl Recording {
         };
         let cpus: CpuSet = header.topology.cpus.keys().copied().collect();
         let buffers = Buffers::open(&instance, &cpus)?;
-        Ok(Self { header, spool, buffers, instance, output, duration: Duration::ZERO })
+        let residents = Residents::of_host(cpus);
+        Ok(Self { header, residents, spool, buffers, instance, output, duration: Duration::ZERO })
     }
 
     /// Records until one of the reasons to stop. The command is returned if it ended by itself: what
@@ -172,6 +176,7 @@ impl Recording {
                 break is_told;
             }
             progress.show(&self.instance, start)?;
+            self.residents.look_if_due();
             if read_all {
                 let left = limit.saturating_sub(start.elapsed());
                 sleep(PAUSE.min(left), command.as_ref().and_then(RunningCommand::end));
@@ -179,6 +184,7 @@ impl Recording {
         };
         self.instance.stop()?;
         self.duration = start.elapsed();
+        self.residents.look();
         progress.bar.finish_and_clear();
         Ok(command.filter(|_| !is_told))
     }
@@ -214,7 +220,8 @@ impl Recording {
 
     /// The text of what was put aside.
     fn write(self, footer: &Header) -> anyhow::Result<OutputFile> {
-        let Self { header, spool, buffers, instance, output, .. } = self;
+        let Self { mut header, residents, spool, buffers, instance, output, .. } = self;
+        residents.tell(&mut header);
         let reader = Reader::new(buffers::layouts(&instance)?);
         drop((buffers, instance));
         let out = zstd::Encoder::new(output, COMPRESSION_LEVEL)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use placewise_machine::{from_trace, load};
+use placewise_machine::{CpuSet, from_trace, load};
 use placewise_trace::{Event, Header, Losses, TraceReader};
 use tempfile::TempDir;
 
@@ -207,6 +207,23 @@ fn a_command_is_recorded_on_the_machine_it_ran_on() {
     assert_eq!(trace.tgids[&pid], pid);
     assert!(10 * trace.nanos > 9 * trace.events.len(), "{} of times", trace.nanos);
     assert!(!has_instance(pid));
+}
+
+/// It binds itself to a CPU once it runs, and sleeps for longer than the recorder looks away.
+#[test]
+fn of_a_command_that_binds_itself_the_trace_says_where_it_may_run() {
+    needs_tracefs!();
+    let online = load("host").unwrap().online();
+    if online.len() < 2 {
+        return println!("skipped: nobody can be bound to one of one CPUs");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "taskset -p 1 $$ > /dev/null; sleep 2 & echo $!; wait";
+    let Ended { code, stdout, stderr, .. } = run(record(&directory, &["sh", "-c", script]));
+    assert_eq!(code, Some(0), "{stderr}");
+    let header = Trace::read(&directory).header;
+    let sleeper: u32 = stdout.trim().parse().unwrap();
+    assert_eq!(header.tasks[&sleeper].cpus, CpuSet::single(0));
 }
 
 #[test]
