@@ -3,7 +3,7 @@
 //!
 //! Those that were there at first are as they were then. Those that come later are as they were when last looked at,
 //! for many are bound, or begin a session, soon after they are forked. Limits: who is gone before it is looked at is
-//! not known; so much is told of the latest tasks that no user can fill the recorder's memory.
+//! not known, and nothing is told of the latest once [`ROOM`] is full: no user can fill the recorder's memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,8 +20,10 @@ use super::environment::read;
 /// `/proc/PID/stat`: the policy's place among the fields behind the name.
 const POLICY_FIELD: usize = 38;
 
-/// Of no more that came later something is told.
-const MOST_LATER: usize = 1 << 16;
+/// Bytes, about, for tasks that come later and for the groups that these are in.
+const ROOM: usize = 64 << 20;
+/// Beside its path, of a task or a group.
+const EACH: usize = 256;
 
 /// They are looked at again after as long as it is recorded, or after this,
 const OFTEN: Duration = Duration::from_secs(1);
@@ -40,6 +42,7 @@ pub struct Residents {
     autogroups: BTreeMap<String, u32>,
     since: Instant,
     due: Duration,
+    room: usize,
 }
 
 /// What sets a task apart from those that may run anywhere, and are in no group.
@@ -68,8 +71,10 @@ impl Residents {
             autogroups: BTreeMap::new(),
             since: Instant::now(),
             due: Duration::ZERO,
+            room: usize::MAX,
         };
         residents.first = residents.look();
+        residents.room = ROOM;
         residents
     }
 
@@ -89,18 +94,21 @@ impl Residents {
         for (_, process) in numbered_dirs(Path::new("/proc")) {
             let threads = numbered_dirs(&process.join("task"));
             there.extend(threads.iter().map(|(tid, _)| *tid));
-            let mut later = threads.iter().filter(|(tid, _)| !self.first.contains(tid)).peekable();
-            let has_autogroup = self.has_autogroups && later.peek().is_some();
+            let is_later = |(tid, _): &(u32, PathBuf)| !self.first.contains(tid);
+            let later: Vec<(u32, PathBuf)> = threads.into_iter().filter(is_later).collect();
+            let has_autogroup = self.has_autogroups && !later.is_empty();
             let autogroup = has_autogroup.then(|| read(process.join("autogroup"))).flatten();
-            let later: Vec<&(u32, PathBuf)> = later.collect();
             for (tid, dir) in later {
-                self.look_at(*tid, dir, autogroup.as_deref().and_then(autogroup_of));
+                self.look_at(tid, &dir, autogroup.as_deref().and_then(autogroup_of));
             }
         }
         there
     }
 
     fn look_at(&mut self, tid: u32, dir: &Path, autogroup: Option<(&str, u32)>) {
+        if self.room == 0 {
+            return;
+        }
         // A task may end while we read.
         let [Some(stat), Some(status)] = ["stat", "status"].map(|file| read(dir.join(file))) else {
             return;
@@ -111,22 +119,36 @@ impl Residents {
         // A kernel without cgroups has no such file.
         let path = read(dir.join("cgroup")).unwrap_or_default();
         let cgroup = cgroup(&path).map(str::to_owned);
-        let mut is_in_root = true;
-        for path in cgroup.iter().flat_map(|path| with_above(path)) {
-            let known = self.cgroups.entry(path.to_owned());
-            is_in_root &= !known.or_insert_with(|| self.controllers.of(path)).has_task_group;
-        }
+        let is_in_root = !cgroup.as_deref().is_some_and(|path| self.meet_cgroup(path));
         let autogroup = autogroup.filter(|_| is_in_root).map(|(name, shares)| {
-            self.autogroups.insert(name.to_owned(), shares);
+            if self.autogroups.insert(name.to_owned(), shares).is_none() {
+                self.keep(name);
+            }
             name.to_owned()
         });
         let told = Told { line, cgroup, autogroup };
-        let is_new = !self.told.contains_key(&tid) && !self.first.is_empty();
         if told == Told::default() {
             self.told.remove(&tid);
-        } else if !is_new || self.told.len() < self.first.len() + MOST_LATER {
-            self.told.insert(tid, told);
+        } else if self.told.insert(tid, told).is_none() {
+            self.keep(&path);
         }
+    }
+
+    /// With those above it; true if one of them is one of the scheduler's.
+    fn meet_cgroup(&mut self, path: &str) -> bool {
+        let mut has_task_group = false;
+        for path in with_above(path) {
+            if !self.cgroups.contains_key(path) {
+                self.cgroups.insert(path.to_owned(), self.controllers.of(path));
+                self.keep(path);
+            }
+            has_task_group |= self.cgroups[path].has_task_group;
+        }
+        has_task_group
+    }
+
+    fn keep(&mut self, path: &str) {
+        self.room = self.room.saturating_sub(path.len() + EACH);
     }
 
     pub fn tell(self, header: &mut Header) {
@@ -236,7 +258,6 @@ fn task(stat: &str, status: &str, online: &CpuSet) -> Option<TaskLine> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};
 
     use super::*;
@@ -269,34 +290,77 @@ mod tests {
         assert!(!header.tasks.contains_key(&2));
     }
 
-    /// Both are bound to a CPU once they are there.
-    #[test]
-    fn who_comes_later_is_as_it_was_seen_last_and_others_as_they_were_at_first() {
-        let online: CpuSet =
-            placewise_machine::TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
-        if online.len() < 2 {
-            return println!("skipped: nobody can be bound to one of one CPUs");
+    /// A task, and its end.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Sleeper(Command::new("sleep").arg("60").spawn().unwrap())
         }
-        let sleeper = || Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        let bind = |child: &Child| {
-            let pid = child.id().to_string();
+
+        fn bind(&self) {
+            let pid = self.0.id().to_string();
             let bound = Command::new("taskset").args(["-p", "1", &pid]).output().unwrap();
             assert!(bound.status.success(), "{bound:?}");
-        };
-        let first = sleeper();
-        let mut residents = Residents::of_host(online);
-        let later = sleeper();
+        }
+
+        fn is_bound(&self, residents: Residents) -> bool {
+            let mut header = Header::default();
+            residents.tell(&mut header);
+            let task = header.tasks.get(&self.0.id());
+            task.is_some_and(|task| task.cpus == CpuSet::single(0))
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    fn residents() -> Option<Residents> {
+        let online: CpuSet =
+            placewise_machine::TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
+        (online.len() > 1).then(|| Residents::of_host(online))
+    }
+
+    const ONE_CPU: &str = "skipped: nobody can be bound to one of one CPUs";
+
+    /// It is bound once it has been seen, and told of though it is gone.
+    #[test]
+    fn who_comes_later_is_as_it_was_seen_last() {
+        let Some(mut residents) = residents() else { return println!("{ONE_CPU}") };
+        let mut later = Sleeper::start();
         residents.look();
-        let mut children = [first, later];
-        children.iter().for_each(bind);
+        later.bind();
         residents.look();
-        children.iter_mut().for_each(|child| child.kill().unwrap());
-        children.iter_mut().for_each(|child| _ = child.wait().unwrap());
+        later.0.kill().unwrap();
+        later.0.wait().unwrap();
         residents.look();
-        let mut header = Header::default();
-        residents.tell(&mut header);
-        let cpus = |child: &Child| header.tasks.get(&child.id()).map(|task| task.cpus);
-        assert_eq!([0, 1].map(|at| cpus(&children[at])), [None, Some(CpuSet::single(0))]);
+        assert!(later.is_bound(residents));
+    }
+
+    #[test]
+    fn who_was_there_is_as_it_was_at_first() {
+        let first = Sleeper::start();
+        let Some(mut residents) = residents() else { return println!("{ONE_CPU}") };
+        first.bind();
+        residents.look();
+        assert!(!first.is_bound(residents));
+    }
+
+    #[test]
+    fn nobody_is_told_of_for_whom_there_is_no_room() {
+        let Some(mut residents) = residents() else { return println!("{ONE_CPU}") };
+        residents.room = 1;
+        let tasks = [(); 2].map(|()| Sleeper::start());
+        tasks[0].bind();
+        residents.look();
+        assert_eq!(residents.room, 0, "one, its group, or others of this host");
+        tasks[1].bind();
+        residents.look();
+        assert!(!tasks[1].is_bound(residents));
     }
 
     #[test]
