@@ -34,6 +34,9 @@ use actors::{Actor, Rows, State};
 const MOST_TASKS: usize = 16_384;
 const MOST_STEPS: usize = 2_000_000;
 
+/// Who is too early looks again after so long.
+const EARLY_NS: Nanos = 100_000;
+
 /// Who goes on where all sleep has slept for so long.
 const STIRS_NS: Nanos = 1_000;
 
@@ -308,6 +311,9 @@ impl<'a> Stage<'a> {
     }
 
     fn act(&mut self, index: TaskIndex) {
+        if self.is_early(index) {
+            return self.acts_in(EARLY_NS, index);
+        }
         self.hands_on(index);
         let actor = &mut self.actors[index as usize];
         let Some(next) = actor.next.take() else { return };
@@ -366,6 +372,18 @@ impl<'a> Stage<'a> {
         actor.acts <= self.model.members[actor.member as usize].script.len()
     }
 
+    /// It calls whom it called in the recording, where these had been forked by then.
+    fn is_early(&self, index: TaskIndex) -> bool {
+        let actor = &self.actors[index as usize];
+        let Some(Act::Call(class, _)) = actor.next.map(|next| next.act) else { return false };
+        let callees = self.model.members[actor.member as usize].calls.iter();
+        let is_unborn = |callee: &TaskIndex| {
+            self.model.members[*callee as usize].class == class
+                && self.rows[*callee as usize].is_empty()
+        };
+        self.does_as_recorded(index) && callees.copied().any(|callee| is_unborn(&callee))
+    }
+
     /// Whom it answers: who is answered if it waits only if it does.
     fn owed(&mut self, index: TaskIndex, class: ClassIndex, which: Owed) -> Option<TaskIndex> {
         let own = self.class_of(index);
@@ -390,7 +408,8 @@ impl<'a> Stage<'a> {
 
     /// Somebody of that class, among those that do as whom it called in the recording if there are any: one
     /// that waits, in the middle of a request if there are such. Where nobody does, a call that is answered
-    /// waits for its callee, and so does what it did first; any other wakes nobody.
+    /// waits for its callee, and so does what it did first; any other wakes nobody. Where two take turns a call is
+    /// under way between them for good, once one has called: with each of them no more than with others.
     fn callee(&mut self, index: TaskIndex, class: ClassIndex) -> Option<TaskIndex> {
         let actor = |task: TaskIndex| &self.actors[task as usize];
         let calls = &self.model.members[actor(index).member as usize].calls;
@@ -398,11 +417,19 @@ impl<'a> Stage<'a> {
             |task: &TaskIndex| self.class_of(*task) == class && actor(*task).state != State::Gone;
         let known: Vec<TaskIndex> =
             partners(&self.rows, actor(index), calls.iter()).filter(is_there).collect();
-        let all = if known.is_empty() { &self.cast[class as usize] } else { &known };
+        let mut all = if known.is_empty() { self.cast[class as usize].clone() } else { known };
+        let own = self.class_of(index);
+        let in_turn = self.model.pairs.in_turn.contains(&(own, class));
+        if in_turn {
+            let calls = |task: &TaskIndex| {
+                actor(index).called.iter().filter(|called| *called == task).count()
+            };
+            let fewest = all.iter().map(calls).min();
+            all.retain(|task| Some(calls(task)) == fewest);
+        }
         let among = |wanted: &dyn Fn(&Actor) -> bool| -> Vec<TaskIndex> {
             all.iter().copied().filter(|task| *task != index && wanted(actor(*task))).collect()
         };
-        let own = self.class_of(index);
         let mut found = among(&|it| it.wants(own) && !it.owed.is_empty());
         if found.is_empty() {
             found = among(&|it| it.wants(own));
@@ -411,7 +438,11 @@ impl<'a> Stage<'a> {
         if found.is_empty() && (is_answered || self.does_as_recorded(index)) {
             found = among(&|it| it.state != State::Gone);
         }
-        (!found.is_empty()).then(|| found[self.rng.random_range(0..found.len())])
+        let callee = (!found.is_empty()).then(|| found[self.rng.random_range(0..found.len())])?;
+        if in_turn {
+            self.actors[index as usize].called.push(callee);
+        }
+        Some(callee)
     }
 
     fn forks(&mut self, index: TaskIndex, class: ClassIndex) {

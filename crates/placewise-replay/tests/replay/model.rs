@@ -79,6 +79,52 @@ fn who_answers_in_turn_does_so_in_a_draw() {
     assert_eq!((posts, answers), (0, calls));
 }
 
+/// A client calls servers, answers each as it has come, and so has a call under way with each; if they are
+/// forked, the servers before it, they begin with answers to calls that woke nobody.
+fn with_calls_under_way(servers: u32, are_forked: bool) -> Recording {
+    const ROUNDS: usize = 400;
+    let first = u32::from(are_forked);
+    let (client, servers) = (first + servers, first..first + servers);
+    let answer =
+        |server| [Step::Await(server), Step::Run(12 * US), Step::Answer(server, Wake::Sync)];
+    let round = servers.clone().flat_map(answer);
+    let calls = |server| [Step::Run(40 * US), Step::Post(server, Wake::Sync)];
+    let calls = servers.clone().flat_map(calls).filter(|_| !are_forked);
+    let steps = calls.chain(round.collect::<Vec<_>>().repeat(ROUNDS)).collect();
+    let client_task = RecordedTask { is_forked: are_forked, ..task("client", steps) };
+    let serve = [Step::Await(client), Step::Run(16 * US), Step::Post(client, Wake::Sync)];
+    let begin: &[Step] = if are_forked { &serve[1..] } else { &[] };
+    let steps = [begin, &serve.repeat(ROUNDS)].concat();
+    let server = || RecordedTask {
+        is_forked: are_forked,
+        runs_at_once: are_forked,
+        ..task("server", steps.clone())
+    };
+    let forks = (1..=client).flat_map(|child| [Step::Run(40 * US), Step::Fork(child)]);
+    let parent = are_forked.then(|| task("parent", forks.collect()));
+    let tasks = parent.into_iter().chain(servers.map(|_| server())).chain([client_task]).collect();
+    Recording { length_ns: 25_000 * US, cgroups: Vec::new(), tasks }
+}
+
+/// None of them calls one twice at a time and another never, nor before it is there.
+#[test]
+fn as_many_calls_are_under_way_with_each_as_in_the_recording() {
+    for (nr_servers, are_forked) in [(6, false), (8, false), (4, true)] {
+        let recording = with_calls_under_way(nr_servers, are_forked);
+        let draw = Draw { length_ns: recording.length_ns, scale: Vec::new() };
+        let drawn = Model::of(&recording, 2).draw(&draw, 2);
+        let servers = drawn.tasks.iter().filter(|task| task.name == "server");
+        let served: Vec<usize> = servers
+            .map(|task| task.steps.iter().filter(|step| matches!(step, Step::Await(_))).count())
+            .collect();
+        let [least, most] = [served.iter().min(), served.iter().max()].map(|it| *it.unwrap());
+        assert!(
+            served.len() == nr_servers as usize && least > 100 && most <= least + 8,
+            "{are_forked}: {served:?}"
+        );
+    }
+}
+
 /// Of three in a ring one posts once or twice: how often it does and how often that is waited for are drawn
 /// apart. Somebody else always has something to do, and now and then wakes the first.
 fn ring(tick_wakes: bool) -> Recording {

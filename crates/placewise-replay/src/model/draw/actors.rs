@@ -63,6 +63,8 @@ pub struct Actor {
     pub owed: Vec<TaskIndex>,
     /// Peers that want what it holds, and how they are woken.
     pub contenders: Vec<(TaskIndex, Wake)>,
+    /// With whom it has begun to take turns, once for each call that is under way between them from then on.
+    pub called: Vec<TaskIndex>,
 }
 
 impl Actor {
@@ -86,6 +88,7 @@ impl Actor {
             posts: VecDeque::new(),
             owed: Vec::new(),
             contenders: Vec::new(),
+            called: Vec::new(),
         }
     }
 
