@@ -372,16 +372,26 @@ impl<'a> Stage<'a> {
         actor.acts <= self.model.members[actor.member as usize].script.len()
     }
 
-    /// It calls whom it called in the recording, where these had been forked by then.
+    /// Whom it is to take turns with had been forked by then in the recording, and has not been yet. It does not look for
+    /// longer than twice as late as that one was.
     fn is_early(&self, index: TaskIndex) -> bool {
-        let actor = &self.actors[index as usize];
-        let Some(Act::Call(class, _)) = actor.next.map(|next| next.act) else { return false };
-        let callees = self.model.members[actor.member as usize].calls.iter();
-        let is_unborn = |callee: &TaskIndex| {
-            self.model.members[*callee as usize].class == class
-                && self.rows[*callee as usize].is_empty()
+        let Actor { member, next, called, .. } = &self.actors[index as usize];
+        let Some(Act::Call(class, _)) = next.map(|next| next.act) else { return false };
+        let in_turn = self.model.pairs.in_turn.contains(&(self.class_of(index), class));
+        if !in_turn || !self.does_as_recorded(index) {
+            return false;
+        }
+        let callees = self.model.members[*member as usize].calls.iter();
+        let of_class =
+            callees.filter(|callee| self.model.members[**callee as usize].class == class);
+        let (unborn, born): (Vec<TaskIndex>, Vec<TaskIndex>) =
+            of_class.partition(|callee| self.rows[**callee as usize].is_empty());
+        let is_called = |callee: &TaskIndex| {
+            self.rows[*callee as usize].iter().any(|task| called.contains(task))
         };
-        self.does_as_recorded(index) && callees.copied().any(|callee| is_unborn(&callee))
+        let is_due =
+            |callee: &TaskIndex| self.now < 2 * self.model.members[*callee as usize].task.forked_ns;
+        born.iter().all(is_called) && unborn.iter().any(is_due)
     }
 
     /// Whom it answers: who is answered if it waits only if it does.
@@ -417,16 +427,11 @@ impl<'a> Stage<'a> {
             |task: &TaskIndex| self.class_of(*task) == class && actor(*task).state != State::Gone;
         let known: Vec<TaskIndex> =
             partners(&self.rows, actor(index), calls.iter()).filter(is_there).collect();
-        let mut all = if known.is_empty() { self.cast[class as usize].clone() } else { known };
         let own = self.class_of(index);
         let in_turn = self.model.pairs.in_turn.contains(&(own, class));
-        if in_turn {
-            let calls = |task: &TaskIndex| {
-                actor(index).called.iter().filter(|called| *called == task).count()
-            };
-            let fewest = all.iter().map(calls).min();
-            all.retain(|task| Some(calls(task)) == fewest);
-        }
+        let all = if known.is_empty() { &self.cast[class as usize] } else { &known };
+        let fewest = in_turn.then(|| least_called(actor(index), all));
+        let all = fewest.as_ref().unwrap_or(all);
         let among = |wanted: &dyn Fn(&Actor) -> bool| -> Vec<TaskIndex> {
             all.iter().copied().filter(|task| *task != index && wanted(actor(*task))).collect()
         };
@@ -484,4 +489,11 @@ impl<'a> Stage<'a> {
             tasks: self.actors.into_iter().map(task).collect(),
         }
     }
+}
+
+/// Those of them with whom it has the fewest calls under way.
+fn least_called(actor: &Actor, all: &[TaskIndex]) -> Vec<TaskIndex> {
+    let calls = |task: &TaskIndex| actor.called.iter().filter(|called| *called == task).count();
+    let fewest = all.iter().map(calls).min();
+    all.iter().copied().filter(|task| Some(calls(task)) == fewest).collect()
 }

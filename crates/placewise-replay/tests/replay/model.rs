@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use placewise_replay::{Draw, Model, RecordedTask, Recording, Step, validate};
-use placewise_workload::program::Wake;
+use placewise_workload::program::{Nanos, Wake};
 
 use crate::common::{CASES, Lab, is_like_the_recording};
 
@@ -91,18 +91,20 @@ fn with_calls_under_way(servers: u32, are_forked: bool) -> Recording {
     let calls = |server| [Step::Run(40 * US), Step::Post(server, Wake::Sync)];
     let calls = servers.clone().flat_map(calls).filter(|_| !are_forked);
     let steps = calls.chain(round.collect::<Vec<_>>().repeat(ROUNDS)).collect();
-    let client_task = RecordedTask { is_forked: are_forked, ..task("client", steps) };
+    let forked_ns = Nanos::from(client) * 40 * US;
+    let client_task = RecordedTask { is_forked: are_forked, forked_ns, ..task("client", steps) };
     let serve = [Step::Await(client), Step::Run(16 * US), Step::Post(client, Wake::Sync)];
     let begin: &[Step] = if are_forked { &serve[1..] } else { &[] };
     let steps = [begin, &serve.repeat(ROUNDS)].concat();
-    let server = || RecordedTask {
+    let server = |at: u32| RecordedTask {
         is_forked: are_forked,
+        forked_ns: Nanos::from(at) * 40 * US,
         runs_at_once: are_forked,
         ..task("server", steps.clone())
     };
     let forks = (1..=client).flat_map(|child| [Step::Run(40 * US), Step::Fork(child)]);
     let parent = are_forked.then(|| task("parent", forks.collect()));
-    let tasks = parent.into_iter().chain(servers.map(|_| server())).chain([client_task]).collect();
+    let tasks = parent.into_iter().chain(servers.map(server)).chain([client_task]).collect();
     Recording { length_ns: 25_000 * US, cgroups: Vec::new(), tasks }
 }
 
