@@ -44,6 +44,15 @@ impl<'a> Charges<'a> {
         if idles && watches { 0 } else { self.figures.ipi_send_ns }
     }
 
+    /// From when a CPU that idles is told of a wakee by another one until it runs that.
+    pub fn leaving_idle(&self, from: u32, to: u32) -> Nanos {
+        let figures = self.figures;
+        let shallowest = figures.idle_states.first();
+        self.by_distance(&figures.ipi_delivery_ns, from, to)
+            + shallowest.map_or(0, |state| state.exit_ns)
+            + figures.rq_lock_hold_ns
+    }
+
     /// The interrupt that makes a wakeup, on the time of whoever runs there.
     pub fn interrupt(&self) -> Nanos {
         self.figures.timer_ns

@@ -108,6 +108,8 @@ struct TaskEntry {
     #[serde(default)]
     arrival_rest_ns: u32,
     #[serde(default)]
+    idle_exit_ns: i32,
+    #[serde(default)]
     interrupted_on: Option<u32>,
     #[serde(default)]
     wakee_flips: u32,
@@ -293,6 +295,7 @@ impl TaskEntry {
             rest_ns: task.calls.rest_ns.clone(),
             arrival_queue_ns: task.arrival.queue_ns,
             arrival_rest_ns: task.arrival.rest_ns,
+            idle_exit_ns: task.idle_exit_ns,
             interrupted_on: task.interrupted_on,
             wakee_flips: task.wakee_flips,
             begins_on: task.begins_on,
@@ -328,6 +331,11 @@ impl TaskEntry {
                 return wrong(&format!("{names}: expected up to {MOST_OF_CALL_NS}"));
             }
         }
+        if self.idle_exit_ns.unsigned_abs() > MOST_OF_CALL_NS {
+            return wrong(&format!(
+                "idle_exit_ns: expected no more than {MOST_OF_CALL_NS} either way"
+            ));
+        }
         if !(-20..=19).contains(&self.nice) {
             return wrong("nice: expected -20 to 19");
         }
@@ -343,6 +351,7 @@ impl TaskEntry {
             lines: self.lines,
             calls,
             arrival,
+            idle_exit_ns: self.idle_exit_ns,
             interrupted_on: self.interrupted_on,
             wakee_flips: self.wakee_flips,
             begins_on: self.begins_on,
@@ -374,6 +383,7 @@ mod tests {
             lines: 4,
             calls: Calls { queue_ns: vec![1_000, 2_000], rest_ns: vec![3_000] },
             arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
+            idle_exit_ns: -600,
             interrupted_on: Some(1),
             wakee_flips: 700,
             begins_on: 1,

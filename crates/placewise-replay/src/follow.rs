@@ -86,6 +86,8 @@ pub struct Wakeup {
     pub excess: Option<i64>,
     /// From when its waker had put the wakee on their run queue until that preempted it.
     pub rest: Option<Nanos>,
+    /// How much longer than by the machine's figures it took until the wakee ran, on another CPU that idled.
+    pub idle_exit: Option<i64>,
     pub seen: Evidence,
     /// Whom it goes to depends on who has posted to its waker.
     pub answers: bool,
@@ -111,6 +113,7 @@ impl Wakeup {
             placing: 0,
             excess: None,
             rest: None,
+            idle_exit: None,
             seen: Evidence::Silent,
             answers: false,
         }
@@ -481,6 +484,9 @@ impl<'a> Follower<'a> {
         let known = self.by_number.contains_key(&next);
         if let Some(index) = self.index(next, cpu, tasks) {
             self.task(index).runs_at_once |= !known;
+            if prev < FIRST_TASK {
+                self.left_idle(cpu, index);
+            }
             let from_sleeper = prev_state == PrevState::Asleep;
             self.task(index).charged += self.charges.switch(prev < FIRST_TASK, from_sleeper);
             self.enter(cpu, index);
@@ -509,6 +515,20 @@ impl<'a> Follower<'a> {
         self.task(index).rests.push(rest);
         if let Some(&prev) = self.by_number.get(&prev) {
             self.task(prev).charged += rest;
+        }
+    }
+
+    /// `cpu` has idled, and runs a task that another CPU has told it of.
+    fn left_idle(&mut self, cpu: u32, index: TaskIndex) {
+        let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) =
+            self.tasks[index as usize].seen.last()
+        else {
+            return;
+        };
+        let (wakeup, took) = (&mut self.wakeups[at as usize], self.now - until);
+        if wakeup.cpu != cpu && wakeup.told && took < SOON_NS {
+            let figures = wakeup.placing + self.charges.leaving_idle(wakeup.cpu, cpu);
+            wakeup.idle_exit = Some(took as i64 - figures as i64);
         }
     }
 
@@ -700,6 +720,7 @@ impl<'a> Follower<'a> {
             placing,
             excess: None,
             rest: None,
+            idle_exit: None,
             seen,
             answers: false,
         });

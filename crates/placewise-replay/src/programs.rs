@@ -213,6 +213,7 @@ impl<'a> Build<'a> {
                 Begins::Anywhere => None,
             },
             arrival: task.arrival,
+            idle_exit_ns: task.idle_exit_ns,
             interrupted_on: task.interrupted_on,
             wakee_flips: task.wakee_flips,
             part: Some(part),

@@ -77,6 +77,8 @@ struct Read {
     calls: HashMap<String, Calls>,
     /// What interrupts that wake these take beyond them.
     arrivals: HashMap<String, Call>,
+    /// What leaving idle for these takes beyond them.
+    idle_exits: HashMap<String, i32>,
     /// Where the device interrupts that wakes these, if one does, and always there.
     interrupted_on: HashMap<String, u32>,
     header: Header,
@@ -115,9 +117,20 @@ impl Read {
         let lines = sleeps::lines(&followed, &posts, machine);
         let calls = sleeps::calls(&followed, &posts);
         let arrivals = sleeps::arrivals(&followed, &posts);
+        let idle_exits = sleeps::idle_exits(&followed, &posts, &calls);
         let interrupted_on = sleeps::interrupted_on(&followed, &posts);
         let header = reader.header().clone();
-        Ok(Read { followed, posts, lines, calls, arrivals, interrupted_on, header, measured })
+        Ok(Read {
+            followed,
+            posts,
+            lines,
+            calls,
+            arrivals,
+            idle_exits,
+            interrupted_on,
+            header,
+            measured,
+        })
     }
 
     fn recording(&self, source: &Source<'_>) -> Result<Recording, ReplayError> {
@@ -140,6 +153,7 @@ impl Read {
             RecordedTask {
                 lines,
                 arrival,
+                idle_exit_ns: self.idle_exits.get(&task.name).copied().unwrap_or(0),
                 interrupted_on: self.interrupted_on.get(&task.name).copied(),
                 wakee_flips: if task.parent.is_none() { per_second(task.flips) } else { 0 },
                 name: task.name.clone(),

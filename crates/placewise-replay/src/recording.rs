@@ -71,6 +71,8 @@ pub struct RecordedTask {
     pub calls: Calls,
     /// What interrupts that wake it take beyond them.
     pub arrival: Call,
+    /// How much longer than by them a CPU that idles takes to run it, once another one has woken it.
+    pub idle_exit_ns: i32,
     /// Where these interrupts come to; where none is named, the CPU that it ran on last.
     pub interrupted_on: Option<u32>,
     /// How often in a second it wakes another task than the time before, if it was there when the trace began: what

@@ -271,9 +271,33 @@ pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
         }
     }
     taken.told(|excesses, rests| Call {
-        queue_ns: middle_mean(excesses),
-        rest_ns: middle_mean(rests),
+        queue_ns: middle_mean(excesses).clamp(0, u32::MAX.into()) as u32,
+        rest_ns: middle_mean(rests).clamp(0, u32::MAX.into()) as u32,
     })
+}
+
+/// How much longer than by the machine's figures CPUs that idled took to run tasks of each name, once tasks of other CPUs
+/// had woken them: beside what `calls` of these take.
+pub fn idle_exits(
+    followed: &Followed,
+    posts: &[bool],
+    calls: &HashMap<String, Calls>,
+) -> HashMap<String, i32> {
+    let name = |task: TaskIndex| followed.tasks[task as usize].name.as_str();
+    let mean = |calls: &Calls| PartOfCall::of(&calls.queue_ns).mean as i64;
+    let means: HashMap<&str, i64> =
+        calls.iter().map(|(name, calls)| (name.as_str(), mean(calls))).collect();
+    let mut beyond: HashMap<&str, Vec<i64>> = HashMap::new();
+    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+        let Some(exit) = wakeup.idle_exit else { continue };
+        let call = means.get(name(wakeup.waker)).copied().unwrap_or(0);
+        beyond.entry(name(wakeup.wakee)).or_default().push(exit - call);
+    }
+    let most = i64::from(MOST_OF_CALL_NS);
+    let told = |(name, all): (&str, Vec<i64>)| {
+        (name.to_owned(), middle_mean(all).clamp(-most, most) as i32)
+    };
+    beyond.into_iter().map(told).collect()
 }
 
 /// Where the device interrupts that wake tasks of each name, if nearly all do that on one CPU, wherever the tasks are.
@@ -339,14 +363,13 @@ impl<'a> Taken<'a> {
 }
 
 /// The mean of the middle half: a trace tells microseconds, and interrupts take many.
-fn middle_mean(mut all: Vec<i64>) -> u32 {
+fn middle_mean(mut all: Vec<i64>) -> i64 {
     if all.len() < FEWEST_OF_CALL {
         return 0;
     }
     all.sort_unstable();
     let middle = &all[all.len() / 4..all.len() - all.len() / 4];
-    let mean = middle.iter().sum::<i64>() / middle.len() as i64;
-    mean.clamp(0, u32::MAX.into()) as u32
+    middle.iter().sum::<i64>() / middle.len() as i64
 }
 
 /// What takes the middle time of each hundredth of them, from the shortest on. So many because replays are held to a

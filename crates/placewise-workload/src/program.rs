@@ -249,6 +249,9 @@ pub struct Program {
     pub begins_on: Option<u32>,
     /// What interrupts that wake its tasks take beyond the machine's figures.
     pub arrival: Call,
+    /// How much longer than by the machine's figures a CPU that idles takes to run its tasks, once another CPU has woken
+    /// them, in ns.
+    pub idle_exit_ns: i32,
     /// The CPU that these interrupts come to; where none is named, the one that its task ran on last.
     pub interrupted_on: Option<u32>,
     /// How often its tasks had woken another than the time before, by the count that decays: `wakee_flips`.
@@ -439,6 +442,7 @@ impl Program {
             cpus: None,
             begins_on: None,
             arrival: Call::default(),
+            idle_exit_ns: 0,
             interrupted_on: None,
             wakee_flips: 0,
             process: false,

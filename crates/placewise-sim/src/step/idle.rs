@@ -76,7 +76,8 @@ impl Engine<'_> {
         let residency = figures.llc_idle_residency_ns;
         let whole_cache = self.hardware.cache_of(cpu).has_rested_for(residency, self.now);
         let figure = core + if whole_cache { figures.llc_idle_exit_ns } else { 0 };
-        self.costs.draw(figure)
+        let beyond = std::mem::take(&mut self.cpus[cpu].exit_beyond);
+        self.costs.draw(figure.saturating_add_signed(beyond.into()))
     }
 
     fn note_idle_time(&mut self, cpu: CpuId, rested: Time) {

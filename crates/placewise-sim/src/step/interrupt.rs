@@ -53,6 +53,14 @@ impl Engine<'_> {
         }
     }
 
+    /// The same, of a wakee: an idle CPU leaves idle for it as its program says.
+    pub(super) fn tell_of(&mut self, wakee: TaskId, cpu: CpuId, target: CpuId) {
+        let program = &self.workload.programs[self.tasks[wakee].program as usize];
+        self.cpus[target].exit_beyond = if cpu == target { 0 } else { program.idle_exit_ns };
+        self.interrupt_remotely(cpu, target);
+        self.cpus[target].exit_beyond = 0;
+    }
+
     fn interrupt_segment(&mut self, cpu: CpuId) {
         self.drain_wake_list(cpu);
         if !self.cpus[cpu].interrupts.is_empty() {

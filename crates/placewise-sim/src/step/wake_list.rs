@@ -15,7 +15,7 @@ impl Engine<'_> {
         let list = &mut self.cpus[target].wake_list;
         list.push(wakee);
         if list.len() == 1 {
-            self.interrupt_remotely(cpu, target);
+            self.tell_of(wakee, cpu, target);
         }
     }
 

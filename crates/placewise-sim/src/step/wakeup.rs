@@ -355,7 +355,7 @@ impl Engine<'_> {
             // Its idle task has been told.
             return;
         }
-        self.interrupt_remotely(by, cpu);
+        self.tell_of(task, by, cpu);
         // resched_curr() sends it before the lock is released.
         let sent = self.owes_until(by);
         self.cpus[cpu].lock.keep_until(sent);

@@ -139,9 +139,9 @@ fn wide_wakeups_spare_the_core_of_pgbench() {
     assert!(gain(16) > 0.15, "{} at 16 clients", gain(16));
 }
 
-/// Iterations of a pair that wake each other on idle CPUs of one LLC, which do not watch their flags, if an interrupt
-/// takes so long to send.
-fn pair(kernel: &str, ipi_send_ns: u64) -> f64 {
+/// Iterations of a pair that wake each other on idle CPUs of one LLC, which do not watch their flags, with something
+/// changed.
+fn pair(kernel: &str, change: impl FnOnce(&mut Setup)) -> f64 {
     let workload = benchmark("context_switch1", "instances=1,warmup_ms=1,window_ms=20");
     let mut setup = Setup::new("uma-8", kernel, "baseline", workload);
     let costs = &mut setup.machine.costs;
@@ -149,7 +149,7 @@ fn pair(kernel: &str, ipi_send_ns: u64) -> f64 {
         state.polling = false;
         state.name == "C1"
     });
-    costs.ipi_send_ns = ipi_send_ns;
+    change(&mut setup);
     figure(&setup.run(), "throughput")
 }
 
@@ -158,8 +158,27 @@ fn pair(kernel: &str, ipi_send_ns: u64) -> f64 {
 #[test]
 fn who_wakes_an_idle_cpu_owes_what_the_interrupt_takes() {
     for kernel in ["v5.17", "v6.0"] {
-        let [free, dear] = [0, 50_000].map(|ns| pair(kernel, ns));
+        let sent_in = |ns| pair(kernel, |setup| setup.machine.costs.ipi_send_ns = ns);
+        let [free, dear] = [0, 50_000].map(sent_in);
         assert!(dear < 0.5 * free, "{kernel}: {free} iterations, and {dear}");
+    }
+}
+
+/// The same two ways to be told.
+#[test]
+fn an_idle_cpu_runs_a_wakee_as_late_as_its_program_says() {
+    for kernel in ["v5.17", "v6.0"] {
+        let takes = |idle_exit_ns| {
+            let iterations = pair(kernel, |setup| {
+                setup.machine.costs.jitter_pct = 0;
+                let programs = setup.workload.programs.iter_mut();
+                programs.for_each(|program| program.idle_exit_ns = idle_exit_ns);
+            });
+            1e9 / iterations
+        };
+        let [sooner, figures, later] = [-500, 0, 10_000].map(takes);
+        assert!((later - figures - 10_000.0).abs() < 100.0, "{kernel}: {figures} ns, and {later}");
+        assert!((figures - sooner - 500.0).abs() < 100.0, "{kernel}: {figures} ns, and {sooner}");
     }
 }
 
