@@ -27,8 +27,9 @@ const EACH: usize = 256;
 
 /// They are looked at again after as long as it is recorded, or after this,
 const OFTEN: Duration = Duration::from_secs(1);
-/// and for no more of the time than one of so many parts.
+/// and for no more of the time than one of so many parts, nor for longer at a time, while nobody reads the buffers.
 const SELDOM: u32 = 50;
+const LONGEST: Duration = Duration::from_millis(100);
 
 pub struct Residents {
     online: CpuSet,
@@ -82,7 +83,7 @@ impl Residents {
     pub fn look_if_due(&mut self) {
         let elapsed = self.since.elapsed();
         if elapsed >= self.due {
-            self.look();
+            self.look_until(Some(Instant::now() + LONGEST));
             let took = self.since.elapsed() - elapsed;
             self.due = elapsed + elapsed.min(OFTEN).max(took * SELDOM);
         }
@@ -90,15 +91,23 @@ impl Residents {
 
     /// At those that were not there at first; returns who is there.
     pub fn look(&mut self) -> BTreeSet<u32> {
+        self.look_until(None)
+    }
+
+    fn look_until(&mut self, end: Option<Instant>) -> BTreeSet<u32> {
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
         let mut there = BTreeSet::new();
         for (_, process) in numbered_dirs(Path::new("/proc")) {
+            if is_over() {
+                break;
+            }
             let threads = numbered_dirs(&process.join("task"));
             there.extend(threads.iter().map(|(tid, _)| *tid));
             let is_later = |(tid, _): &(u32, PathBuf)| !self.first.contains(tid);
             let later: Vec<(u32, PathBuf)> = threads.into_iter().filter(is_later).collect();
             let has_autogroup = self.has_autogroups && !later.is_empty();
             let autogroup = has_autogroup.then(|| read(process.join("autogroup"))).flatten();
-            for (tid, dir) in later {
+            for (tid, dir) in later.into_iter().take_while(|_| !is_over()) {
                 self.look_at(tid, &dir, autogroup.as_deref().and_then(autogroup_of));
             }
         }
@@ -348,6 +357,17 @@ mod tests {
         first.bind();
         residents.look();
         assert!(!first.is_bound(residents));
+    }
+
+    #[test]
+    fn nobody_is_looked_at_when_time_is_up() {
+        for (end, is_told) in [(None, true), (Some(Instant::now()), false)] {
+            let Some(mut residents) = residents() else { return println!("{ONE_CPU}") };
+            let later = Sleeper::start();
+            later.bind();
+            residents.look_until(end);
+            assert_eq!(later.is_bound(residents), is_told);
+        }
     }
 
     #[test]
