@@ -270,10 +270,8 @@ pub fn arrivals(followed: &Followed, posts: &[bool]) -> HashMap<String, Call> {
             taken.add(&followed.tasks[wakeup.wakee as usize].name, wakeup.excess, wakeup.rest);
         }
     }
-    taken.told(|excesses, rests| Call {
-        queue_ns: middle_mean(excesses).clamp(0, u32::MAX.into()) as u32,
-        rest_ns: middle_mean(rests).clamp(0, u32::MAX.into()) as u32,
-    })
+    let takes = |all| middle_mean(all).clamp(0, u32::MAX.into()) as u32;
+    taken.told(|excesses, rests| Call { queue_ns: takes(excesses), rest_ns: takes(rests) })
 }
 
 /// How much longer than by the machine's figures CPUs that idled took to run tasks of each name, once tasks of other CPUs

@@ -113,13 +113,10 @@ fn cpu(kernel: &str) -> &'static str {
 fn boot(guest: &Guest, parts: &Parts, directory: &Path) -> anyhow::Result<bool> {
     let mut qemu = start(guest, parts, directory)?;
     let started = Instant::now();
-    while started.elapsed() < BOOTS_WITHIN {
-        if let Some(status) = qemu.try_wait().context("QEMU")? {
-            return Ok(status.code() != Some(TIMED_OUT));
-        }
+    while qemu.try_wait().context("QEMU")?.is_none() && started.elapsed() < BOOTS_WITHIN {
         thread::sleep(PAUSE);
     }
-    if !has_booted(directory)? {
+    if qemu.try_wait().context("QEMU")?.is_none() && !has_booted(directory)? {
         // timeout(1) hands it on.
         Command::new("kill").arg(qemu.id().to_string()).status().context("cannot run kill")?;
         qemu.wait().context("QEMU")?;

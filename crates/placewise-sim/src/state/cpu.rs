@@ -66,8 +66,6 @@ pub struct Cpu {
     pub need_resched: bool,
     /// When the run queue's clock was last brought up to now, if schedule() is not to do so again.
     pub clock_stands_at: Option<Time>,
-    /// How much longer than by the figures it leaves idle for whom it has just been told of.
-    pub exit_beyond: i32,
     /// What its core gives this thread at the moment: less while its siblings are busy.
     pub pace: Speed,
     /// Of the segment under way.

@@ -54,11 +54,16 @@ impl Engine<'_> {
 
     /// An idle CPU is woken by something that reaches it at `arrival`.
     pub(crate) fn kick_idle(&mut self, cpu: CpuId, arrival: Time) {
+        self.kick_idle_longer(cpu, arrival, 0);
+    }
+
+    /// The same, if it takes so much longer than by the figures to leave idle for this.
+    pub(super) fn kick_idle_longer(&mut self, cpu: CpuId, arrival: Time, beyond: i32) {
         if self.cpus[cpu].activity != Activity::Idle {
             return;
         }
         let rested = arrival - self.cpus[cpu].idle_since;
-        let latency = self.exit_latency(cpu, rested);
+        let latency = self.exit_latency(cpu, rested, beyond);
         self.note_idle_time(cpu, rested);
         self.scheduler.policy.rq[cpu].idle_exit_latency = placewise_policy::LATENCY_UNKNOWN;
         self.begin(cpu, Activity::IdleExit, arrival + latency);
@@ -67,7 +72,7 @@ impl Engine<'_> {
         self.start_tick(cpu);
     }
 
-    fn exit_latency(&mut self, cpu: CpuId, rested: Time) -> Time {
+    fn exit_latency(&mut self, cpu: CpuId, rested: Time, beyond: i32) -> Time {
         let tick = Time::from(self.scheduler.policy.root.tick_ns);
         let chosen = self.cpus[cpu].idle_state;
         let state = if rested > tick { chosen.max(self.idle_state_for(rested)) } else { chosen };
@@ -76,7 +81,6 @@ impl Engine<'_> {
         let residency = figures.llc_idle_residency_ns;
         let whole_cache = self.hardware.cache_of(cpu).has_rested_for(residency, self.now);
         let figure = core + if whole_cache { figures.llc_idle_exit_ns } else { 0 };
-        let beyond = std::mem::take(&mut self.cpus[cpu].exit_beyond);
         self.costs.draw(figure.saturating_add_signed(beyond.into()))
     }
 

@@ -33,6 +33,16 @@ impl Engine<'_> {
     /// it does now is over, and owes what the interrupt takes to send. A CPU that watches its flag while
     /// idle is sent none.
     pub(super) fn interrupt_remotely(&mut self, cpu: CpuId, target: CpuId) {
+        self.tell(cpu, target, 0);
+    }
+
+    /// The same, of a wakee: an idle CPU leaves idle for it as its program says.
+    pub(super) fn tell_of(&mut self, wakee: TaskId, cpu: CpuId, target: CpuId) {
+        let program = &self.workload.programs[self.tasks[wakee].program as usize];
+        self.tell(cpu, target, program.idle_exit_ns);
+    }
+
+    fn tell(&mut self, cpu: CpuId, target: CpuId, beyond: i32) {
         if cpu == target {
             return;
         }
@@ -44,21 +54,13 @@ impl Engine<'_> {
         };
         let arrival = self.now + delivery;
         if self.cpus[target].activity == Activity::Idle {
-            self.kick_idle(target, arrival);
+            self.kick_idle_longer(target, arrival, beyond);
         } else if self.cpus[target].activity == Activity::Segment {
             let slot = Slot::Interrupt(target);
             if self.events.due(slot).is_none_or(|due| due > arrival) {
                 self.events.arm(slot, arrival);
             }
         }
-    }
-
-    /// The same, of a wakee: an idle CPU leaves idle for it as its program says.
-    pub(super) fn tell_of(&mut self, wakee: TaskId, cpu: CpuId, target: CpuId) {
-        let program = &self.workload.programs[self.tasks[wakee].program as usize];
-        self.cpus[target].exit_beyond = if cpu == target { 0 } else { program.idle_exit_ns };
-        self.interrupt_remotely(cpu, target);
-        self.cpus[target].exit_beyond = 0;
     }
 
     fn interrupt_segment(&mut self, cpu: CpuId) {

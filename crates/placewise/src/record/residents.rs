@@ -269,6 +269,8 @@ fn task(stat: &str, status: &str, online: &CpuSet) -> Option<TaskLine> {
 mod tests {
     use std::process::{Child, Command};
 
+    use placewise_machine::TraceTopology;
+
     use super::*;
 
     /// A thread of migration/1, with a name made harder.
@@ -290,13 +292,15 @@ mod tests {
         if read("/proc/2/comm").as_deref() != Some("kthreadd") {
             return println!("skipped: kernel threads cannot be seen here");
         }
-        let online: CpuSet =
-            placewise_machine::TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
         let mut header = Header::default();
-        Residents::of_host(online).tell(&mut header);
+        Residents::of_host(online()).tell(&mut header);
         let stopper = header.tasks.values().find(|task| task.comm == "migration/0").unwrap();
         assert_eq!((stopper.policy, stopper.cpus), (SchedPolicy::Fifo, CpuSet::single(0)));
         assert!(!header.tasks.contains_key(&2));
+    }
+
+    fn online() -> CpuSet {
+        TraceTopology::of_host().unwrap().cpus.keys().copied().collect()
     }
 
     /// A task, and its end.
@@ -329,9 +333,7 @@ mod tests {
     }
 
     fn residents() -> Option<Residents> {
-        let online: CpuSet =
-            placewise_machine::TraceTopology::of_host().unwrap().cpus.keys().copied().collect();
-        (online.len() > 1).then(|| Residents::of_host(online))
+        (online().len() > 1).then(|| Residents::of_host(online()))
     }
 
     const ONE_CPU: &str = "skipped: nobody can be bound to one of one CPUs";
