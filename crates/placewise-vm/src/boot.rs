@@ -38,7 +38,7 @@ const TIMED_OUT: i32 = 124;
 
 /// What init says first on the console: the kernel has booted.
 const BOOTED: &str = "\nLinux ";
-/// A kernel that has not booted by then hangs, as one of a thousand emulated ones does: it is booted once more.
+/// A kernel that has not booted by then hangs, as one of 64 emulated CPUs was seen to: it is booted once more.
 const BOOTS_WITHIN: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(20);
 
