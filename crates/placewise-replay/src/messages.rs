@@ -11,7 +11,7 @@
 //! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn
 //! at whose end its task exits, or the trace ends, counts as one message.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use placewise_workload::program::{Nanos, Wake};
 
@@ -26,6 +26,10 @@ const FEWEST: usize = 100;
 /// one (M/M/1; more than a third where each takes as long): this is in their middle. Chosen with simulated hackbench in
 /// view, of which the messages are known: with 10 they took half as long as they do, in a trace in microseconds.
 const SHORTER_PCT: usize = 25;
+
+/// Who begins so many times fewer turns of a reader than another one, or fewer than that, has woken it for something else: a
+/// lock that it handed on, a disk that was done while it ran.
+const SELDOM: usize = 100;
 
 /// No more messages are read in a turn, and no more of all are kept in memory.
 const MOST_OF_TURN: u64 = 256;
@@ -69,12 +73,7 @@ pub fn add(
     let mut readers = BTreeSet::new();
     for (reader, mut turns) in turns.into_iter().enumerate() {
         turns.retain(|turn| takes(turn).is_some());
-        let mut wakers = VecDeque::new();
-        for turn in &turns {
-            if !wakers.contains(&turn.waker) {
-                wakers.push_back(turn.waker);
-            }
-        }
+        let mut wakers = writers_of(&turns);
         let before = messages.len();
         for turn in &turns {
             let each = takes(turn).unwrap_or_default();
@@ -133,6 +132,14 @@ fn turns(followed: &Followed, posts: &[bool], reader: TaskIndex) -> Vec<Turn> {
         }
     }
     if wakes > turns.len() { Vec::new() } else { turns }
+}
+
+/// Who writes to the reader of these turns: all that have begun some but those that next to never do.
+fn writers_of(turns: &[Turn]) -> VecDeque<TaskIndex> {
+    let mut begun: BTreeMap<TaskIndex, usize> = BTreeMap::new();
+    turns.iter().for_each(|turn| *begun.entry(turn.waker).or_default() += 1);
+    let most = begun.values().copied().max().unwrap_or_default();
+    begun.into_iter().filter(|(_, turns)| turns * SELDOM > most).map(|(waker, _)| waker).collect()
 }
 
 /// How long a message takes, where tasks of one name read those of another.

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use placewise_machine::Machine;
 use placewise_workload::program::{Call, Nanos, Wake};
 
-use crate::follow::{Cause, Evidence, Followed, FollowedTask, Seen, Wakeup};
+use crate::follow::{Cause, Evidence, Followed, FollowedTask, Names, Seen, Wakeup};
 use crate::recording::{Calls, MOST_OF_CALL_NS, Step, TaskIndex};
 
 /// Fewer posts over a distance do not tell what it takes.
@@ -66,12 +66,18 @@ pub fn posts(followed: &Followed) -> Vec<bool> {
     let pairs: HashSet<(TaskIndex, TaskIndex)> =
         recorded().map(|it| (it.waker, it.wakee)).collect();
     let name = |task: TaskIndex| followed.tasks[task as usize].name.as_str();
-    let mut calls: HashMap<(&str, &str), u32> = HashMap::new();
+    let names = followed.names();
+    // Of tasks of one name nothing tells who calls but who they are.
+    let who = |one: TaskIndex, other: TaskIndex| match name(one) == name(other) {
+        true => (one as usize, other as usize),
+        false => (followed.tasks.len() + names[one as usize], names[other as usize]),
+    };
+    let mut calls: HashMap<Names, u32> = HashMap::new();
     for wakeup in recorded().filter(|it| it.seen == Evidence::Recorded) {
-        *calls.entry((name(wakeup.waker), name(wakeup.wakee))).or_default() += 1;
+        *calls.entry(who(wakeup.waker, wakeup.wakee)).or_default() += 1;
     }
     let chance = by_chance(followed, &pairs);
-    let called = |from, to| calls.get(&(name(from), name(to))).copied().unwrap_or_default();
+    let called = |from, to| calls.get(&who(from, to)).copied().unwrap_or_default();
     let is_post = |wakeup: &Wakeup| {
         let Wakeup { waker, wakee, .. } = *wakeup;
         let is_mutual = || pairs.contains(&(wakee, waker));

@@ -93,9 +93,9 @@ fn tasks_are_done_when_the_last_has_computed() {
 }
 
 /// A message each 100 us, which b reads in 20 us, and once more in 40.
-fn messages_to_b() -> Vec<String> {
+fn messages_to_b(turns: u64) -> Vec<String> {
     let mut lines = vec![A_WAKES_B[0].to_owned()];
-    for turn in 0..=100 {
+    for turn in 0..=turns {
         let (at, takes) = (1_000_200 + turn * 100, if turn == 50 { 40 } else { 20 });
         let time = |us: u64| format!("{}.{:06}", (at + us) / 1_000_000, (at + us) % 1_000_000);
         let at = [0, 0, 1, 1 + takes].map(time);
@@ -112,7 +112,7 @@ fn messages_to_b() -> Vec<String> {
 
 #[test]
 fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
-    let lines = messages_to_b();
+    let lines = messages_to_b(100);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let text = lines.join("\n") + "\n";
     let both = try_read("messages", &text, &free("uma-8")).expect("it can be read");
@@ -123,6 +123,29 @@ fn a_reader_that_computes_for_two_messages_has_found_the_second_there() {
     assert_eq!(posts.count(), 102);
     let message = [Step::Await(a), Step::Run(20 * US)];
     assert_eq!(reader.steps, message.repeat(102));
+}
+
+/// Another task of that name wakes b so often, for locks that it hands on, and computes to the end. Fails if b had one of its
+/// messages from one that has woken it once in a hundred times or less.
+#[test]
+fn who_has_woken_a_reader_once_in_many_times_writes_it_nothing() {
+    let messages_of_other = |wakeups: usize| {
+        let by_other = |line: &str| line.replace("a-10 [000]", "a-12 [002]");
+        let begins = A_WAKES_B[0].replace("000]", "002]").replace("pid=10", "pid=12");
+        let wakes = A_WAKES_B[1..4].iter().map(|line| by_other(line)).chain([B_SLEEPS.into()]);
+        let wakes: Vec<String> = wakes.collect();
+        let at = |at: usize| move |line: &String| line.replace(" 1.000", &format!(" 0.90{at}"));
+        let mut lines = [begins, A_WAKES_B[0].to_owned()].iter().map(at(0)).collect::<Vec<_>>();
+        lines.extend((0..wakeups).flat_map(|round| wakes.iter().map(at(round))));
+        lines.extend(messages_to_b(150).into_iter().skip(1));
+        let name = format!("handed-on-{wakeups}");
+        let both = try_read(&name, &(lines.join("\n") + "\n"), &free("uma-8"));
+        let recording = both.expect("it can be read").with_messages.expect("b reads messages");
+        let is_other = |task: &&RecordedTask| task.pid == 12;
+        let other = recording.tasks.iter().find(is_other).expect("it is there");
+        other.steps.iter().filter(|step| matches!(step, Step::Post(..))).count() - wakeups
+    };
+    assert_eq!([1, 2].map(messages_of_other), [0, 1]);
 }
 
 /// A session shares the CPUs as a cgroup does; what is forked is where its parent is.
@@ -553,7 +576,7 @@ fn a_device_interrupts_one_cpu_wherever_its_task_is() {
 /// It waits for a disk after it was called.
 #[test]
 fn the_few_sleeps_of_who_mostly_waits_for_others_keep_their_length() {
-    let mut lines = messages_to_b();
+    let mut lines = messages_to_b(100);
     let at = |us: u64| format!("1.{:06}", 20_000 + us);
     lines.push(format!(
         "<idle>-0 [001] dNh2. {}: sched_waking: comm=b pid=11 prio=120 target_cpu=001",
@@ -648,7 +671,7 @@ fn a_softirq_that_wakes_as_often_while_others_run_is_no_post_of_who_happens_to()
 #[test]
 fn who_has_exited_keeps_its_name() {
     let dies = B_SLEEPS.replace("prev_state=S", "prev_state=X");
-    let fill = messages_to_b();
+    let fill = messages_to_b(100);
     let fill: Vec<String> = fill[1..]
         .iter()
         .map(|line| {
@@ -706,6 +729,27 @@ fn an_answer_to_a_preempted_waker_is_waited_for_if_such_tasks_answer() {
     let posted = caller.steps.iter().rposition(|step| matches!(step, Step::Post(..))).unwrap();
     assert_eq!(caller.steps[posted + 1..], [Step::Await(b), Step::Run(10 * US)]);
     assert_eq!(answerer.steps.last(), Some(&Step::Post(a, Wake::Sync)));
+}
+
+/// Of one name, b preempts its wakers, and wakes none: elsewhere a wakes it, and it lets that go on. Fails if tasks of a name
+/// were taken to answer each other for waking each other.
+#[test]
+fn a_helper_of_the_same_name_that_wakes_nobody_has_not_answered() {
+    let preempts = [
+        "a-10 [000] d..2. 1.000220: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=a next_pid=10 next_prio=120",
+        "a-10 [000] d..2. 1.000240: sched_waking: comm=b pid=11 prio=120 target_cpu=000",
+        "a-10 [000] d..2. 1.000240: sched_wakeup: comm=b pid=11 prio=120 target_cpu=000",
+        "a-10 [000] d..2. 1.000241: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=R ==> next_comm=b next_pid=11 next_prio=120",
+        "b-11 [000] d..2. 1.000250: sched_switch: prev_comm=b prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=a next_pid=10 next_prio=120",
+        "a-10 [000] d..2. 1.000260: sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120",
+    ];
+    let lines = [&A_WAKES_B[..], &[B_SLEEPS], &preempts].concat();
+    let of_one_name: Vec<String> =
+        lines.iter().map(|line| line.replace("comm=b", "comm=a").replace("b-11", "a-11")).collect();
+    let lines: Vec<&str> = of_one_name.iter().map(String::as_str).collect();
+    let recording = read_on("helper", "uma-8", &lines);
+    let helper = recording.tasks.iter().find(|task| task.pid == 11).expect("it is there");
+    assert!(!helper.steps.iter().any(|step| matches!(step, Step::Post(..))), "{:?}", helper.steps);
 }
 
 #[test]
