@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ReplayError;
 use crate::programs::Begins;
 use crate::recording::{
-    Calls, MOST_OF_CALL_NS, RecordedCgroup, RecordedTask, Recording, Step, TaskIndex,
+    AtEnd, Calls, MOST_OF_CALL_NS, RecordedCgroup, RecordedTask, Recording, Step, TaskIndex,
 };
 
 const VERSION: u32 = 2;
@@ -358,7 +358,7 @@ impl TaskEntry {
             runs_at_once: self.runs_at_once,
             is_forked: self.is_forked,
             forked_ns: 0,
-            runs_at_end: false,
+            at_end: AtEnd::default(),
             exits: self.exits,
             steps: self.steps,
         })
@@ -390,7 +390,7 @@ mod tests {
             runs_at_once: true,
             is_forked: false,
             forked_ns: 0,
-            runs_at_end: false,
+            at_end: AtEnd::default(),
             exits: false,
             steps,
         }

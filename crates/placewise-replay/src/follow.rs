@@ -4,6 +4,9 @@
 //! Time on a CPU is computing at the speed that the CPU had then: half of a core whose sibling is busy
 //! is worth what the machine's figures say. What the machine charged is taken off.
 //!
+//! A switch that is missing shows when another task turns out to run: who ran before has slept since then if it is woken
+//! next, or if its CPU idles before it runs again.
+//!
 //! A wakeup may come while its task has not been switched out yet. Then either it did not sleep, and
 //! the wakeup is none, or that sleep was over as it began: what follows tells.
 //!
@@ -23,7 +26,7 @@ use placewise_workload::program::{Nanos, Wake};
 use crate::charges::Charges;
 use crate::error::ReplayError;
 use crate::hints::Hints;
-use crate::recording::TaskIndex;
+use crate::recording::{AtEnd, TaskIndex};
 
 /// Of a thread alone on the fastest core.
 const FULL_SPEED: u64 = 100 * 1024;
@@ -153,8 +156,7 @@ pub struct FollowedTask {
     pub parent: Option<TaskIndex>,
     pub forked_ns: Nanos,
     pub exits: bool,
-    /// It ran, or waited for a CPU, when the trace ended.
-    pub runs_at_end: bool,
+    pub at_end: AtEnd,
     /// How often a softirq woke it on a CPU that idled.
     pub softirqs_of_idle: u32,
     pub seen: Vec<Seen>,
@@ -170,6 +172,8 @@ pub struct FollowedTask {
     /// What is still to be taken off.
     charged: Nanos,
     slept_since: Nanos,
+    /// Since when it does not run any more, and where it did, if no switch tells how that ended.
+    lost: Option<(Nanos, u32)>,
     /// A wakeup that came before it was switched out.
     early: Option<(Cause, Nanos)>,
     /// Its last sleep was ended by such a wakeup.
@@ -204,6 +208,8 @@ impl FollowedTask {
 struct OnCpu {
     task: Option<TaskIndex>,
     since: Nanos,
+    /// When it was seen to idle last.
+    idled: Nanos,
 }
 
 pub struct Follower<'a> {
@@ -278,7 +284,7 @@ impl<'a> Follower<'a> {
             }
             Action::Exit { task } => self.exits(task),
             Action::Forgotten { task } => _ = self.by_number.remove(&task),
-            Action::Lost { .. } => self.leave(cpu),
+            Action::Lost { .. } => self.lose(cpu),
             Action::Silence { ns } => self.silent_ns += ns,
             Action::Begin { .. }
             | Action::Decided { .. }
@@ -309,7 +315,10 @@ impl<'a> Follower<'a> {
         for at in 0..self.tasks.len() {
             self.close(at as TaskIndex);
             let task = &mut self.tasks[at];
-            task.runs_at_end = !task.exits && task.state != State::Asleep;
+            let idled = |(since, cpu): &(Nanos, u32)| self.cpus[*cpu as usize].idled > *since;
+            let lost = task.lost.filter(idled).map(|(since, _)| since);
+            let sleeps = (task.state == State::Asleep).then_some(task.slept_since).or(lost);
+            task.at_end = sleeps.map_or(AtEnd::Runs, |since| AtEnd::Sleeps(self.now - since));
         }
         // A number may be another task's by now.
         for (&number, &index) in &self.by_number {
@@ -343,7 +352,7 @@ impl<'a> Follower<'a> {
             parent: None,
             forked_ns: 0,
             exits: false,
-            runs_at_end: false,
+            at_end: AtEnd::default(),
             softirqs_of_idle: 0,
             seen: Vec::new(),
             ran_ns: 0,
@@ -354,6 +363,7 @@ impl<'a> Follower<'a> {
             span: Span::default(),
             charged: 0,
             slept_since: 0,
+            lost: None,
             early: None,
             woken_early: false,
             post_from: None,
@@ -388,7 +398,7 @@ impl<'a> Follower<'a> {
         let mut cpus = self.siblings[cpu as usize].clone();
         cpus.push(cpu as usize);
         for at in cpus {
-            let OnCpu { task: Some(task), since } = self.cpus[at] else { continue };
+            let OnCpu { task: Some(task), since, .. } = self.cpus[at] else { continue };
             let now = self.now;
             let ran = now.saturating_sub(since);
             let work = ran.saturating_mul(self.speed(at));
@@ -424,13 +434,21 @@ impl<'a> Follower<'a> {
 
     /// `number` turns out to run on `cpu`.
     fn runs(&mut self, cpu: u32, number: TaskNumber, tasks: &Tasks) {
-        self.leave(cpu);
+        self.lose(cpu);
         let known = self.by_number.contains_key(&number);
         let Some(index) = self.index(number, cpu, tasks) else { return };
         if !known {
             self.task(index).runs_at_once = true;
         }
         self.enter(cpu, index);
+    }
+
+    /// Whoever runs on `cpu` is there no longer, and may sleep.
+    fn lose(&mut self, cpu: u32) {
+        if let Some(index) = self.cpus[cpu as usize].task {
+            self.task(index).lost = Some((self.now, cpu));
+        }
+        self.leave(cpu);
     }
 
     /// Whoever runs on `cpu` is there no longer.
@@ -455,8 +473,10 @@ impl<'a> Follower<'a> {
         }
         task.woken_early = false;
         task.made_last = None;
+        task.lost = None;
         task.state = State::Runs(cpu);
-        self.cpus[cpu as usize] = OnCpu { task: Some(index), since: self.now };
+        let on_cpu = &mut self.cpus[cpu as usize];
+        (on_cpu.task, on_cpu.since) = (Some(index), self.now);
     }
 
     fn switch(
@@ -480,6 +500,9 @@ impl<'a> Follower<'a> {
         }
         if prev < FIRST_TASK || prev_state == PrevState::Runnable {
             self.arrived(cpu, prev, next);
+        }
+        if next < FIRST_TASK {
+            self.cpus[cpu as usize].idled = self.now;
         }
         let known = self.by_number.contains_key(&next);
         if let Some(index) = self.index(next, cpu, tasks) {
@@ -640,7 +663,15 @@ impl<'a> Follower<'a> {
             State::Asleep => self.wake(index, cause),
             State::Runs(_) => self.task(index).early = Some((cause, self.now)),
             State::Queued if task.woken_early => self.wake_again(index, cause),
-            State::Queued => {}
+            State::Queued => self.slept_unseen(index, cause),
+        }
+    }
+
+    /// A wakeup of who waits for a CPU, for all that was seen: none but those that sleep are woken.
+    fn slept_unseen(&mut self, index: TaskIndex, cause: Cause) {
+        if let Some((since, _)) = self.task(index).lost.take() {
+            self.task(index).slept_since = since;
+            self.wake(index, cause);
         }
     }
 

@@ -48,5 +48,5 @@ pub use measure::{Figures, Measured, Shares};
 pub use model::{Draw, Model};
 pub use programs::Begins;
 pub use read::{Both, Source, read, read_both};
-pub use recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
+pub use recording::{AtEnd, RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 pub use validate::{Compared, Fitted, Limits, Validation, replayed, rerun, validate};

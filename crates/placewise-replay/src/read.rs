@@ -167,7 +167,7 @@ impl Read {
                 is_forked: task.parent.is_some(),
                 forked_ns: task.forked_ns,
                 exits: task.exits,
-                runs_at_end: task.runs_at_end,
+                at_end: task.at_end,
                 steps: sleeps::steps(task, &followed.wakeups, posts, charges),
                 calls,
             }

@@ -84,13 +84,28 @@ pub struct RecordedTask {
     pub runs_at_once: bool,
     /// A step of another task forks it.
     pub is_forked: bool,
-    /// When one did, in the time of the trace, and whether it ran, or waited for a CPU, when the trace ended. A
-    /// replay has a time of its own, and files do without.
+    /// When one did, in the time of the trace, and what it did when the trace ended. A replay has a time of its own, and
+    /// files do without.
     pub forked_ns: Nanos,
-    pub runs_at_end: bool,
+    pub at_end: AtEnd,
     /// It exited before the end of the trace.
     pub exits: bool,
     pub steps: Vec<Step>,
+}
+
+/// What a task did when the trace ended, unless it had exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It ran, or waited for a CPU.
+    Runs,
+    /// It had slept for so long.
+    Sleeps(Nanos),
+}
+
+impl Default for AtEnd {
+    fn default() -> Self {
+        AtEnd::Sleeps(0)
+    }
 }
 
 /// One step of a task.

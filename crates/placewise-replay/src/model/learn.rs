@@ -8,7 +8,7 @@ use super::act::{Act, ClassIndex, Owed};
 use super::answers::Answers;
 use super::chain::{Chain, Drawn, History};
 use super::pairs::Pairs;
-use crate::recording::{RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
+use crate::recording::{AtEnd, RecordedCgroup, RecordedTask, Recording, Step, TaskIndex};
 
 /// So much of what a task did first it does as it did.
 const FIRST_ACTS: usize = 256;
@@ -87,7 +87,7 @@ impl Model {
                 computed: 0,
                 is_rare: false,
                 last_arrival: task.forked_ns,
-                longest_between: None,
+                sleeps: 0,
                 last_sleep: None,
                 owed: answers.owed_at_first(index),
                 calls: BTreeSet::new(),
@@ -195,9 +195,10 @@ struct TaskReader<'a> {
     /// What it does now.
     is_rare: bool,
     last_arrival: Nanos,
-    /// Between two arrivals, if all its sleeps so far were for such.
-    longest_between: Option<Nanos>,
-    last_sleep: Option<Act>,
+    sleeps: usize,
+    /// What it slept for last, how often it did since it slept for something else, and the longest of these whiles, or of
+    /// the times between these arrivals.
+    last_sleep: Option<(Act, usize, Nanos)>,
     owed: Vec<TaskIndex>,
     calls: BTreeSet<TaskIndex>,
 }
@@ -268,10 +269,12 @@ impl TaskReader<'_> {
     fn act(&mut self, act: Act, takes: Nanos) {
         self.first.get_or_insert(act);
         if matches!(act, Act::Arrival | Act::Await(_) | Act::Contend(_) | Act::Sleep) {
-            let is_alone = act == Act::Arrival && self.last_sleep.is_none_or(|last| last == act);
-            let longest = self.longest_between.unwrap_or(0).max(takes);
-            self.longest_between = Some(longest).filter(|_| is_alone);
-            self.last_sleep = Some(act);
+            let (count, longest) = match self.last_sleep {
+                Some((last, count, longest)) if last == act => (count, longest),
+                _ => (0, 0),
+            };
+            self.last_sleep = Some((act, count + 1, longest.max(takes)));
+            self.sleeps += 1;
         }
         let computing = std::mem::take(&mut self.computed);
         let is_early = self.script.len() < FIRST_ACTS;
@@ -286,23 +289,23 @@ impl TaskReader<'_> {
         self.history.push(act);
     }
 
-    /// Who was there still, and has forked or did little, waits: it does not go on by itself. Who waits for
-    /// arrivals alone has had no more before the end: that tells of a time only if none before was longer.
+    /// Who was there still, and has forked or did little, waits: it does not go on by itself. Who mostly waits for
+    /// arrivals, or sleeps for a while, does so when the trace ends: that tells of a time only if none before was longer.
     fn end(&mut self, task: &RecordedTask, length_ns: Nanos) {
-        let did_little = self.script.len() < FEWEST_ACTS && self.last_sleep != Some(Act::Sleep);
-        if task.exits {
-            self.act(Act::Exit, 0);
-        } else if task.runs_at_end {
-            self.act(Act::Compute, 0);
-        } else if self.chain.forks() {
-            self.act(Act::Rest, 0);
-        } else if let Some(longest) = self.longest_between {
-            let left = length_ns.saturating_sub(self.last_arrival);
-            if left > longest {
-                self.act(Act::Arrival, left + 1);
+        let mostly = self.last_sleep.filter(|(_, count, _)| 2 * count > self.sleeps);
+        match (task.at_end, mostly) {
+            _ if task.exits => self.act(Act::Exit, 0),
+            (AtEnd::Runs, _) => self.act(Act::Compute, 0),
+            _ if self.chain.forks() => self.act(Act::Rest, 0),
+            (AtEnd::Sleeps(slept), Some((act @ (Act::Arrival | Act::Sleep), _, longest))) => {
+                let arrival = length_ns.saturating_sub(self.last_arrival);
+                let left = if act == Act::Arrival { arrival } else { slept };
+                if left > longest {
+                    self.act(act, left + 1);
+                }
             }
-        } else if did_little {
-            self.act(Act::Rest, 0);
+            _ if self.script.len() < FEWEST_ACTS => self.act(Act::Rest, 0),
+            _ => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use placewise_replay::{Draw, Model, RecordedTask, Recording, Step, validate};
+use placewise_replay::{AtEnd, Draw, Model, RecordedTask, Recording, Step, validate};
 use placewise_workload::program::{Nanos, Wake};
 
 use crate::common::{CASES, Lab, is_like_the_recording};
@@ -298,11 +298,33 @@ fn what_happens_once_in_a_while_is_not_waited_for() {
     assert!((36_000..=44_000).contains(&sleeps), "{sleeps}");
 }
 
+/// Fifty in 100 ms, and none in the 900 ms to the end. Fails if that were no sleep for not being over: there were ten
+/// times as many.
+#[test]
+fn who_sleeps_for_long_as_the_trace_ends_has_slept_for_long() {
+    for (sleep, at_end) in [(Step::Sleep(2_000 * US), 900_000 * US), (Step::Until(0), 900_000 * US)]
+    {
+        let nth = |at: u64| match sleep {
+            Step::Until(_) => Step::Until(at * 2_000 * US),
+            other => other,
+        };
+        let steps = (1..=50).flat_map(|at| [nth(at), Step::Run(10 * US)]).collect();
+        let flusher = RecordedTask { at_end: AtEnd::Sleeps(at_end), ..task("flusher", steps) };
+        let busy = task("busy", [Step::Run(90 * US), Step::Sleep(910 * US)].repeat(1_000));
+        let tasks = vec![flusher, busy];
+        let recording = Recording { length_ns: 1_000_000 * US, cgroups: Vec::new(), tasks };
+        let draw = Draw { length_ns: 40 * recording.length_ns, scale: Vec::new() };
+        let drawn = Model::of(&recording, 2).draw(&draw, 2);
+        let sleeps = count(&drawn, "flusher", |step| step.sleeps());
+        assert!((1_000..=4_000).contains(&sleeps), "{sleeps}");
+    }
+}
+
 /// One that weighed little had a tenth of the CPU beside another that never sleeps for long.
 #[test]
 fn who_computed_to_the_end_has_its_part_of_the_computing() {
     let busy = task("busy", [Step::Run(90 * US), Step::Sleep(10 * US)].repeat(100));
-    let light = RecordedTask { runs_at_end: true, ..task("light", vec![Step::Run(1_000 * US)]) };
+    let light = RecordedTask { at_end: AtEnd::Runs, ..task("light", vec![Step::Run(1_000 * US)]) };
     let tasks = vec![busy, light];
     let recording = Recording { length_ns: 10_000 * US, cgroups: Vec::new(), tasks };
     let draw = Draw { length_ns: 2 * recording.length_ns, scale: Vec::new() };

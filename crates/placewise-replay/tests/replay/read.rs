@@ -5,7 +5,7 @@ use std::fs;
 use placewise_machine::{Machine, load};
 use placewise_policy::Policy;
 use placewise_replay::{
-    Begins, Both, RecordedTask, Recording, ReplayError, Source, Step, read_both,
+    AtEnd, Begins, Both, RecordedTask, Recording, ReplayError, Source, Step, read_both,
 };
 use placewise_workload::program::{Call, Object, Op, Wake};
 use proptest::prelude::*;
@@ -610,7 +610,8 @@ fn when_a_task_was_forked_is_known() {
     let lines = [start, &A_FORKS_C, rest, &[B_SLEEPS]].concat();
     let recording = read_on("forked", "uma-8", &lines);
     assert_eq!(["a", "c"].map(|name| task(&recording, name).1.forked_ns), [0, 5 * US]);
-    assert_eq!(["a", "c"].map(|name| task(&recording, name).1.runs_at_end), [false, true]);
+    let at_end = ["a", "c"].map(|name| task(&recording, name).1.at_end);
+    assert_eq!(at_end, [AtEnd::Sleeps(17 * US), AtEnd::Runs]);
 }
 
 /// Two tasks of a name wake each other in softirqs: a hundred times, and, if `by_idle`, CPUs that idle wake them
@@ -665,6 +666,25 @@ fn a_softirq_that_wakes_as_often_while_others_run_is_no_post_of_who_happens_to()
     };
     assert_eq!(posts("loopback", false), 200);
     assert_eq!(posts("disk", true), 0);
+}
+
+/// b runs on CPU 1, and then c does: the switch between is missing. b is woken once more, or CPU 1 idles, or neither.
+#[test]
+fn who_is_woken_again_or_whose_cpu_idles_has_slept_unseen() {
+    let c = "c-12 [001] d..2. 1.000150: sched_waking: comm=c pid=12 prio=120 target_cpu=001";
+    let idles = B_SLEEPS.replace("b-11", "c-12").replace("=b", "=c").replace("=11", "=12");
+    let idles = idles.replace("1.000132", "1.000160");
+    let later = |line: &str| line.replace("1.0001", "1.0002");
+    let again = [A_WAKES_B[0], A_WAKES_B[1], A_WAKES_B[2]].map(later);
+    let waits = |name: &str, more: &[String]| {
+        let lines = A_WAKES_B.iter().copied().chain([c]).chain(more.iter().map(String::as_str));
+        let recording = read_on(name, "uma-8", &lines.collect::<Vec<_>>());
+        let (_, b) = task(&recording, "b");
+        (b.steps.iter().filter(|step| step.sleeps()).count(), b.at_end)
+    };
+    assert_eq!(waits("lost", &[]), (1, AtEnd::Runs));
+    assert_eq!(waits("lost-idle", &[idles]), (1, AtEnd::Sleeps(10 * US)));
+    assert_eq!(waits("lost-again", &again), (2, AtEnd::Runs));
 }
 
 /// Its number is free, and the next task that is seen takes it.
