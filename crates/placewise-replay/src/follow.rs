@@ -84,7 +84,7 @@ pub struct Wakeup {
     /// Its waker has interrupted another CPU, for all that is known.
     pub told: bool,
     /// What the machine's figures say that it takes until its wakee is on a run queue, and how much more it took, where
-    /// its waker has put it there.
+    /// its waker has put it there; without the interrupt of another CPU, which is sent before `sched_wakeup`.
     pub placing: Nanos,
     pub excess: Option<i64>,
     /// From when its waker had put the wakee on their run queue until that preempted it.
@@ -571,9 +571,11 @@ impl<'a> Follower<'a> {
         };
         let wakeup = &mut self.wakeups[at as usize];
         if wakeup.cpu != cpu && !wakeup.told && self.now - until < SOON_NS {
+            let telling = self.charges.telling(false);
             wakeup.told = true;
+            wakeup.excess = wakeup.excess.map(|ns| ns - telling as i64);
             let waker = wakeup.waker;
-            self.task(waker).charged += self.charges.telling(false);
+            self.task(waker).charged += telling;
         }
     }
 
@@ -776,8 +778,9 @@ impl<'a> Follower<'a> {
         let beyond = |placing: Nanos| (now - until) as i64 - placing as i64;
         match cause {
             Cause::Wakeup(at) => {
-                let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
-                *excess = (*cpu == by).then(|| beyond(*placing));
+                let wakeup = &mut self.wakeups[at as usize];
+                let telling = if wakeup.told { self.charges.telling(false) } else { 0 };
+                wakeup.excess = (wakeup.cpu == by).then(|| beyond(wakeup.placing + telling));
             }
             Cause::Arrival { .. } => {
                 if let Some((_, placing)) = interrupt.filter(|(cpu, _)| *cpu == by) {

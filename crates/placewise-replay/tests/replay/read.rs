@@ -361,6 +361,56 @@ fn what_a_wakeup_takes_comes_before_the_wakee() {
     }
 }
 
+/// a puts b on the run queue of CPU 1, which idles or where c runs, in 8 us: 5 of these are the interrupt that it sends while
+/// it has that queue's lock. Fails if they were counted twice, and before wakees of its own CPU, too.
+#[test]
+fn the_interrupt_is_no_part_of_what_a_wakeup_takes_beyond_the_figures() {
+    let mut machine = free("uma-8");
+    machine.costs.ipi_send_ns = 5 * US;
+    machine.costs.idle_states[0].polling = false;
+    for idles in [true, false] {
+        let round = |round: u32| {
+            let line = |task: &str, us: u32, event: &str| {
+                let (task, cpu) = task.split_once(' ').expect("a task and its CPU");
+                format!("{task} [00{cpu}] d..2. 1.{:06}: {event}", round * 100 + us)
+            };
+            let switch = |cpu: u32, us, [prev, state, next]: [&str; 3]| {
+                let name = |task: &str| task.trim_end_matches(char::is_numeric).to_owned();
+                let number = |task: &str| task.trim_start_matches(char::is_alphabetic).to_owned();
+                let of = |which: &str, it: &str| {
+                    format!(
+                        "{which}_comm={0} {which}_pid={1} {which}_prio=120",
+                        name(it),
+                        number(it)
+                    )
+                };
+                let by = format!("{}-{} {cpu}", name(prev), number(prev));
+                let (prev, next) = (of("prev", prev), of("next", next));
+                line(&by, us, &format!("sched_switch: {prev} prev_state={state} ==> {next}"))
+            };
+            let b = "comm=b pid=11 prio=120 target_cpu=001";
+            let mut lines = vec![switch(0, 0, ["s0", "R", "a10"])];
+            lines.extend((!idles).then(|| switch(1, 1, ["s0", "R", "c12"])));
+            lines.push(line("a-10 0", 10, &format!("sched_waking: {b}")));
+            lines.push(line("a-10 0", 18, &format!("sched_wakeup: {b}")));
+            lines.push(switch(1, 22, [if idles { "s0" } else { "c12" }, "R", "b11"]));
+            lines.push(switch(0, 30, ["a10", "S", "s0"]));
+            lines.push(switch(1, 40, ["b11", "S", if idles { "s0" } else { "c12" }]));
+            lines.extend((!idles).then(|| switch(1, 50, ["c12", "S", "s0"])));
+            for (name, task) in [("a", 10), ("c", 12)] {
+                let woken = format!("comm={name} pid={task} prio=120 target_cpu=000");
+                lines.push(line("s-0 2", 90, &format!("sched_waking: {woken}")));
+            }
+            lines
+        };
+        let lines: Vec<String> = (1..=40).flat_map(round).collect();
+        let text = lines.join("\n").replace("s-0", "<idle>-0") + "\n";
+        let both = try_read(&format!("interrupting-{idles}"), &text, &machine);
+        let recording = both.expect("it can be read").plain;
+        assert_eq!(task(&recording, "a").1.calls.of(7).queue_ns, 3_000, "{idles}");
+    }
+}
+
 /// The same of interrupts, also of those that a softirq ends in: they are on the time of a, which computes for 19 us.
 #[test]
 fn what_an_interrupt_takes_comes_before_whom_it_wakes() {
