@@ -148,9 +148,9 @@ enum newidle_failure {
 
 /* When a fair task gives way to a fair one that is enqueued on its CPU: resched_curr_lazy(). */
 enum preempt_mode {
-	PREEMPT_NO_LAZY, /* at once; before v6.13 there is no other mode */
-	PREEMPT_FULL,	 /* at once: another CPU sends an interrupt */
-	PREEMPT_LAZY,	 /* on its return to user space, or at the next tick */
+	PREEMPT_NONE, /* an interrupt tells it, a call is over first; as voluntary */
+	PREEMPT_FULL, /* at once: an interrupt tells it */
+	PREEMPT_LAZY, /* on its return to user space, or at the next tick */
 };
 
 /* Whether tasks that wait stand in lists of their LLC too: shared_runq.h. */

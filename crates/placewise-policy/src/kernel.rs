@@ -193,7 +193,7 @@ pub const V3_10: Profile = Profile {
     run_queue: RUN_QUEUE_CFS,
     group_load_rate_limited: false,
     empty_group_keeps_weight: false,
-    preempt: PREEMPT_NO_LAZY,
+    preempt: PREEMPT_NONE,
     wakeup_preemption: true,
     wakeup_gran_scales: false,
     next_buddy: false,

@@ -91,10 +91,10 @@ const KNOBS: &[Knob] = &[
     },
     Knob {
         name: "preempt",
-        about: "full: it is told by an interrupt; lazy: as it returns to user space, or at a tick",
-        is_in: |kernel| kernel.preempt != PREEMPT_NO_LAZY,
+        about: "full, none: it is told by an interrupt, at once or when its call is over; lazy: as it returns to user space, or at a tick",
+        is_in: |kernel| kernel.preempt != PREEMPT_NONE,
         setting: Word {
-            words: &[("full", PREEMPT_FULL), ("lazy", PREEMPT_LAZY)],
+            words: &[("full", PREEMPT_FULL), ("lazy", PREEMPT_LAZY), ("none", PREEMPT_NONE)],
             field: |profile| &mut profile.preempt,
         },
     },
@@ -351,7 +351,7 @@ mod tests {
             ("nr_migrate=33", "0 to 32"),
             ("migration_cost_ns=-1", "0 to 4294967295"),
             ("base_slice_ns=3ms", "0 to 1000000000"),
-            ("preempt=voluntary", "full or lazy"),
+            ("preempt=voluntary", "full or lazy or none"),
         ] {
             let error = refusal("v6.18", knob);
             assert!(error.ends_with(&format!("expected {expected}")), "{error}");
@@ -364,6 +364,7 @@ mod tests {
         assert_eq!(["v6.18", "v7.3"].map(|kernel| mode(kernel, &[])), [PREEMPT_FULL, PREEMPT_LAZY]);
         assert_eq!(mode("v6.18", &["preempt=lazy"]), PREEMPT_LAZY);
         assert_eq!(mode("v7.3", &["preempt=full"]), PREEMPT_FULL);
+        assert_eq!(mode("v7.3", &["preempt=none"]), PREEMPT_NONE);
     }
 
     #[test]

@@ -368,6 +368,24 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// As a kernel that was built, or told, to preempt so, by the name that debugfs has for it; none of its knobs may be
+    /// set to another. Kernels that cannot preempt lazily have one way here.
+    #[must_use]
+    pub fn preempting(mut self, mode: &str) -> Policy {
+        let is_set = self.name.split(',').any(|change| change.starts_with("set:preempt="));
+        if !is_set && self.profile.preempt != PREEMPT_NONE {
+            self.profile.preempt = match mode {
+                "none" | "voluntary" => PREEMPT_NONE,
+                "full" => PREEMPT_FULL,
+                "lazy" => PREEMPT_LAZY,
+                _ => self.profile.preempt,
+            };
+        }
+        self
+    }
+}
+
 impl Patch {
     fn apply_to(&self, kernel: &str, profile: &mut Profile) -> Result<(), PolicyError> {
         let fits = self.kernels();
@@ -449,6 +467,20 @@ mod tests {
         assert_eq!(with_knobs("baseline", &[]), "baseline");
         assert_eq!(with_knobs("baseline", &knobs), "set:WA_IDLE=0,set:nr_migrate=4");
         assert_eq!(with_knobs("short-task", &knobs[1..]), "short-task,set:nr_migrate=4");
+    }
+
+    #[test]
+    fn a_kernel_preempts_as_it_was_built_if_it_can_and_no_knob_says_otherwise() {
+        let preempt = |kernel, spec, mode| {
+            Policy::parse(kernel, spec).unwrap().preempting(mode).profile.preempt
+        };
+        let modes = ["none", "voluntary", "full", "lazy", "rt"];
+        assert_eq!(
+            modes.map(|mode| preempt("v6.18.32", "baseline", mode)),
+            [PREEMPT_NONE, PREEMPT_NONE, PREEMPT_FULL, PREEMPT_LAZY, PREEMPT_LAZY]
+        );
+        assert_eq!(preempt("v6.18", "short-task,set:preempt=none", "lazy"), PREEMPT_NONE);
+        assert_eq!(preempt("v6.12", "baseline", "full"), PREEMPT_NONE, "it has one way");
     }
 
     #[test]

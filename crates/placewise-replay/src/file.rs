@@ -35,6 +35,8 @@ pub struct Replay {
     pub home: Home,
     /// What it was recorded under, by the name that it has here; not in older files.
     pub kernel: Option<String>,
+    /// How that preempted, as debugfs names it, where its trace says so.
+    pub preempt: Option<String>,
     /// It was like its trace.
     pub is_trusted: bool,
     /// Whose tasks were not.
@@ -71,6 +73,8 @@ struct ReplayFile {
     recorded_on: Home,
     #[serde(default)]
     kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    preempt: Option<String>,
     is_trusted: bool,
     blamed: Option<String>,
     length_ns: Nanos,
@@ -168,21 +172,22 @@ impl Replay {
             return Err(format!("length_ns: expected 1 to {LONGEST_NS}"));
         }
         check_tasks(&file.tasks)?;
-        let ReplayFile { recorded_on: home, kernel, is_trusted, blamed, .. } = file;
+        let ReplayFile { recorded_on: home, kernel, preempt, is_trusted, blamed, .. } = file;
         let ReplayFile { length_ns, cgroups, tasks, .. } = file;
         let tasks = tasks.into_iter().zip(0..).map(|(task, index)| task.recorded(index));
         let cgroups = cgroups.into_iter().map(CgroupEntry::recorded).collect();
         let recording = Recording { length_ns, cgroups, tasks: tasks.collect::<Result<_, _>>()? };
         check_cgroups(&recording)?;
-        Ok(Replay { recording, home, kernel, is_trusted, blamed })
+        Ok(Replay { recording, home, kernel, preempt, is_trusted, blamed })
     }
 
     pub fn write(&self, to: impl Write) -> serde_json::Result<()> {
-        let Replay { recording, home, kernel, is_trusted, blamed } = self;
+        let Replay { recording, home, kernel, preempt, is_trusted, blamed } = self;
         let file = ReplayFile {
             placewise_replay: VERSION,
             recorded_on: *home,
             kernel: kernel.clone(),
+            preempt: preempt.clone(),
             is_trusted: *is_trusted,
             blamed: blamed.clone(),
             length_ns: recording.length_ns,
@@ -416,6 +421,7 @@ mod tests {
             },
             home: Home { cpus: 2, cores: 2, llcs: 1, nodes: 1, packages: 1 },
             kernel: Some("v6.12".into()),
+            preempt: Some("none".into()),
             is_trusted: false,
             blamed: Some("a".into()),
         }

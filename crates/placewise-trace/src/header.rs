@@ -11,6 +11,7 @@
 //! # hz: 250
 //! # base_slice_ns: 2800000
 //! # features: PLACE_LAG NO_HRTICK
+//! # preempt: voluntary
 //! # clock: mono
 //! # recorder: 4711
 //! # task 15 comm=migration/0 policy=SCHED_FIFO cpus=0
@@ -48,6 +49,8 @@ pub struct Header {
     pub base_slice_ns: Option<u64>,
     /// Sched features, those that are off with `NO_` in front.
     pub features: Vec<String>,
+    /// How the kernel preempts, as debugfs names it: none, voluntary, full or lazy.
+    pub preempt: Option<String>,
     /// `trace_clock`, which the times of the events are of.
     pub clock: Option<String>,
     /// The process that recorded the trace: it is part of the load.
@@ -164,6 +167,7 @@ impl Header {
             "policy" => self.policy = Some(value.to_string()),
             "command" => self.command = Some(value.to_string()),
             "features" => self.features = value.split_whitespace().map(str::to_string).collect(),
+            "preempt" => self.preempt = Some(value.to_string()),
             "clock" => self.clock = Some(value.to_string()),
             "base_slice_ns" => self.base_slice_ns = Some(number(value)?),
             "recorder" => self.recorder = Some(number(value)?),
@@ -278,6 +282,7 @@ impl fmt::Display for Header {
         write_line(out, "base_slice_ns", &self.base_slice_ns)?;
         let features = (!self.features.is_empty()).then(|| self.features.join(" "));
         write_line(out, "features", &features)?;
+        write_line(out, "preempt", &self.preempt)?;
         write_line(out, "clock", &self.clock)?;
         write_line(out, "recorder", &self.recorder)?;
         for (pid, TaskLine { comm, policy, cpus }) in &self.tasks {
@@ -343,6 +348,7 @@ mod tests {
 # overrun: 3
 # clock: mono
 # features: PLACE_LAG NO_HRTICK
+# preempt: none
 # base_slice_ns: 2800000
 # hz: 250
 # vendor: AuthenticAMD 25
@@ -361,6 +367,7 @@ mod tests {
         assert_eq!(header.topology.cpus.len(), 1);
         assert_eq!(header.topology.hz, Some(250));
         assert_eq!(header.features, ["PLACE_LAG", "NO_HRTICK"]);
+        assert_eq!(header.preempt.as_deref(), Some("none"));
         assert_eq!((header.base_slice_ns, header.recorder), (Some(2_800_000), Some(4711)));
         let task = &header.tasks[&15];
         assert_eq!((task.comm.as_str(), task.policy), ("a cpus=1 policy=x", SchedPolicy::Fifo));
@@ -449,10 +456,11 @@ mod tests {
 
     prop_compose! {
         fn header()(
-            (kernel, policy, command, clock) in (
+            (kernel, policy, command, clock, preempt) in (
                 prop::option::of(word()),
                 prop::option::of(word()),
                 prop::option::of(words()),
+                prop::option::of(word()),
                 prop::option::of(word()),
             ),
             machine in prop::sample::select(&["uma-8", "arm64-8", "zen3-2s-nps1"][..]),
@@ -468,8 +476,8 @@ mod tests {
             let topology = TraceTopology::of(&load(machine).unwrap());
             let problems = Vec::new();
             Header {
-                kernel, policy, command, topology, base_slice_ns, features, clock, recorder, tasks,
-                cgroups, autogroups, ungrouped, shares, overrun, lost, problems,
+                kernel, policy, command, topology, base_slice_ns, features, preempt, clock, recorder,
+                tasks, cgroups, autogroups, ungrouped, shares, overrun, lost, problems,
             }
         }
     }

@@ -166,6 +166,7 @@ pub fn build(origin: Origin<'_>, mode: &Mode) -> anyhow::Result<Built> {
         recording,
         home: Home::of(&machine),
         kernel: Some(kernel.name.clone()),
+        preempt: reader.header().preempt.clone(),
         is_trusted: validation.is_trusted,
         blamed: validation.blamed.clone(),
     };

@@ -70,8 +70,9 @@ impl Plan {
         let machines = machines(&args.machines, args.costs_from.as_deref())?;
         let environments = environments(&args.environments)?;
         let (mut cases, recorded_under) = cases(&args.workload, &args.cases, &machines)?;
-        let (kernels, release) = kernels(args, recorded_under)?;
-        let combinations = combinations(args, &machines, &kernels)?;
+        let (kernels, release) = kernels(args, recorded_under.kernel)?;
+        let preempt = recorded_under.preempt.filter(|_| args.kernels.is_empty());
+        let combinations = combinations(args, &machines, (&kernels, preempt.as_deref()))?;
         for case in &mut cases {
             case.put_into(&environments)?;
             if args.quick {
@@ -163,11 +164,12 @@ impl PlannedCase {
 /// The part of warm-up and window that is enough for a first look.
 const QUICK: u64 = 5;
 
-/// All of them, the later axes first: machine, kernel, environment, policy.
+/// All of them, the later axes first: machine, kernel, environment, policy. `preempt`: how the kernel does, if that is
+/// the one that was recorded.
 fn combinations(
     args: &CompareArgs,
     machines: &[Machine],
-    kernels: &[String],
+    (kernels, preempt): (&[String], Option<&str>),
 ) -> anyhow::Result<Vec<Combination>> {
     let environments = environment_names(&args.environments);
     refuse_twins("kernel", kernels)?;
@@ -182,6 +184,7 @@ fn combinations(
                 for policy in &policies {
                     let spec = with_knobs(policy, &args.knobs);
                     let policy = own_policy::parse(kernel, &spec)?;
+                    let policy = preempt.into_iter().fold(policy, Policy::preempting);
                     let subject = Subject {
                         policy: policy.name.clone(),
                         machine: name.clone(),
@@ -266,12 +269,19 @@ fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
     environment_names(named).iter().map(read).collect()
 }
 
-/// The cases to run, and the kernel that they were recorded under, if they were. A file is one case without a name.
+/// The kernel that a workload was recorded under, if it was, and how that preempted.
+#[derive(Default)]
+struct RecordedUnder {
+    kernel: Option<String>,
+    preempt: Option<String>,
+}
+
+/// The cases to run, and what they were recorded under. A file is one case without a name.
 fn cases(
     name: &str,
     specs: &[String],
     machines: &[Machine],
-) -> anyhow::Result<(Vec<PlannedCase>, Option<String>)> {
+) -> anyhow::Result<(Vec<PlannedCase>, RecordedUnder)> {
     let planned = |name: String, workload| PlannedCase { name, workloads: vec![vec![workload]] };
     if is_path(name) {
         return of_file(Path::new(name), specs, machines);
@@ -291,7 +301,7 @@ fn cases(
         }
         named.push(planned(case_name, workload::build(name, case)?));
     }
-    Ok((named, None))
+    Ok((named, RecordedUnder::default()))
 }
 
 /// An rt-app file is alike on all machines; a trace begins as it was recorded where that can be, and its
@@ -300,22 +310,25 @@ fn of_file(
     path: &Path,
     specs: &[String],
     machines: &[Machine],
-) -> anyhow::Result<(Vec<PlannedCase>, Option<String>)> {
+) -> anyhow::Result<(Vec<PlannedCase>, RecordedUnder)> {
     let name = path.display().to_string();
-    let mut kernel = None;
+    let mut under = RecordedUnder::default();
     let mut replayed = |case: String, mode: &Mode| {
         let replay = replay::workload(path, mode)?;
         let on = |machine| vec![replay.workload(&name, machine)];
         let workloads = machines.iter().map(on).collect();
-        kernel = replay.kernel;
+        under = RecordedUnder { kernel: replay.kernel, preempt: replay.preempt };
         anyhow::Ok(PlannedCase { name: case, workloads })
     };
     let Some(spec) = specs.first() else {
         if replay::is_replay(path) {
-            return Ok((vec![replayed(String::new(), &Mode::Exact)?], kernel));
+            return Ok((vec![replayed(String::new(), &Mode::Exact)?], under));
         }
         let workloads = vec![vec![workload::from_rt_app(path)?]];
-        return Ok((vec![PlannedCase { name: String::new(), workloads }], None));
+        return Ok((
+            vec![PlannedCase { name: String::new(), workloads }],
+            RecordedUnder::default(),
+        ));
     };
     if !replay::is_trace(path) {
         let problem = format!("--case {spec}: such a file has no cases; leave --case out");
@@ -324,7 +337,7 @@ fn of_file(
     refuse_twins("case", specs)?;
     let case = |spec: &String| replayed(spec.clone(), &Mode::of_case(spec)?);
     let cases: Vec<PlannedCase> = specs.iter().map(case).collect::<anyhow::Result<_>>()?;
-    Ok((cases, kernel))
+    Ok((cases, under))
 }
 
 /// A benchmark's name has neither a directory nor an extension.

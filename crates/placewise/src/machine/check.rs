@@ -16,7 +16,7 @@ use placewise_measure::neighbours;
 use placewise_measure::others::CpuTimes;
 use placewise_measure::quantity::Sample;
 use placewise_measure::real::{self, FDS, Load, Pair, Told, USER_NS};
-use placewise_policy::{PREEMPT_NO_LAZY, Policy, kernel_for_release, running_release, with_knobs};
+use placewise_policy::{PREEMPT_NONE, Policy, kernel_for_release, running_release, with_knobs};
 use placewise_sim::{Outcome, Scenario, simulate};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
@@ -282,7 +282,7 @@ fn row(load: &str, told: &Told, simulated: &[f64]) -> Row {
 
 /// The knob's value, of a kernel that has it, as a load finds it; it takes a second CPU.
 fn preempt_mode(kernel: &str, neighbour: Option<usize>) -> anyhow::Result<Option<&'static str>> {
-    let is_fixed = Policy::parse(kernel, "baseline")?.profile.preempt == PREEMPT_NO_LAZY;
+    let is_fixed = Policy::parse(kernel, "baseline")?.profile.preempt == PREEMPT_NONE;
     let Some(cpu) = neighbour.filter(|_| !is_fixed) else { return Ok(None) };
     let at_once = real::preempts_at_once(cpu).context("cannot run the real loads")?;
     Ok(Some(if at_once { "full" } else { "lazy" }))

@@ -19,6 +19,7 @@ pub fn header() -> Result<Header, MachineError> {
         topology: TraceTopology { hz: hz(), ..TraceTopology::of_host()? },
         base_slice_ns: read("/sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
         features: features(),
+        preempt: preempt(),
         recorder: Some(std::process::id()),
         ..Header::default()
     })
@@ -36,12 +37,44 @@ fn features() -> Vec<String> {
 }
 
 fn hz() -> Option<u32> {
+    hz_of(&config()?)
+}
+
+/// What debugfs says, or else the command line, or else the configuration.
+fn preempt() -> Option<String> {
+    let told = read("/sys/kernel/debug/sched/preempt").and_then(|modes| chosen(&modes));
+    let booted = || read("/proc/cmdline").and_then(|line| booted_to_preempt(&line));
+    told.or_else(booted).or_else(|| built_to_preempt(&config()?))
+}
+
+/// `none voluntary (full) lazy`
+fn chosen(modes: &str) -> Option<String> {
+    let (_, chosen) = modes.split_once('(')?;
+    Some(chosen.split_once(')')?.0.to_owned())
+}
+
+fn booted_to_preempt(command_line: &str) -> Option<String> {
+    let mode = |word: &str| word.strip_prefix("preempt=").map(str::to_owned);
+    command_line.split_whitespace().filter_map(mode).last()
+}
+
+fn built_to_preempt(config: &str) -> Option<String> {
+    let modes = [
+        ("CONFIG_PREEMPT_NONE=y", "none"),
+        ("CONFIG_PREEMPT_VOLUNTARY=y", "voluntary"),
+        ("CONFIG_PREEMPT_LAZY=y", "lazy"),
+        ("CONFIG_PREEMPT=y", "full"),
+    ];
+    let is_built = |line: &str| config.lines().any(|it| it == line);
+    modes.into_iter().find(|(line, _)| is_built(line)).map(|(_, mode)| mode.to_owned())
+}
+
+fn config() -> Option<String> {
     let boot = || {
         let uname = rustix::system::uname();
         read(format!("/boot/config-{}", uname.release().to_string_lossy()))
     };
-    let config = read_gzip("/proc/config.gz").or_else(boot);
-    hz_of(&config?)
+    read_gzip("/proc/config.gz").or_else(boot)
 }
 
 fn hz_of(config: &str) -> Option<u32> {
@@ -62,5 +95,21 @@ mod tests {
     fn the_tick_rate_is_not_the_choice_of_it() {
         assert_eq!(hz_of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n"), Some(250));
         assert_eq!(hz_of("# CONFIG_HZ is not set\n"), None);
+    }
+
+    #[test]
+    fn how_the_kernel_preempts_is_told_or_booted_or_built() {
+        assert_eq!(chosen("none voluntary (full) lazy").as_deref(), Some("full"));
+        assert_eq!(chosen("none voluntary full"), None);
+        assert_eq!(booted_to_preempt("quiet preempt=none ro").as_deref(), Some("none"));
+        assert_eq!(booted_to_preempt("quiet"), None);
+        let built =
+            "CONFIG_PREEMPT_BUILD=y\n# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_LAZY=y\n";
+        assert_eq!(built_to_preempt(built).as_deref(), Some("lazy"));
+        assert_eq!(
+            built_to_preempt("CONFIG_PREEMPTION=y\nCONFIG_PREEMPT=y\n").as_deref(),
+            Some("full")
+        );
+        assert_eq!(built_to_preempt("CONFIG_PREEMPT_DYNAMIC=y\n"), None);
     }
 }

@@ -14,9 +14,13 @@ fn placewise(args: &[&str]) -> (String, String, Option<i32>) {
 
 /// The trace of a simulated run, which names its machine and kernel.
 fn recorded(directory: &Path) -> String {
+    recorded_under("v5.10", 3, directory)
+}
+
+fn recorded_under(kernel: &str, clients: u32, directory: &Path) -> String {
     let trace = directory.join("trace.txt").display().to_string();
-    let case = "--case=clients=3;window_ms=30;warmup_ms=5";
-    let run = ["compare", "--machine=x86-12", "--kernel=v5.10", "--workload=pgbench", case];
+    let case = format!("--case=clients={clients};window_ms=30;warmup_ms=5");
+    let run = ["compare", "--machine=x86-12", "--kernel", kernel, "--workload=pgbench", &case];
     let (_, error, status) = placewise(&[&run[..], &["--runs=1", "--trace", &trace]].concat());
     assert_eq!(status, Some(0), "{error}");
     trace
@@ -44,6 +48,32 @@ fn a_trace_and_the_file_made_of_it_are_the_same_workload() {
     assert!(of_trace.1.to_string().contains("postgres: throughput"), "{of_trace:?}");
     assert_eq!(of_trace, compared(&file, &[]));
     assert_eq!(compared(&file, &["--kernel=v6.0"]).0, "v6.0");
+}
+
+/// Fails if the kernel of a trace were taken to preempt as the one does that stands for it.
+#[test]
+fn a_replay_preempts_as_its_trace_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = recorded_under("v6.18.32", 24, directory.path());
+    let text = fs::read_to_string(&trace).unwrap();
+    fs::write(&trace, format!("# preempt: full\n{text}")).unwrap();
+    let file = directory.path().join("replay.json").display().to_string();
+    let (_, error, status) = placewise(&["replay", &trace, "-o", &file]);
+    assert_eq!((error.as_str(), status), ("", Some(0)));
+    let workload: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(workload["preempt"], "full");
+    let figures = |options: &[&str]| {
+        let run = ["compare", "--workload", &file, "--machine=x86-12", "--runs=1", "--format=json"];
+        let (json, error, status) = placewise(&[&run[..], options].concat());
+        assert_eq!(status, Some(0), "{error}");
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let rows = json["rows"].as_array().unwrap().iter();
+        rows.map(|row| row["mean"].to_string()).collect::<Vec<_>>()
+    };
+    let as_recorded = figures(&[]);
+    assert_eq!(as_recorded, figures(&["--kernel=v6.18.32", "--set=preempt=full"]));
+    assert_ne!(as_recorded, figures(&["--kernel=v6.18.32"]));
+    assert_eq!(figures(&["--kernel=v6.18.32"]), figures(&["--set=preempt=lazy"]));
 }
 
 #[test]
