@@ -113,6 +113,8 @@ struct TaskEntry {
     arrival_rest_ns: u32,
     #[serde(default)]
     idle_exit_ns: i32,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    preempt_ns: u32,
     #[serde(default)]
     interrupted_on: Option<u32>,
     #[serde(default)]
@@ -281,6 +283,10 @@ impl CgroupEntry {
     }
 }
 
+fn is_nothing(ns: &u32) -> bool {
+    *ns == 0
+}
+
 impl TaskEntry {
     fn of(task: &RecordedTask) -> Self {
         TaskEntry {
@@ -301,6 +307,7 @@ impl TaskEntry {
             arrival_queue_ns: task.arrival.queue_ns,
             arrival_rest_ns: task.arrival.rest_ns,
             idle_exit_ns: task.idle_exit_ns,
+            preempt_ns: task.preempt_ns,
             interrupted_on: task.interrupted_on,
             wakee_flips: task.wakee_flips,
             begins_on: task.begins_on,
@@ -331,6 +338,7 @@ impl TaskEntry {
         for (names, [queue_ns, rest_ns]) in [
             ("queue_ns, rest_ns", [&calls.queue_ns[..], &calls.rest_ns]),
             ("arrival_queue_ns, arrival_rest_ns", [&[arrival.queue_ns], &[arrival.rest_ns]]),
+            ("preempt_ns", [&[self.preempt_ns], &[]]),
         ] {
             if queue_ns.iter().chain(rest_ns).any(|ns| *ns > MOST_OF_CALL_NS) {
                 return wrong(&format!("{names}: expected up to {MOST_OF_CALL_NS}"));
@@ -357,6 +365,7 @@ impl TaskEntry {
             calls,
             arrival,
             idle_exit_ns: self.idle_exit_ns,
+            preempt_ns: self.preempt_ns,
             interrupted_on: self.interrupted_on,
             wakee_flips: self.wakee_flips,
             begins_on: self.begins_on,
@@ -389,6 +398,7 @@ mod tests {
             calls: Calls { queue_ns: vec![1_000, 2_000], rest_ns: vec![3_000] },
             arrival: Call { queue_ns: 4_000, rest_ns: 5_000 },
             idle_exit_ns: -600,
+            preempt_ns: 800,
             interrupted_on: Some(1),
             wakee_flips: 700,
             begins_on: 1,

@@ -91,6 +91,8 @@ pub struct Wakeup {
     pub rest: Option<Nanos>,
     /// How much longer than by the machine's figures it took until the wakee ran, on another CPU that idled.
     pub idle_exit: Option<i64>,
+    /// From when its waker had put the wakee on the run queue of another CPU until it preempted the task there.
+    pub preempted: Option<Nanos>,
     pub seen: Evidence,
     /// Whom it goes to depends on who has posted to its waker.
     pub answers: bool,
@@ -117,6 +119,7 @@ impl Wakeup {
             excess: None,
             rest: None,
             idle_exit: None,
+            preempted: None,
             seen: Evidence::Silent,
             answers: false,
         }
@@ -569,8 +572,11 @@ impl<'a> Follower<'a> {
         else {
             return;
         };
+        let queued_by = self.wakeups[at as usize].cpu;
+        let since_queued = self.since_queued(next, queued_by);
         let wakeup = &mut self.wakeups[at as usize];
         if wakeup.cpu != cpu && !wakeup.told && self.now - until < SOON_NS {
+            wakeup.preempted = since_queued;
             let telling = self.charges.telling(false);
             wakeup.told = true;
             wakeup.excess = wakeup.excess.map(|ns| ns - telling as i64);
@@ -754,6 +760,7 @@ impl<'a> Follower<'a> {
             excess: None,
             rest: None,
             idle_exit: None,
+            preempted: None,
             seen,
             answers: false,
         });

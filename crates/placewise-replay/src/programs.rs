@@ -214,6 +214,7 @@ impl<'a> Build<'a> {
             },
             arrival: task.arrival,
             idle_exit_ns: task.idle_exit_ns,
+            preempt_ns: task.preempt_ns,
             interrupted_on: task.interrupted_on,
             wakee_flips: task.wakee_flips,
             part: Some(part),

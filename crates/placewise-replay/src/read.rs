@@ -79,6 +79,8 @@ struct Read {
     arrivals: HashMap<String, Call>,
     /// What leaving idle for these takes beyond them.
     idle_exits: HashMap<String, i32>,
+    /// When these preempt tasks of other CPUs at the earliest.
+    preemptions: HashMap<String, u32>,
     /// Where the device interrupts that wakes these, if one does, and always there.
     interrupted_on: HashMap<String, u32>,
     header: Header,
@@ -118,6 +120,7 @@ impl Read {
         let calls = sleeps::calls(&followed, &posts);
         let arrivals = sleeps::arrivals(&followed, &posts);
         let idle_exits = sleeps::idle_exits(&followed, &posts, &calls);
+        let preemptions = sleeps::preemptions(&followed, &posts);
         let interrupted_on = sleeps::interrupted_on(&followed, &posts);
         let header = reader.header().clone();
         Ok(Read {
@@ -127,6 +130,7 @@ impl Read {
             calls,
             arrivals,
             idle_exits,
+            preemptions,
             interrupted_on,
             header,
             measured,
@@ -154,6 +158,7 @@ impl Read {
                 lines,
                 arrival,
                 idle_exit_ns: self.idle_exits.get(&task.name).copied().unwrap_or(0),
+                preempt_ns: self.preemptions.get(&task.name).copied().unwrap_or(0),
                 interrupted_on: self.interrupted_on.get(&task.name).copied(),
                 wakee_flips: if task.parent.is_none() { per_second(task.flips) } else { 0 },
                 name: task.name.clone(),

@@ -73,6 +73,8 @@ pub struct RecordedTask {
     pub arrival: Call,
     /// How much longer than by them a CPU that idles takes to run it, once another one has woken it.
     pub idle_exit_ns: i32,
+    /// How long after the interrupt is sent it preempts a task of another CPU at the earliest.
+    pub preempt_ns: u32,
     /// Where these interrupts come to; where none is named, the CPU that it ran on last.
     pub interrupted_on: Option<u32>,
     /// How often in a second it wakes another task than the time before, if it was there when the trace began: what

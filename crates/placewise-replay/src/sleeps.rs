@@ -304,6 +304,22 @@ pub fn idle_exits(
     beyond.into_iter().map(told).collect()
 }
 
+/// How long after it was put on a run queue a task of each name preempts one of another CPU at the earliest: nine of ten
+/// take longer. The interrupt is sent by then, and whoever has sent it holds the lock of that queue no longer.
+pub fn preemptions(followed: &Followed, posts: &[bool]) -> HashMap<String, u32> {
+    let mut by_name: HashMap<&str, Vec<Nanos>> = HashMap::new();
+    for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {
+        let name = followed.tasks[wakeup.wakee as usize].name.as_str();
+        by_name.entry(name).or_default().extend(wakeup.preempted);
+    }
+    by_name.retain(|_, all| all.len() >= FEWEST_OF_CALL);
+    let earliest = |mut all: Vec<Nanos>| {
+        let at = all.len() / 10;
+        (*all.select_nth_unstable(at).1).min(MOST_OF_CALL_NS.into()) as u32
+    };
+    by_name.into_iter().map(|(name, all)| (name.to_owned(), earliest(all))).collect()
+}
+
 /// Where the device interrupts that wake tasks of each name, if nearly all do that on one CPU, wherever the tasks are.
 pub fn interrupted_on(followed: &Followed, posts: &[bool]) -> HashMap<String, u32> {
     let mut by_name: HashMap<&str, HashMap<u32, Interrupted>> = HashMap::new();

@@ -224,6 +224,7 @@ impl<'a> Engine<'a> {
             Activity::Segment => self.segment_done(cpu),
             Activity::Wakeup => self.wakeup_step_done(cpu),
             Activity::Switch => self.switch_done(cpu),
+            Activity::Schedule => self.go_on(cpu, self.scheduler.current(cpu)),
             Activity::NewIdle => self.newidle_level_done(cpu),
             Activity::TakeOver => self.take_over(cpu),
             Activity::Pick => self.pick_from_idle(cpu),

@@ -252,6 +252,9 @@ pub struct Program {
     /// How much longer than by the machine's figures a CPU that idles takes to run its tasks, once another CPU has woken
     /// them, in ns.
     pub idle_exit_ns: i32,
+    /// Its tasks preempt those of another CPU no sooner than so long after that CPU was sent the interrupt, in ns. Only
+    /// kernels that send one at once go by it.
+    pub preempt_ns: u32,
     /// The CPU that these interrupts come to; where none is named, the one that its task ran on last.
     pub interrupted_on: Option<u32>,
     /// How often its tasks had woken another than the time before, by the count that decays: `wakee_flips`.
@@ -443,6 +446,7 @@ impl Program {
             begins_on: None,
             arrival: Call::default(),
             idle_exit_ns: 0,
+            preempt_ns: 0,
             interrupted_on: None,
             wakee_flips: 0,
             process: false,

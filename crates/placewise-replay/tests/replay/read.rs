@@ -408,6 +408,11 @@ fn the_interrupt_is_no_part_of_what_a_wakeup_takes_beyond_the_figures() {
         let both = try_read(&format!("interrupting-{idles}"), &text, &machine);
         let recording = both.expect("it can be read").plain;
         assert_eq!(task(&recording, "a").1.calls.of(7).queue_ns, 3_000, "{idles}");
+        let preempt_ns = if idles { 0 } else { 4_000 };
+        assert_eq!(task(&recording, "b").1.preempt_ns, preempt_ns, "{idles}");
+        let workload = recording.workload("w", &machine, Begins::Anywhere);
+        let b = workload.programs.iter().find(|program| program.name == "b");
+        assert_eq!(b.expect("b runs").preempt_ns, preempt_ns);
     }
 }
 

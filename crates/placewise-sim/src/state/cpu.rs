@@ -27,6 +27,8 @@ pub enum Activity {
     Wakeup,
     /// Its current task waits: until a wakee has switched out elsewhere, or for an interrupt.
     Spinning,
+    /// Its current task is to give way, and waits for the lock of the run queue.
+    Schedule,
     /// Looking for work before it idles.
     NewIdle,
     /// The same, and has a task off a list of its LLC.
@@ -88,6 +90,9 @@ pub struct Cpu {
     /// The wakeups under way, of the current task and in hard interrupt context.
     pub placed: Option<Placed>,
     pub interrupt_placed: Option<Placed>,
+
+    /// Its current task gives way no sooner: until then whoever has told it holds the lock of its run queue.
+    pub preempted_from: Time,
 
     /// When the idle task became current, and when it began to rest.
     pub idle_task_since: Time,

@@ -32,7 +32,7 @@ impl Engine<'_> {
 
     /// The current task goes on, unless something else comes first.
     #[inline]
-    pub(super) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn go_on(&mut self, cpu: CpuId, task: TaskId) {
         if self.cpus[cpu].is_undisturbed() {
             return self.advance(cpu, task);
         }
@@ -40,9 +40,19 @@ impl Engine<'_> {
         if !self.cpus[cpu].interrupts.is_empty() {
             self.begin_interrupt(cpu);
         } else if self.cpus[cpu].need_resched {
-            self.schedule(cpu, task);
+            self.give_way(cpu, task);
         } else {
             self.advance(cpu, task);
+        }
+    }
+
+    /// The current task is to give way: in the kernel schedule() waits for the lock.
+    fn give_way(&mut self, cpu: CpuId, task: TaskId) {
+        let from = std::mem::take(&mut self.cpus[cpu].preempted_from);
+        if from > self.now {
+            self.begin(cpu, Activity::Schedule, from);
+        } else {
+            self.schedule(cpu, task);
         }
     }
 
@@ -245,11 +255,11 @@ impl Engine<'_> {
         }
     }
 
-    /// The current task is to give way; at once, unless its operation is about to end.
+    /// An interrupt says that the current task is to give way; that is so unless its operation is about to end.
     pub(super) fn preempt(&mut self, cpu: CpuId) {
         if !self.segment_ends_soon(cpu) {
             self.save_segment(cpu);
-            self.schedule(cpu, self.scheduler.current(cpu));
+            self.give_way(cpu, self.scheduler.current(cpu));
         }
     }
 }

@@ -337,7 +337,8 @@ impl Engine<'_> {
         let lazily =
             self.scheduler.policy.profile.preempt == PREEMPT_LAZY && !self.scheduler.is_rt(task);
         let here = &mut self.cpus[cpu];
-        if self.scheduler.running(cpu).is_some() {
+        let is_busy = self.scheduler.running(cpu).is_some();
+        if is_busy {
             let is_told = here.need_resched && !lazily;
             if !is_told && !self.preempts(cpu, task, (by, enqueued_by)) {
                 return;
@@ -359,6 +360,17 @@ impl Engine<'_> {
         // resched_curr() sends it before the lock is released.
         let sent = self.owes_until(by);
         self.cpus[cpu].lock.keep_until(sent);
+        if is_busy && by != cpu {
+            self.cpus[cpu].preempted_from = self.preempts_from(task, sent);
+        }
+    }
+
+    /// When a wakee preempts at the earliest; at any time, if its program says nothing of it.
+    fn preempts_from(&self, wakee: TaskId, sent: Time) -> Time {
+        match self.workload.programs[self.tasks[wakee].program as usize].preempt_ns {
+            0 => 0,
+            takes => sent + Time::from(takes),
+        }
     }
 
     /// Delayed tasks that are found to stand before it leave the queue, on the time of the CPU `by`.

@@ -262,6 +262,24 @@ fn who_sleeps_takes_time_for_that() {
     assert!((longer - 10_000.0).abs() < 500.0, "{longer} ns each");
 }
 
+/// The hog looks each microsecond whether it is to give way. Fails if it did before whoever has told it let go of the lock,
+/// or if one that is woken on the hog's own CPU waited for that.
+#[test]
+fn who_preempts_on_another_cpu_does_no_sooner_than_its_program_says() {
+    let waits = |preempt_ns, from| {
+        let mut setup = woken_beside_a_hog(from);
+        let wakee = setup.workload.programs.iter_mut().find(|program| program.name == "wakee");
+        wakee.expect("it is there").preempt_ns = preempt_ns;
+        let outcome = setup.run();
+        let [sum_ms, count] =
+            ["wait_sum", "wait_count"].map(|field| proc_sched(&outcome, "wakee", field));
+        1e6 * sum_ms / count
+    };
+    let later = |from| waits(40_000, from) - waits(10_000, from);
+    assert!((29_000.0..=31_000.0).contains(&later(1)), "{} ns", later(1));
+    assert!(later(0).abs() < 500.0, "{} ns", later(0));
+}
+
 /// How often who asks from another CPU has an answer, beside a hog that stays in user space.
 fn answers(preempt: u32) -> f64 {
     let (to, back) = (Object::shared(0), Object::shared(1));
