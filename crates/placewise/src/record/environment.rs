@@ -55,7 +55,7 @@ fn chosen(modes: &str) -> Option<String> {
 
 fn booted_to_preempt(command_line: &str) -> Option<String> {
     let mode = |word: &str| word.strip_prefix("preempt=").map(str::to_owned);
-    command_line.split_whitespace().filter_map(mode).last()
+    command_line.split_whitespace().filter_map(mode).next_back()
 }
 
 fn built_to_preempt(config: &str) -> Option<String> {
