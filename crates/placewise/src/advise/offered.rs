@@ -147,7 +147,9 @@ impl Situation<'_> {
 
     /// `None` where the kernel has no place for it, or decides so already.
     fn policy(&self, spec: &str) -> Option<Policy> {
-        let policy = Policy::parse(&self.kernel.name, spec).ok()?;
+        let mut policy = Policy::parse(&self.kernel.name, spec).ok()?;
+        // That is as recorded, and no knob of these.
+        policy.profile.preempt = self.kernel.policy.profile.preempt;
         (!is_alike(&policy, &self.kernel.policy)).then_some(policy)
     }
 }
@@ -171,9 +173,12 @@ mod tests {
     use crate::audit::origin::Kernel;
 
     fn on(kernel: &str, look: impl Fn(&[Candidate])) {
+        offered(kernel, Policy::parse(kernel, "baseline").unwrap(), look);
+    }
+
+    fn offered(kernel: &str, policy: Policy, look: impl Fn(&[Candidate])) {
         let (recording, machine) =
             (Recording::default(), placewise_machine::load("uma-8").unwrap());
-        let policy = Policy::parse(kernel, "baseline").unwrap();
         let kernel = Kernel { name: kernel.to_owned(), release: None, policy };
         let (recording, machine, kernel) = (&recording, &machine, &kernel);
         let goal = Goal::default();
@@ -200,6 +205,16 @@ mod tests {
             let (set, _) = commands(all, "set SIS_UTIL to 0").unwrap();
             assert_eq!(set, ["echo NO_SIS_UTIL > /sys/kernel/debug/sched/features"]);
             assert!(commands(all, "set SIS_PROP to 1").is_none());
+        });
+    }
+
+    #[test]
+    fn whatever_is_turned_the_kernel_preempts_as_recorded() {
+        let recorded = Policy::parse("v6.18.32", "baseline").unwrap().preempting("none");
+        let mode = recorded.profile.preempt;
+        offered("v6.18.32", recorded.clone(), |all| {
+            let modes = all.iter().map(|one| one.policy(&recorded).profile.preempt);
+            assert!(modes.clone().count() > 20 && modes.clone().all(|it| it == mode));
         });
     }
 
