@@ -366,21 +366,17 @@ impl Policy {
         }
         Ok(Policy { name: spec.to_string(), profile, hint, code: &Code::BUILT_IN })
     }
-}
 
-impl Policy {
-    /// As a kernel that was built, or told, to preempt so, by the name that debugfs has for it; none of its knobs may be
-    /// set to another. Kernels that cannot preempt lazily have one way here.
+    /// As a kernel that was built, or told, to preempt so, by the name that debugfs has for it, if that is known and the
+    /// policy sets no other way.
     #[must_use]
-    pub fn preempting(mut self, mode: &str) -> Policy {
+    pub fn preempting(mut self, mode: Option<&str>) -> Policy {
         let is_set = self.name.split(',').any(|change| change.starts_with("set:preempt="));
-        if !is_set && self.profile.preempt != PREEMPT_NONE {
-            self.profile.preempt = match mode {
-                "none" | "voluntary" => PREEMPT_NONE,
-                "full" => PREEMPT_FULL,
-                "lazy" => PREEMPT_LAZY,
-                _ => self.profile.preempt,
-            };
+        if let Some(mode) = mode.filter(|_| !is_set) {
+            let word = if mode == "voluntary" { "none" } else { mode };
+            let as_parsed = self.profile;
+            // Kernels without that knob have one way, and other words no meaning.
+            _ = knob::set(&mut self.profile, (&self.name, &as_parsed), &format!("preempt={word}"));
         }
         self
     }
@@ -472,7 +468,7 @@ mod tests {
     #[test]
     fn a_kernel_preempts_as_it_was_built_if_it_can_and_no_knob_says_otherwise() {
         let preempt = |kernel, spec, mode| {
-            Policy::parse(kernel, spec).unwrap().preempting(mode).profile.preempt
+            Policy::parse(kernel, spec).unwrap().preempting(Some(mode)).profile.preempt
         };
         let modes = ["none", "voluntary", "full", "lazy", "rt"];
         assert_eq!(

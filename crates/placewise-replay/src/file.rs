@@ -73,7 +73,7 @@ struct ReplayFile {
     recorded_on: Home,
     #[serde(default)]
     kernel: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     preempt: Option<String>,
     is_trusted: bool,
     blamed: Option<String>,
@@ -113,7 +113,7 @@ struct TaskEntry {
     arrival_rest_ns: u32,
     #[serde(default)]
     idle_exit_ns: i32,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     preempt_ns: u32,
     #[serde(default)]
     interrupted_on: Option<u32>,
@@ -281,10 +281,6 @@ impl CgroupEntry {
         };
         RecordedCgroup { path, shares }
     }
-}
-
-fn is_nothing(ns: &u32) -> bool {
-    *ns == 0
 }
 
 impl TaskEntry {

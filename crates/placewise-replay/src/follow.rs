@@ -84,7 +84,7 @@ pub struct Wakeup {
     /// Its waker has interrupted another CPU, for all that is known.
     pub told: bool,
     /// What the machine's figures say that it takes until its wakee is on a run queue, and how much more it took, where
-    /// its waker has put it there; without the interrupt of another CPU, which is sent before `sched_wakeup`.
+    /// its waker has put it there; in the end without the interrupt of another CPU.
     pub placing: Nanos,
     pub excess: Option<i64>,
     /// From when its waker had put the wakee on their run queue until that preempted it.
@@ -322,6 +322,11 @@ impl<'a> Follower<'a> {
             let lost = task.lost.filter(idled).map(|(since, _)| since);
             let sleeps = (task.state == State::Asleep).then_some(task.slept_since).or(lost);
             task.at_end = sleeps.map_or(AtEnd::Runs, |since| AtEnd::Sleeps(self.now - since));
+        }
+        // Another CPU's interrupt is sent before sched_wakeup, and charged by itself.
+        let telling = self.charges.telling(false) as i64;
+        for Wakeup { excess, .. } in self.wakeups.iter_mut().filter(|wakeup| wakeup.told) {
+            *excess = excess.map(|ns| ns - telling);
         }
         // A number may be another task's by now.
         for (&number, &index) in &self.by_number {
@@ -572,16 +577,13 @@ impl<'a> Follower<'a> {
         else {
             return;
         };
-        let queued_by = self.wakeups[at as usize].cpu;
-        let since_queued = self.since_queued(next, queued_by);
+        let since_queued = self.since_queued(next, self.wakeups[at as usize].cpu);
         let wakeup = &mut self.wakeups[at as usize];
         if wakeup.cpu != cpu && !wakeup.told && self.now - until < SOON_NS {
             wakeup.preempted = since_queued;
-            let telling = self.charges.telling(false);
             wakeup.told = true;
-            wakeup.excess = wakeup.excess.map(|ns| ns - telling as i64);
             let waker = wakeup.waker;
-            self.task(waker).charged += telling;
+            self.task(waker).charged += self.charges.telling(false);
         }
     }
 
@@ -785,9 +787,8 @@ impl<'a> Follower<'a> {
         let beyond = |placing: Nanos| (now - until) as i64 - placing as i64;
         match cause {
             Cause::Wakeup(at) => {
-                let wakeup = &mut self.wakeups[at as usize];
-                let telling = if wakeup.told { self.charges.telling(false) } else { 0 };
-                wakeup.excess = (wakeup.cpu == by).then(|| beyond(wakeup.placing + telling));
+                let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
+                *excess = (*cpu == by).then(|| beyond(*placing));
             }
             Cause::Arrival { .. } => {
                 if let Some((_, placing)) = interrupt.filter(|(cpu, _)| *cpu == by) {

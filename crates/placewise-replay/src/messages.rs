@@ -5,7 +5,7 @@
 //! Tasks that are woken more often than they wake read messages of whom they are woken by: those who write many sleep
 //! for want of room. A message takes as long as the shorter turns of tasks of a name. Those that a task read without a
 //! sleep came while it was awake, as often early as late, from those that have woken it and computed just then, from
-//! each in turn. Where nobody did there is none: who waits for an answer has sent no more.
+//! each in turn but those that next to never wake it. Where nobody did there is none: who waits for an answer has sent no more.
 //!
 //! Limits: what a message takes is one figure for all readers of a name, and hardly told where it is no longer than a
 //! trace's unit of time. Who reads one message and wakes several others for it is not taken for a reader. A turn
@@ -28,7 +28,8 @@ const FEWEST: usize = 100;
 const SHORTER_PCT: usize = 25;
 
 /// Who begins so many times fewer turns of a reader than another one, or fewer than that, has woken it for something else: a
-/// lock that it handed on, a disk that was done while it ran.
+/// lock that it handed on, a disk that was done while it ran. A figure of ours; recordings of pgbench on one host were in view,
+/// where one began a single one of 51,155.
 const SELDOM: usize = 100;
 
 /// No more messages are read in a turn, and no more of all are kept in memory.

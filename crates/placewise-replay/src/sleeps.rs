@@ -68,7 +68,8 @@ pub fn posts(followed: &Followed) -> Vec<bool> {
     let name = |task: TaskIndex| followed.tasks[task as usize].name.as_str();
     let names = followed.names();
     // Of tasks of one name nothing tells who calls but who they are.
-    let who = |one: TaskIndex, other: TaskIndex| match name(one) == name(other) {
+    let who = |one: TaskIndex, other: TaskIndex| match names[one as usize] == names[other as usize]
+    {
         true => (one as usize, other as usize),
         false => (followed.tasks.len() + names[one as usize], names[other as usize]),
     };
@@ -305,7 +306,9 @@ pub fn idle_exits(
 }
 
 /// How long after it was put on a run queue a task of each name preempts one of another CPU at the earliest: nine of ten
-/// take longer. The interrupt is sent by then, and whoever has sent it holds the lock of that queue no longer.
+/// take longer. The interrupt is sent by then, and whoever has sent it holds the lock of that queue no longer. The tenth is
+/// a figure of ours; recordings of a web server on one host were in view, whose first hundredth to first quarter take
+/// 3.5 to 4.1 us.
 pub fn preemptions(followed: &Followed, posts: &[bool]) -> HashMap<String, u32> {
     let mut by_name: HashMap<&str, Vec<Nanos>> = HashMap::new();
     for (wakeup, _) in followed.wakeups.iter().zip(posts).filter(|(_, is_post)| **is_post) {

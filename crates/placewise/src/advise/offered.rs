@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn whatever_is_turned_the_kernel_preempts_as_recorded() {
-        let recorded = Policy::parse("v6.18.32", "baseline").unwrap().preempting("none");
+        let recorded = Policy::parse("v6.18.32", "baseline").unwrap().preempting(Some("none"));
         let mode = recorded.profile.preempt;
         offered("v6.18.32", recorded.clone(), |all| {
             let modes = all.iter().map(|one| one.policy(&recorded).profile.preempt);

@@ -95,10 +95,7 @@ pub fn kernel_of(origin: Origin<'_>, header: &Header) -> anyhow::Result<Kernel> 
         Some(given) => own_policy::parse(name, &with_knobs(given, origin.knobs))?,
         None => Policy::parse(name, &with_knobs(spec, origin.knobs))?,
     };
-    let policy = match &header.preempt {
-        Some(mode) => policy.preempting(mode),
-        None => policy,
-    };
+    let policy = policy.preempting(header.preempt.as_deref());
     Ok(Kernel { name: name.to_owned(), release, policy })
 }
 

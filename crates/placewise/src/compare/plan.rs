@@ -183,8 +183,7 @@ fn combinations(
             for (environment, environment_name) in environments.iter().enumerate() {
                 for policy in &policies {
                     let spec = with_knobs(policy, &args.knobs);
-                    let policy = own_policy::parse(kernel, &spec)?;
-                    let policy = preempt.into_iter().fold(policy, Policy::preempting);
+                    let policy = own_policy::parse(kernel, &spec)?.preempting(preempt);
                     let subject = Subject {
                         policy: policy.name.clone(),
                         machine: name.clone(),

@@ -14,12 +14,13 @@ use placewise_policy::running_release;
 use placewise_trace::Header;
 
 pub fn header() -> Result<Header, MachineError> {
+    let config = config().unwrap_or_default();
     Ok(Header {
         kernel: Some(running_release()),
-        topology: TraceTopology { hz: hz(), ..TraceTopology::of_host()? },
+        topology: TraceTopology { hz: hz_of(&config), ..TraceTopology::of_host()? },
         base_slice_ns: read("/sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
         features: features(),
-        preempt: preempt(),
+        preempt: preempt(&config),
         recorder: Some(std::process::id()),
         ..Header::default()
     })
@@ -36,15 +37,11 @@ fn features() -> Vec<String> {
     text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-fn hz() -> Option<u32> {
-    hz_of(&config()?)
-}
-
 /// What debugfs says, or else the command line, or else the configuration.
-fn preempt() -> Option<String> {
+fn preempt(config: &str) -> Option<String> {
     let told = read("/sys/kernel/debug/sched/preempt").and_then(|modes| chosen(&modes));
     let booted = || read("/proc/cmdline").and_then(|line| booted_to_preempt(&line));
-    told.or_else(booted).or_else(|| built_to_preempt(&config()?))
+    told.or_else(booted).or_else(|| built_to_preempt(config))
 }
 
 /// `none voluntary (full) lazy`
