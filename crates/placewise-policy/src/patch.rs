@@ -476,6 +476,7 @@ mod tests {
             [PREEMPT_NONE, PREEMPT_NONE, PREEMPT_FULL, PREEMPT_LAZY, PREEMPT_LAZY]
         );
         assert_eq!(preempt("v6.18", "short-task,set:preempt=none", "lazy"), PREEMPT_NONE);
+        assert_eq!(preempt("v6.18", "set:preempt=full", "lazy"), PREEMPT_FULL);
         assert_eq!(preempt("v6.12", "baseline", "full"), PREEMPT_NONE, "it has one way");
     }
 
