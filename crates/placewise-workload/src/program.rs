@@ -91,7 +91,7 @@ pub enum Op {
     Reply { channel: Object, bytes: u32 },
     /// Block until the gate is open.
     GateWait { gate: Object },
-    /// Open the gate for good and wake all who wait there, by one sync wakeup each.
+    /// Open the gate for good and wake all who wait there, last come first, by one sync wakeup each.
     GateOpen { gate: Object },
     /// Put the task on a list, for [`Op::WakeListed`].
     Enlist { list: Object },

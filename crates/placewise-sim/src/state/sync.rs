@@ -100,7 +100,8 @@ impl Barrier {
     }
 }
 
-/// Closed until somebody opens it, for good.
+/// Closed until somebody opens it, for good: a pipe that all poll. Who came last is woken first, as of all who share a
+/// wait queue.
 #[derive(Default)]
 pub struct Gate {
     open: bool,
@@ -112,7 +113,7 @@ impl Gate {
         if self.open {
             return Then::Next;
         }
-        self.waiters.push_back(task);
+        self.waiters.push_front(task);
         Then::Block(Resume::Next)
     }
 

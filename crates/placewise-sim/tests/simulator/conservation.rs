@@ -241,15 +241,16 @@ fn a_core_does_not_idle_beside_siblings_that_share() {
 /// Threads of one cgroup that are woken together beside a burner in another.
 fn threads_beside_a_burner() -> Workload {
     let pause = Op::Sleep { ns: 30 * MS, random_pct: 0 };
-    let main =
-        vec![fork(1, 1), fork(2, 16), pause, Op::GateOpen { gate: GATE }, Op::Join, Op::Exit];
+    const THREADS: u32 = 16;
+    let wait = Op::Barrier { barrier: Object::shared(0), spin_ns: 0 };
+    let main = vec![fork(1, 1), fork(2, THREADS), pause, wait, Op::Join, Op::Exit];
     let all = vec![
         Program::new("main", main),
         Program::new("burner", for_ever(&[])).in_cgroup(0),
-        Program::new("thread", for_ever(&[Op::GateWait { gate: GATE }])).in_cgroup(1),
+        Program::new("thread", for_ever(&[wait])).in_cgroup(1),
     ];
     let cgroups = vec![Cgroup::new("burner", None, 1024), Cgroup::new("threads", None, 1024)];
-    Workload { gates: 1, cgroups, ..programs(all, 1_000) }
+    Workload { barriers: vec![THREADS + 1], cgroups, ..programs(all, 1_000) }
 }
 
 /// Finding: before the rework loads are compared, and that of a burner in a cgroup of its own is

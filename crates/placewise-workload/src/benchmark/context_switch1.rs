@@ -77,13 +77,18 @@ fn build(settings: &Settings) -> Workload {
     let user = Op::Run { ns: settings.integer("user_ns") };
     let send = |pipe| Op::Send { channel: Object::own(pipe), bytes: 1 };
     let receive = |pipe| Op::Receive { channel: Object::own(pipe), bytes: 1 };
-    let start = [Op::Run { ns: settings.integer("startup_us") * 1_000 }, Op::GateWait { gate: GO }];
+    let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
+    let start = [start_up, Op::GateWait { gate: GO }];
+    let ready = Object::shared(2 * instances);
+    let report = [start_up, Op::Send { channel: ready, bytes: 1 }, Op::GateWait { gate: GO }];
     let partner = [receive(0), user, send(1)];
     let pass = [user, send(0), receive(1), Op::Count, Op::Count];
     let (main, instance, partner) = match settings.choice("partners") {
-        "main" => {
-            (main(&for_each_pair(instances)), endless(&start, &pass), endless(&start, &partner))
-        }
+        "main" => (
+            main(&all_there(&for_each_pair(instances), ready)),
+            endless(&report, &pass),
+            endless(&report, &partner),
+        ),
         _ => (
             main(&[fork(INSTANCE, instances, 0)]),
             endless(&[&start[..], &[fork(PARTNER, 1, 0)]].concat(), &pass),
@@ -96,7 +101,7 @@ fn build(settings: &Settings) -> Workload {
         Program::new("context_switch1", partner).with_footprint(FOOTPRINT_KIB),
     ];
     Workload {
-        channels: vec![ChannelKind::Pipe; instances as usize * 2],
+        channels: vec![ChannelKind::Pipe; instances as usize * 2 + 1],
         gates: 1,
         metrics: vec![
             Metric::Throughput { unit: "iterations/s", scale: 1.0 },
@@ -113,6 +118,13 @@ fn fork(program: u32, count: u32, base: u32) -> Op {
 fn for_each_pair(instances: u32) -> Vec<Op> {
     let pair = |number| [fork(INSTANCE, 1, 2 * number), fork(PARTNER, 1, 2 * number)];
     (0..instances).flat_map(pair).collect()
+}
+
+/// All that these forked have said that they are there.
+fn all_there(forks: &[Op], ready: Object) -> Vec<Op> {
+    let collect = forks.len() as u32;
+    let each = Op::Repeat { counter: 0, times: collect, to: collect };
+    [forks, &[Op::Receive { channel: ready, bytes: 1 }, each]].concat()
 }
 
 fn main(forks: &[Op]) -> Vec<Op> {

@@ -17,7 +17,7 @@
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
-use crate::program::{Metric, Object, Op, Program, Workload};
+use crate::program::{ChannelKind, Metric, Object, Op, Program, Workload};
 
 pub(crate) const MODEL: Model = Model {
     name: "herd",
@@ -57,6 +57,9 @@ const FOLLOWER: u32 = 2;
 const GO: Object = Object::shared(0);
 /// Followers wait for the next round, which the driver begins.
 const ROUND: Object = Object::shared(0);
+/// Each says that it is there.
+const READY: Object = Object::shared(0);
+
 /// The driver waits for all followers.
 const DONE: Object = Object::shared(1);
 
@@ -69,12 +72,15 @@ fn build(settings: &Settings) -> Workload {
     let arrive = |barrier| Op::Arrive { barrier };
     let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let rounds = |ops: &[Op]| {
-        let repeat = Op::Repeat { counter: 0, times: loops, to: 2 };
-        [&[start_up, Op::GateWait { gate: GO }], ops, &[repeat, Op::Exit]].concat()
+        let first = [start_up, Op::Send { channel: READY, bytes: 1 }, Op::GateWait { gate: GO }];
+        let repeat = Op::Repeat { counter: 0, times: loops, to: first.len() as u32 };
+        [&first, ops, &[repeat, Op::Exit]].concat()
     };
     let main = vec![
         fork(DRIVER, 1),
         fork(FOLLOWER, tasks),
+        Op::Receive { channel: READY, bytes: 1 },
+        Op::Repeat { counter: 0, times: tasks + 1, to: 2 },
         Op::Start,
         Op::GateOpen { gate: GO },
         Op::Join,
@@ -90,6 +96,7 @@ fn build(settings: &Settings) -> Workload {
     Workload {
         barriers: vec![tasks + 1; 2],
         gates: 1,
+        channels: vec![ChannelKind::Pipe],
         metrics: vec![Metric::Throughput { unit: "wakeups/s", scale: 1.0 }],
         ..Workload::new(MODEL.name, programs, settings.window())
     }
