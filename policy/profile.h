@@ -197,6 +197,14 @@ enum pipe_wake_rule {
 	PIPE_WAKES_ON_FREED_SLOT, /* one writer only when a read of a full pipe frees a slot */
 };
 
+/* From which version on calls that pass messages are as long as there. */
+enum message_calls {
+	MESSAGE_CALLS_5_10, /* and before: not measured */
+	MESSAGE_CALLS_6_12,
+	MESSAGE_CALLS_6_18,
+	MESSAGE_CALLS_7_3,
+};
+
 /* How the utilisation estimate of a task follows its utilisation. */
 enum util_est_rule {
 	UTIL_EST_NONE,
@@ -332,6 +340,7 @@ struct profile {
 
 	/* what is around the scheduler */
 	enum pipe_wake_rule pipe_wakes;
+	enum message_calls message_calls;
 
 	/* sched domains, for the engine that builds them */
 	u32 imbalance_pct; /* of the levels above the LLC */

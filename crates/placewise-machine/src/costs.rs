@@ -30,6 +30,9 @@ pub struct Costs {
     /// Of what a side does with a message, on the average of both sides where there is only that, how much comes after
     /// it has woken the other one. Leaving the kernel is not in it.
     pub after_wakeup_pct: ByChannel,
+    /// How much such calls differ among each other, in percent of what a side takes: the standard deviation. Few find no
+    /// page or object where they look first, and take much longer.
+    pub message_spread_pct: ByChannel,
     /// Sending or receiving one message over TCP on loopback, the softirq with it, without the system
     /// call, the copying and any wakeup.
     pub tcp_message_ns: u64,

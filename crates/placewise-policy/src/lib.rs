@@ -17,6 +17,7 @@ pub mod drawn;
 mod ids;
 pub mod kernel;
 pub mod knob;
+pub mod message_calls;
 mod near;
 pub mod own;
 pub mod patch;

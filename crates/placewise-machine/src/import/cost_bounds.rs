@@ -18,6 +18,8 @@ pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
         "hz" => HZ,
         "smt_throughput_pct" | "remote_bandwidth_pct" => 1..=100,
         "jitter_pct" => 0..=50,
+        // What is left for the others does not get below zero.
+        "message_spread_pct" => 0..=500,
         "pipe_locked_pct" | "pipe_writer_pct" | "socket_writer_pct" | "after_wakeup_pct" => 0..=100,
         "copy_overlap" | "balance_overlap" => 1..=64,
         "wakeup_lines"

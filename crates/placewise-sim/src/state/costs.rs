@@ -5,7 +5,7 @@
 //! around the figure, so that no two runs of different seeds are alike.
 
 use placewise_machine::{Costs, Cpu, Domains, Machine};
-use placewise_policy::{CpuId, NR_SIBLINGS, Table};
+use placewise_policy::{CpuId, MessageCalls, NR_SIBLINGS, Table};
 use placewise_workload::program::ChannelKind;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -80,12 +80,12 @@ impl Jitter {
 }
 
 impl<'a> CostModel<'a> {
-    pub fn new(machine: &'a Machine, domains: &Domains, seed: u64) -> Self {
+    pub fn new(machine: &'a Machine, domains: &Domains, calls: MessageCalls, seed: u64) -> Self {
         let mut costs = CostModel {
             figures: &machine.costs,
             messages: KINDS.map(|kind| {
                 [Side::Writer, Side::Reader]
-                    .map(|side| MessageCost::new(kind, side, &machine.costs))
+                    .map(|side| MessageCost::new(kind, side, &machine.costs, calls))
             }),
             distances: Distances::new(machine),
             cache_line: Figures::new(&machine.costs.cache_line_ns),
@@ -185,8 +185,10 @@ impl<'a> CostModel<'a> {
     /// The work of transferring a message of so many bytes.
     #[inline(always)]
     pub fn copy(&mut self, kind: ChannelKind, side: Side, bytes: u32) -> Time {
-        let cost = self.message(kind, side);
-        self.draw(cost.ns + Time::from(bytes) * cost.ns_per_kib / 1024)
+        let cost = *self.message(kind, side);
+        let random = self.rng.next_u32();
+        let ns = cost.slow_way.apply(cost.ns, random);
+        self.jitter.apply(ns + Time::from(bytes) * cost.ns_per_kib / 1024, random)
     }
 
     /// Refilling the caches with a task's footprint after it moved.
@@ -224,7 +226,7 @@ mod tests {
         figures.cache_line_ns = ByDistance { smt: 1, cluster: None, llc: 2, package: 3, remote: 4 };
         let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
-        let costs = CostModel::new(&machine, &domains, 1);
+        let costs = CostModel::new(&machine, &domains, v6_0.message_calls, 1);
         let cpu = CpuId::new(0);
         let dearest = [0, 1, 2, 3].map(|level| costs.dearest_pass(cpu, level, &domains));
         let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);

@@ -3,7 +3,9 @@
 
 use std::num::NonZeroU32;
 
-use placewise_machine::{BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
+use placewise_machine::{ByChannel, BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
+use placewise_policy::message_calls::Instructions;
+use placewise_policy::{MESSAGE_CALLS_6_18, MessageCalls};
 use placewise_workload::program::ChannelKind;
 
 use crate::state::channel::Side;
@@ -14,6 +16,7 @@ pub struct MessageCost {
     /// The work, and what of it grows with the message.
     pub ns: Time,
     pub ns_per_kib: Time,
+    pub slow_way: SlowWay,
     /// Of that, what comes after the other side was woken; and of the system call, which is assumed to take as long
     /// to leave as to enter.
     pub after_ns: Time,
@@ -26,36 +29,20 @@ pub struct MessageCost {
 }
 
 impl MessageCost {
-    pub fn new(kind: ChannelKind, side: Side, figures: &Costs) -> Self {
-        // Of what a message takes on both sides, where each takes so much on average.
-        let part = |average: Time, writer_pct: u32| {
-            let pct = match side {
-                Side::Writer => writer_pct,
-                Side::Reader => 100 - writer_pct,
-            };
-            2 * average * Time::from(pct) / 100
-        };
-        let ns = match kind {
-            ChannelKind::Pipe => part(figures.pipe_message_ns, figures.pipe_writer_pct),
-            ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
-                part(figures.socket_message_ns, figures.socket_writer_pct)
-            }
-            ChannelKind::LoopbackTcp => figures.tcp_message_ns,
-            ChannelKind::LoopbackUdp => figures.udp_message_ns,
-            ChannelKind::KernelQueue => figures.kernel_queue_ns,
-        };
+    pub fn new(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> Self {
+        let ns = work(kind, side, figures, calls);
         let of_side = |figure: BySide| match side {
             Side::Writer => figure.write,
             Side::Reader => figure.read,
         };
-        let after = figures.after_wakeup_pct;
-        let after_pct = match kind {
-            ChannelKind::Pipe => of_side(after.pipe),
-            ChannelKind::UnixSocket | ChannelKind::PolledSockets => of_side(after.socket),
-            ChannelKind::LoopbackTcp => of_side(after.tcp),
-            ChannelKind::LoopbackUdp => of_side(after.udp),
+        let of_kind = |figure: ByChannel| match kind {
+            ChannelKind::Pipe => of_side(figure.pipe),
+            ChannelKind::UnixSocket | ChannelKind::PolledSockets => of_side(figure.socket),
+            ChannelKind::LoopbackTcp => of_side(figure.tcp),
+            ChannelKind::LoopbackUdp => of_side(figure.udp),
             ChannelKind::KernelQueue => 0,
         };
+        let after_pct = of_kind(figures.after_wakeup_pct);
         let is_loopback = matches!(kind, ChannelKind::LoopbackTcp | ChannelKind::LoopbackUdp);
         let lines_at_once = match kind {
             // Nobody waits for what a writer stores.
@@ -80,12 +67,107 @@ impl MessageCost {
             ns,
             after_ns: ns * Time::from(after_pct) / 100,
             leaving_ns: figures.syscall_ns / 2,
+            slow_way: SlowWay::new(of_kind(figures.message_spread_pct)),
             lines,
             ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
             // the message is put on a list, or taken off it.
             locked_pct: (kind == ChannelKind::Pipe).then_some(figures.pipe_locked_pct),
             lines_at_once: NonZeroU32::new(lines_at_once),
+        }
+    }
+}
+
+fn work(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> Time {
+    // Of what a message takes on both sides, where each takes so much on average under Linux 6.18.
+    let part = |average: Time, writer_pct: u32, instructions: fn(MessageCalls) -> Instructions| {
+        let pct = match side {
+            Side::Writer => writer_pct,
+            Side::Reader => 100 - writer_pct,
+        };
+        let [here, there] = [calls, MESSAGE_CALLS_6_18].map(instructions).map(|it| match side {
+            Side::Writer => it.write,
+            Side::Reader => it.read,
+        });
+        2 * average * Time::from(pct) * here / there / 100
+    };
+    match kind {
+        ChannelKind::Pipe => {
+            part(figures.pipe_message_ns, figures.pipe_writer_pct, Instructions::of_pipe)
+        }
+        ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
+            part(figures.socket_message_ns, figures.socket_writer_pct, Instructions::of_socket)
+        }
+        ChannelKind::LoopbackTcp => figures.tcp_message_ns,
+        ChannelKind::LoopbackUdp => figures.udp_message_ns,
+        ChannelKind::KernelQueue => figures.kernel_queue_ns,
+    }
+}
+
+/// One call of so many finds no page or object where it looks first: a page holds 40 messages of 100 bytes.
+const ONE_SLOW_OF: u32 = 32;
+const FIXED_POINT: u32 = 16;
+
+/// How much longer than on average a call is that is slow, and how much shorter all others are, in fixed point.
+#[derive(Clone, Copy)]
+pub struct SlowWay {
+    slow: u64,
+    quick: u64,
+}
+
+impl SlowWay {
+    /// Calls have this standard deviation together, in percent of what they take on average.
+    fn new(spread_pct: u32) -> Self {
+        let slow = 1.0 / f64::from(ONE_SLOW_OF);
+        let longer = f64::from(spread_pct) / 100.0 / (slow * (1.0 - slow)).sqrt();
+        let fixed = |factor: f64| (factor.max(0.0) * f64::from(1 << FIXED_POINT)) as u64;
+        let quick = 1.0 - longer * slow;
+        SlowWay { slow: fixed(quick + longer), quick: fixed(quick) }
+    }
+
+    #[inline(always)]
+    pub fn apply(self, figure: Time, random: u32) -> Time {
+        let factor = if random.is_multiple_of(ONE_SLOW_OF) { self.slow } else { self.quick };
+        (figure * factor) >> FIXED_POINT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placewise_policy::MESSAGE_CALLS_5_10;
+
+    use super::*;
+
+    /// Fails if slow calls made the average longer, or came as often as not.
+    #[test]
+    fn one_call_of_many_is_slow_and_the_average_stays() {
+        let of = |spread_pct: u32| {
+            let way = SlowWay::new(spread_pct);
+            (0..ONE_SLOW_OF).map(move |random| way.apply(1_000_000, random) as f64 / 1e6)
+        };
+        for spread_pct in [0, 20, 58, 200] {
+            let mean = of(spread_pct).sum::<f64>() / f64::from(ONE_SLOW_OF);
+            let square = of(spread_pct).map(|call| (call - mean).powi(2)).sum::<f64>();
+            let deviation = (square / f64::from(ONE_SLOW_OF)).sqrt();
+            assert!((mean - 1.0).abs() < 1e-3, "{mean}");
+            assert!((100.0 * deviation - f64::from(spread_pct)).abs() < 0.1, "{deviation}");
+            assert_eq!(
+                of(spread_pct).filter(|call| *call > mean + 0.1).count(),
+                usize::from(spread_pct > 0)
+            );
+        }
+    }
+
+    /// Fails if one kernel's calls took as long as another's, or writers as much longer as readers.
+    #[test]
+    fn messages_take_as_long_as_the_kernels_calls() {
+        let mut costs = placewise_machine::load("uma-8").unwrap().costs;
+        (costs.socket_message_ns, costs.socket_writer_pct) = (1_000_000, 50);
+        let cost = |side, calls| MessageCost::new(ChannelKind::UnixSocket, side, &costs, calls).ns;
+        for (side, instructions) in [(Side::Writer, 2_705), (Side::Reader, 1_913)] {
+            let under_6_18 = if side == Side::Writer { 2_063 } else { 1_867 };
+            assert_eq!(cost(side, MESSAGE_CALLS_6_18), 1_000_000);
+            assert_eq!(cost(side, MESSAGE_CALLS_5_10), 1_000_000 * instructions / under_6_18);
         }
     }
 }

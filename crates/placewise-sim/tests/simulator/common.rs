@@ -1,6 +1,6 @@
 //! Scenarios in one line, and what comes out of them by name.
 
-use placewise_machine::Machine;
+use placewise_machine::{ByChannel, BySide, Machine};
 use placewise_policy::Policy;
 use placewise_sim::{Audit, Outcome, Scenario, simulate, simulate_checked};
 use placewise_trace::FtraceWriter;
@@ -36,6 +36,15 @@ impl Setup {
             workload: &self.workload,
             seed: self.seed,
         }
+    }
+
+    /// Every cost is its average.
+    pub fn without_spread(mut self) -> Self {
+        let none = BySide { write: 0, read: 0 };
+        let costs = &mut self.machine.costs;
+        costs.message_spread_pct = ByChannel { pipe: none, socket: none, tcp: none, udp: none };
+        costs.jitter_pct = 0;
+        self
     }
 
     pub fn run(&self) -> Outcome {

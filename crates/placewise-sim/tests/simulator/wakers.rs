@@ -277,7 +277,7 @@ fn sleeping_servers_pile_up_where_forks_stay_near() {
 /// At full speed, as the server ran of which the rates were published.
 fn netperf_pair(kernel: &str, cpus: usize, polling: bool) -> f64 {
     let workload = benchmark("netperf", "warmup_ms=20,window_ms=50");
-    let mut setup = Setup::new("spr-112", kernel, "baseline", workload);
+    let mut setup = Setup::new("spr-112", kernel, "baseline", workload).without_spread();
     setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = 1024);
     setup.machine.costs.idle_states.iter_mut().for_each(|state| state.polling = polling);
     for program in &mut setup.workload.programs {
@@ -561,6 +561,26 @@ fn tasks_go_on_behind_a_gate_where_they_begin() {
         let distinct = cpus.iter().collect::<BTreeSet<_>>().len();
         assert_eq!((cpus.len(), distinct), (4, expected), "begins on {begins_on:?}: {cpus:?}");
     }
+}
+
+/// As poll() on one pipe has them, seen under Linux 6.18: all share its wait queue, and each goes to its head.
+#[test]
+fn who_came_last_to_a_gate_is_woken_first() {
+    let gate = Object::shared(0);
+    let comes = |name, ms: u64| {
+        let pause = Op::Sleep { ns: ms * 1_000_000, random_pct: 0 };
+        Program::new(name, vec![pause, Op::GateWait { gate }, Op::Exit])
+    };
+    let pause = Op::Sleep { ns: 10_000_000, random_pct: 0 };
+    let opener = Program::new("opener", vec![pause, Op::GateOpen { gate }, Op::Exit]);
+    let all = vec![main_of(4), comes("second", 2), comes("first", 1), comes("third", 3), opener];
+    let workload = Workload { gates: 1, ..programs(all, 20) };
+    let (_, text) = Setup::new("uma-8", "v6.18", "baseline", workload).traced();
+    let lines = parse(&text).into_iter();
+    let woken = lines.filter(|line| line.event == "sched_waking" && line.text("comm") != "main");
+    let woken: Vec<String> = woken.map(|line| line.text("comm").to_owned()).collect();
+    // By their timers, and by who opens.
+    assert_eq!(woken, ["first", "second", "third", "opener", "third", "second", "first"]);
 }
 
 /// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch

@@ -35,6 +35,8 @@ const BULKS: usize = 21;
 /// How many CPUs use one channel at a time, and how many bytes it holds then.
 const SIDE_BY_SIDE: usize = 4;
 const ROOM: usize = 1 << 20;
+/// So many calls of a thousand: a tick interrupts one of 3,000 that take 1.2 us.
+const INTERRUPTED: usize = 2;
 const LONG_ENOUGH_TO_SLEEP: Duration = Duration::from_micros(300);
 /// How many sleep on the waker's CPU, each on a pipe of its own.
 const SLEEPERS: u32 = 16;
@@ -65,6 +67,7 @@ fn alone(rounds: u32) -> anyhow::Result<()> {
     let channels = [("pipe", 320, roomy_pipe()?), ("socket", 138, roomy_sockets()?)];
     for (name, half, (reader, writer)) in channels {
         in_bulk(name, half, &writer, &reader)?;
+        one_by_one(name, half, &writer, &reader)?;
         side_by_side(name, half, &writer, &reader)?;
     }
     let word = AtomicU32::new(0);
@@ -120,6 +123,38 @@ fn in_bulk(name: &str, bulk: u32, writer: &OwnedFd, reader: &OwnedFd) -> anyhow:
     print_median(&format!("{name}_write_ns"), writes);
     print_median(&format!("{name}_read_ns"), reads);
     Ok(())
+}
+
+/// How much calls of a side differ, in percent of what they take: the standard deviation. Some find no page, or no
+/// free object, where they look first. Those that are interrupted do not count.
+fn one_by_one(name: &str, bulk: u32, writer: &OwnedFd, reader: &OwnedFd) -> anyhow::Result<()> {
+    let timed = |call: &dyn Fn() -> io::Result<()>| -> io::Result<f64> {
+        let begin = Instant::now();
+        call()?;
+        Ok(begin.elapsed().as_nanos() as f64)
+    };
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    for _ in 0..BULKS {
+        for _ in 0..bulk {
+            writes.push(timed(&|| put(writer))?);
+        }
+        for _ in 0..bulk {
+            reads.push(timed(&|| take(reader))?);
+        }
+    }
+    for (side, times) in [("write", writes), ("read", reads)] {
+        println!("{name}_{side}_spread_pct {}", spread_pct(times));
+    }
+    Ok(())
+}
+
+fn spread_pct(mut times: Vec<f64>) -> u64 {
+    times.sort_by(f64::total_cmp);
+    times.truncate(times.len() - times.len() * INTERRUPTED / 1_000);
+    let count = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / count;
+    let squares = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>();
+    (100.0 * (squares / count).sqrt() / mean).round() as u64
 }
 
 /// How often a message passes where several CPUs send, and where several receive, through one channel: for so
@@ -418,5 +453,18 @@ fn sleeps() -> u64 {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         usage.ru_nvcsw as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread_pct;
+
+    #[test]
+    fn a_spread_is_the_standard_deviation_in_percent_of_the_mean() {
+        assert_eq!(spread_pct(vec![100.0, 100.0]), 0);
+        assert_eq!(spread_pct(vec![50.0, 150.0, 50.0, 150.0]), 50);
+        let interrupted = [vec![100.0; 998], vec![90_000.0; 2]].concat();
+        assert_eq!(spread_pct(interrupted), 0);
     }
 }
