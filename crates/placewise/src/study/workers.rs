@@ -292,6 +292,8 @@ impl<W> Drop for Workers<'_, W> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// What is heard of items that these workers have worked on, by item.
@@ -348,7 +350,9 @@ mod tests {
 
     #[test]
     fn an_error_ends_all() {
-        let work = |item| if item == 1 { Err(anyhow!("no room")) } else { Ok(()) };
+        // Made before the fork: who makes one takes the lock of backtraces, which another test may hold then.
+        let no_room = Cell::new(Some(anyhow!("no room")));
+        let work = |item| if item == 1 { no_room.take().map_or(Ok(()), Err) } else { Ok(()) };
         let error = run(5, 1, LONG, &work, |_| Ok(())).unwrap_err();
         assert_eq!(error.to_string(), "no room");
     }
