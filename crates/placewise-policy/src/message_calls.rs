@@ -9,38 +9,41 @@
 
 use crate::{MESSAGE_CALLS_5_10, MESSAGE_CALLS_6_12, MESSAGE_CALLS_7_3, MessageCalls};
 
-/// Instructions of a write and of a read of 100 bytes, without those of a system call that does nothing.
+/// Instructions of calls that pass 100 bytes, without those of a system call that does nothing: counted on an emulated
+/// machine, half of what a channel holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instructions {
+    pub pipe: OfBothSides,
+    /// Of an AF_UNIX stream socket.
+    pub socket: OfBothSides,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfBothSides {
     pub write: u64,
     pub read: u64,
 }
 
 impl Instructions {
-    /// Of both sides together.
-    pub const fn of_both(self) -> u64 {
+    pub const fn of(calls: MessageCalls) -> Self {
+        let [pipe, socket] = match calls {
+            // 5.10 and 6.1 differ by 3 and by 4 %.
+            MESSAGE_CALLS_5_10 => [[864, 806], [2_705, 1_913]],
+            MESSAGE_CALLS_6_12 => [[863, 801], [2_118, 1_899]],
+            MESSAGE_CALLS_7_3 => [[811, 679], [2_091, 1_677]],
+            // MESSAGE_CALLS_6_18
+            _ => [[714, 634], [2_063, 1_867]],
+        };
+        Instructions { pipe: OfBothSides::new(pipe), socket: OfBothSides::new(socket) }
+    }
+}
+
+impl OfBothSides {
+    const fn new([write, read]: [u64; 2]) -> Self {
+        OfBothSides { write, read }
+    }
+
+    pub const fn together(self) -> u64 {
         self.write + self.read
-    }
-
-    /// Of a pipe: measured on an emulated machine, half of what it holds at a time.
-    pub const fn of_pipe(calls: MessageCalls) -> Self {
-        match calls {
-            // 5.10 and 6.1 differ by 3 %.
-            MESSAGE_CALLS_5_10 => Instructions { write: 864, read: 806 },
-            MESSAGE_CALLS_6_12 => Instructions { write: 863, read: 801 },
-            MESSAGE_CALLS_7_3 => Instructions { write: 811, read: 679 },
-            _ => Instructions { write: 714, read: 634 },
-        }
-    }
-
-    /// Of an AF_UNIX stream socket: measured as those of a pipe.
-    pub const fn of_socket(calls: MessageCalls) -> Self {
-        match calls {
-            // 5.10 and 6.1 differ by 4 %.
-            MESSAGE_CALLS_5_10 => Instructions { write: 2_705, read: 1_913 },
-            MESSAGE_CALLS_6_12 => Instructions { write: 2_118, read: 1_899 },
-            MESSAGE_CALLS_7_3 => Instructions { write: 2_091, read: 1_677 },
-            _ => Instructions { write: 2_063, read: 1_867 },
-        }
     }
 }

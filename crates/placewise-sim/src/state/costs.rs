@@ -185,8 +185,8 @@ impl<'a> CostModel<'a> {
     /// The work of transferring a message of so many bytes.
     #[inline(always)]
     pub fn copy(&mut self, kind: ChannelKind, side: Side, bytes: u32) -> Time {
-        let cost = *self.message(kind, side);
         let random = self.rng.next_u32();
+        let cost = self.message(kind, side);
         let ns = cost.slow_way.apply(cost.ns, random);
         self.jitter.apply(ns + Time::from(bytes) * cost.ns_per_kib / 1024, random)
     }
@@ -233,6 +233,24 @@ mod tests {
         assert_eq!(costs.passes[cpu], looking);
         let more = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line + 30_000);
         assert_eq!(dearest, std::array::from_fn(|level| looking[level] + more[level]));
+    }
+
+    /// Fails if messages all took their average, or those of one side what those of the other do.
+    #[test]
+    fn messages_differ_by_the_spread_of_their_side() {
+        let mut machine = placewise_machine::load("uma-8").unwrap();
+        machine.costs.jitter_pct = 0;
+        machine.costs.message_spread_pct.pipe = placewise_machine::BySide { write: 58, read: 0 };
+        let v6_18 = placewise_policy::kernel::profile("v6.18").unwrap();
+        let (_, domains) = placewise_policy::topology::boot(&machine, &v6_18).unwrap();
+        let mut costs = CostModel::new(&machine, &domains, v6_18.message_calls, 1);
+        let mut drawn = |side| -> Vec<Time> {
+            (0..32_000).map(|_| costs.copy(ChannelKind::Pipe, side, 100)).collect()
+        };
+        let [writes, reads] = [Side::Writer, Side::Reader].map(&mut drawn);
+        assert!(reads.iter().all(|ns| *ns == reads[0]));
+        let slow = writes.iter().filter(|ns| **ns > 3 * reads[0]).count();
+        assert!((900..1_100).contains(&slow), "{slow} of 32,000");
     }
 
     /// Fails if a kind of channel had the costs of another.

@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 
 use placewise_machine::{ByChannel, BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
-use placewise_policy::message_calls::Instructions;
+use placewise_policy::message_calls::{Instructions, OfBothSides};
 use placewise_policy::{MESSAGE_CALLS_6_18, MessageCalls};
 use placewise_workload::program::ChannelKind;
 
@@ -80,23 +80,20 @@ impl MessageCost {
 
 fn work(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> Time {
     // Of what a message takes on both sides, where each takes so much on average under Linux 6.18.
-    let part = |average: Time, writer_pct: u32, instructions: fn(MessageCalls) -> Instructions| {
-        let pct = match side {
-            Side::Writer => writer_pct,
-            Side::Reader => 100 - writer_pct,
+    let part = |average: Time, writer_pct: u32, [here, there]: [OfBothSides; 2]| {
+        let (pct, here, there) = match side {
+            Side::Writer => (writer_pct, here.write, there.write),
+            Side::Reader => (100 - writer_pct, here.read, there.read),
         };
-        let [here, there] = [calls, MESSAGE_CALLS_6_18].map(instructions).map(|it| match side {
-            Side::Writer => it.write,
-            Side::Reader => it.read,
-        });
         2 * average * Time::from(pct) * here / there / 100
     };
+    let calls = [calls, MESSAGE_CALLS_6_18].map(Instructions::of);
     match kind {
         ChannelKind::Pipe => {
-            part(figures.pipe_message_ns, figures.pipe_writer_pct, Instructions::of_pipe)
+            part(figures.pipe_message_ns, figures.pipe_writer_pct, calls.map(|it| it.pipe))
         }
         ChannelKind::UnixSocket | ChannelKind::PolledSockets => {
-            part(figures.socket_message_ns, figures.socket_writer_pct, Instructions::of_socket)
+            part(figures.socket_message_ns, figures.socket_writer_pct, calls.map(|it| it.socket))
         }
         ChannelKind::LoopbackTcp => figures.tcp_message_ns,
         ChannelKind::LoopbackUdp => figures.udp_message_ns,
@@ -104,7 +101,8 @@ fn work(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> 
     }
 }
 
-/// One call of so many finds no page or object where it looks first: a page holds 40 messages of 100 bytes.
+/// One call of so many finds no page or object where it looks first: a page holds 40 messages of 100 bytes. Assumed; no
+/// other was tried.
 const ONE_SLOW_OF: u32 = 32;
 const FIXED_POINT: u32 = 16;
 

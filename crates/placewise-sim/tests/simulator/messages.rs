@@ -99,7 +99,8 @@ fn preempts_after(kernel: &str, write: u32) -> u64 {
 #[test]
 fn what_is_left_of_a_call_comes_before_the_wakee_but_where_the_kernel_preempts_itself() {
     let [all, later] = [0, 40].map(|write| preempts_after("v6.0", write));
-    let [here, there] = [MESSAGE_CALLS_5_10, MESSAGE_CALLS_6_18].map(Instructions::of_pipe);
+    let [here, there] =
+        [MESSAGE_CALLS_5_10, MESSAGE_CALLS_6_18].map(|calls| Instructions::of(calls).pipe);
     let left = MESSAGE_US * here.write * 40 / there.write / 100;
     assert!((later - all).abs_diff(left) <= 1, "{later} and {all} us");
     let [all, later] = [0, 40].map(|write| preempts_after("v6.18", write));

@@ -583,6 +583,15 @@ fn who_came_last_to_a_gate_is_woken_first() {
     assert_eq!(woken, ["first", "second", "third", "opener", "third", "second", "first"]);
 }
 
+/// Fails if main opened the gate while some still begin: they would go through unwoken.
+#[test]
+fn a_herd_is_let_go_when_all_are_there() {
+    let workload = benchmark("herd", "tasks=12,loops=1,startup_us=2000,warmup_ms=0,window_ms=50");
+    let wakeups = wakeups_of(&Setup::new("uma-8", "v6.18", "baseline", workload));
+    let let_go = ["driver", "follower"].map(|wakee| count(&wakeups, "herd", wakee));
+    assert_eq!(let_go, [1, 12]);
+}
+
 /// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch
 /// takes so long. It falls asleep after each message, and its CPU then idles.
 fn searches_for_a_reader(context_switch_ns: u64) -> usize {

@@ -17,6 +17,7 @@
 //! other a run may sit in either for most of a second. The default window is right inside a
 //! regime; near a transition use `window_ms=1000` and several seeds.
 
+use super::gate::{GO, LETS_GO, comes, forks_and_lets_go};
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
@@ -69,9 +70,6 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
 const INSTANCE: u32 = 1;
 const PARTNER: u32 = 2;
 
-/// All instances start at once.
-const GO: Object = Object::shared(0);
-
 fn build(settings: &Settings) -> Workload {
     let instances = settings.count("instances");
     let user = Op::Run { ns: settings.integer("user_ns") };
@@ -80,17 +78,17 @@ fn build(settings: &Settings) -> Workload {
     let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let start = [start_up, Op::GateWait { gate: GO }];
     let ready = Object::shared(2 * instances);
-    let report = [start_up, Op::Send { channel: ready, bytes: 1 }, Op::GateWait { gate: GO }];
+    let report = comes(start_up, ready);
     let partner = [receive(0), user, send(1)];
     let pass = [user, send(0), receive(1), Op::Count, Op::Count];
     let (main, instance, partner) = match settings.choice("partners") {
         "main" => (
-            main(&all_there(&for_each_pair(instances), ready)),
+            forks_and_lets_go(&for_each_pair(instances), ready, 2 * instances),
             endless(&report, &pass),
             endless(&report, &partner),
         ),
         _ => (
-            main(&[fork(INSTANCE, instances, 0)]),
+            [&[fork(INSTANCE, instances, 0)][..], &LETS_GO].concat(),
             endless(&[&start[..], &[fork(PARTNER, 1, 0)]].concat(), &pass),
             endless(&start[..1], &partner),
         ),
@@ -118,17 +116,6 @@ fn fork(program: u32, count: u32, base: u32) -> Op {
 fn for_each_pair(instances: u32) -> Vec<Op> {
     let pair = |number| [fork(INSTANCE, 1, 2 * number), fork(PARTNER, 1, 2 * number)];
     (0..instances).flat_map(pair).collect()
-}
-
-/// All that these forked have said that they are there.
-fn all_there(forks: &[Op], ready: Object) -> Vec<Op> {
-    let collect = forks.len() as u32;
-    let each = Op::Repeat { counter: 0, times: collect, to: collect };
-    [forks, &[Op::Receive { channel: ready, bytes: 1 }, each]].concat()
-}
-
-fn main(forks: &[Op]) -> Vec<Op> {
-    [forks, &[Op::Start, Op::GateOpen { gate: GO }, Op::Join, Op::Exit]].concat()
 }
 
 /// The same for ever, after what comes first.

@@ -30,6 +30,7 @@
 //! 240, so that a run of a million loops is warmed up for 2 s; few senders do not sleep, and stay where they were
 //! pushed.
 
+use super::gate::{comes, forks_and_lets_go};
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
@@ -90,9 +91,6 @@ fn default_cases(_nr_cpus: usize) -> Vec<Case> {
 const RECEIVER: u32 = 1;
 const SENDER: u32 = 2;
 
-/// The gate that "go" opens.
-const GO: Object = Object::shared(0);
-
 /// As many messages as that are simulated soon enough.
 const FEW_MESSAGES: u64 = 10_000_000;
 
@@ -149,43 +147,34 @@ fn window(settings: &Settings, messages: u64, loops: u32) -> Window {
 
 /// Group g owns the channels from g x fds on: receiver i reads the ith of them, senders write all.
 fn main(groups: u32, fds: u32, ready: Object) -> Vec<Op> {
-    let mut ops = Vec::new();
+    let mut forks = Vec::new();
     for group in 0..groups {
         let base = group * fds;
-        ops.push(Op::Fork { program: RECEIVER, count: fds, base, step: 1 });
-        ops.push(Op::Fork { program: SENDER, count: fds, base, step: 0 });
+        forks.push(Op::Fork { program: RECEIVER, count: fds, base, step: 1 });
+        forks.push(Op::Fork { program: SENDER, count: fds, base, step: 0 });
     }
-    let collect = ops.len() as u32;
-    ops.extend([
-        Op::Receive { channel: ready, bytes: 1 },
-        Op::Repeat { counter: 0, times: groups * fds * 2, to: collect },
-        Op::Start,
-        Op::GateOpen { gate: GO },
-        Op::Join,
-        Op::Exit,
-    ]);
-    ops
+    forks_and_lets_go(&forks, ready, groups * fds * 2)
 }
 
 fn receiver(fds: u32, loops: u32, start_up: Op, user: Op, ready: Object) -> Vec<Op> {
-    vec![
-        start_up,
-        Op::Send { channel: ready, bytes: 1 },
-        Op::GateWait { gate: GO },
+    let first = comes(start_up, ready);
+    let again = [
         Op::Receive { channel: Object::own(0), bytes: MESSAGE_BYTES },
         user,
         Op::Count,
-        Op::Repeat { counter: 0, times: fds * loops, to: 3 },
+        Op::Repeat { counter: 0, times: fds * loops, to: first.len() as u32 },
         Op::Exit,
-    ]
+    ];
+    [&first[..], &again].concat()
 }
 
 fn sender(fds: u32, loops: u32, start_up: Op, user: Op, ready: Object) -> Vec<Op> {
-    let mut ops = vec![start_up, Op::Send { channel: ready, bytes: 1 }, Op::GateWait { gate: GO }];
+    let mut ops = comes(start_up, ready).to_vec();
+    let first = ops.len() as u32;
     for receiver in 0..fds {
         let channel = Object::own(receiver);
         ops.extend([user, Op::Send { channel, bytes: MESSAGE_BYTES }]);
     }
-    ops.extend([Op::Repeat { counter: 0, times: loops, to: 3 }, Op::Exit]);
+    ops.extend([Op::Repeat { counter: 0, times: loops, to: first }, Op::Exit]);
     ops
 }

@@ -14,6 +14,7 @@
 //!
 //! **Weak points.** Followers do next to nothing, so that most of a round is wakeups.
 
+use super::gate::{comes, forks_and_lets_go};
 use crate::case::Case;
 use crate::model::Model;
 use crate::parameter::{Parameter, Settings};
@@ -53,13 +54,10 @@ fn default_cases(nr_cpus: usize) -> Vec<Case> {
 const DRIVER: u32 = 1;
 const FOLLOWER: u32 = 2;
 
-/// All start at once.
-const GO: Object = Object::shared(0);
+/// All say there that they are there.
+const READY: Object = Object::shared(0);
 /// Followers wait for the next round, which the driver begins.
 const ROUND: Object = Object::shared(0);
-/// Each says that it is there.
-const READY: Object = Object::shared(0);
-
 /// The driver waits for all followers.
 const DONE: Object = Object::shared(1);
 
@@ -72,20 +70,11 @@ fn build(settings: &Settings) -> Workload {
     let arrive = |barrier| Op::Arrive { barrier };
     let start_up = Op::Run { ns: settings.integer("startup_us") * 1_000 };
     let rounds = |ops: &[Op]| {
-        let first = [start_up, Op::Send { channel: READY, bytes: 1 }, Op::GateWait { gate: GO }];
+        let first = comes(start_up, READY);
         let repeat = Op::Repeat { counter: 0, times: loops, to: first.len() as u32 };
         [&first, ops, &[repeat, Op::Exit]].concat()
     };
-    let main = vec![
-        fork(DRIVER, 1),
-        fork(FOLLOWER, tasks),
-        Op::Receive { channel: READY, bytes: 1 },
-        Op::Repeat { counter: 0, times: tasks + 1, to: 2 },
-        Op::Start,
-        Op::GateOpen { gate: GO },
-        Op::Join,
-        Op::Exit,
-    ];
+    let main = forks_and_lets_go(&[fork(DRIVER, 1), fork(FOLLOWER, tasks)], READY, tasks + 1);
     let driver = rounds(&[arrive(ROUND), wait(DONE), user]);
     let follower = rounds(&[wait(ROUND), user, Op::Count, arrive(DONE)]);
     let programs = vec![

@@ -1,8 +1,9 @@
 //! The benchmarks there are models of: each is one module that ends in one [`Model`];
-//! [`libgomp`] is what those with OpenMP share.
+//! [`libgomp`] is what those with OpenMP share, [`gate`] what those do whose tasks are let go at once.
 
 mod context_switch1;
 mod dbench;
+mod gate;
 mod hackbench;
 mod herd;
 mod libgomp;

@@ -10,7 +10,7 @@ use placewise_machine::{Machine, load, to_toml};
 use placewise_measure::costs::with_measured_costs;
 use placewise_measure::quantity::{Measurements, Sample};
 use placewise_policy::kernel::profile;
-use placewise_policy::message_calls::Instructions;
+use placewise_policy::message_calls::{Instructions, OfBothSides};
 use placewise_policy::{MESSAGE_CALLS_6_18, MessageCalls, kernel_for_release, running_release};
 use serde::Serialize;
 
@@ -78,8 +78,9 @@ fn running_kernel_messages() -> MessageCalls {
 /// Machine files have what messages take under Linux 6.18.
 fn with_messages_of_6_18(mut machine: Machine, calls: MessageCalls) -> Machine {
     let Machine { costs, cost_sources, .. } = &mut machine;
-    let mut told = |name, figure: &mut u64, instructions: fn(MessageCalls) -> Instructions| {
-        let [here, there] = [calls, MESSAGE_CALLS_6_18].map(|calls| instructions(calls).of_both());
+    let [here, there] = [calls, MESSAGE_CALLS_6_18].map(Instructions::of);
+    let mut told = |name, figure: &mut u64, here: OfBothSides, there: OfBothSides| {
+        let [here, there] = [here, there].map(OfBothSides::together);
         let source = cost_sources.get_mut(name).filter(|source| source.starts_with("measured"));
         if let (true, Some(source)) = (here != there, source) {
             *figure = *figure * there / here;
@@ -87,8 +88,8 @@ fn with_messages_of_6_18(mut machine: Machine, calls: MessageCalls) -> Machine {
             source.push_str(&by);
         }
     };
-    told("pipe_message_ns", &mut costs.pipe_message_ns, Instructions::of_pipe);
-    told("socket_message_ns", &mut costs.socket_message_ns, Instructions::of_socket);
+    told("pipe_message_ns", &mut costs.pipe_message_ns, here.pipe, there.pipe);
+    told("socket_message_ns", &mut costs.socket_message_ns, here.socket, there.socket);
     machine
 }
 
