@@ -21,8 +21,9 @@ pub struct MessageCost {
     /// to leave as to enter.
     pub after_ns: Time,
     pub leaving_ns: Time,
-    /// Percent of that work, and all lines, if the message is moved with the channel's lock.
-    pub locked_pct: Option<u32>,
+    /// If the message is moved with the channel's lock: what of that work is done without. All else is done with it,
+    /// what makes a call slow (a page to find) too.
+    pub unlocked_ns: Option<Time>,
     pub lines: ChannelLines,
     /// The message's own lines come from where it was written, so many at once.
     pub lines_at_once: Option<NonZeroU32>,
@@ -72,7 +73,8 @@ impl MessageCost {
             ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
             // the message is put on a list, or taken off it.
-            locked_pct: (kind == ChannelKind::Pipe).then_some(figures.pipe_locked_pct),
+            unlocked_ns: (kind == ChannelKind::Pipe)
+                .then_some(ns * Time::from(100 - figures.pipe_locked_pct) / 100),
             lines_at_once: NonZeroU32::new(lines_at_once),
         }
     }

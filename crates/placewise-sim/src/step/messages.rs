@@ -138,10 +138,7 @@ fn inside(
         + cost.lines_at_once.map_or(0, |at_once| own / NonZeroU64::from(at_once));
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
-    let locked = match cost.locked_pct {
-        Some(pct) => copy * Time::from(pct) / 100 + shared + moved,
-        None => shared,
-    };
+    let locked = shared + cost.unlocked_ns.map_or(0, |ns| copy.saturating_sub(ns) + moved);
     Inside { all: copy.saturating_sub(cost.after_ns) + shared + moved, locked, line }
 }
 
