@@ -197,12 +197,12 @@ enum pipe_wake_rule {
 	PIPE_WAKES_ON_FREED_SLOT, /* one writer only when a read of a full pipe frees a slot */
 };
 
-/* From which version on calls that pass messages are as long as there. */
-enum message_calls {
-	MESSAGE_CALLS_5_10, /* and before: not measured */
-	MESSAGE_CALLS_6_12,
-	MESSAGE_CALLS_6_18,
-	MESSAGE_CALLS_7_3,
+/* From which version on the kernel executes as much as there. */
+enum measured_kernel {
+	MEASURED_5_10, /* and before: not measured */
+	MEASURED_6_12,
+	MEASURED_6_18,
+	MEASURED_7_3,
 };
 
 /* How the utilisation estimate of a task follows its utilisation. */
@@ -340,7 +340,7 @@ struct profile {
 
 	/* what is around the scheduler */
 	enum pipe_wake_rule pipe_wakes;
-	enum message_calls message_calls;
+	enum measured_kernel measured;
 
 	/* sched domains, for the engine that builds them */
 	u32 imbalance_pct; /* of the levels above the LLC */

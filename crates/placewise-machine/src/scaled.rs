@@ -56,7 +56,7 @@ mod tests {
         let factors = [("wakeup_ns", 1.5), ("cache_line_ns", 2.0), ("smt_throughput_pct", 3.0)];
         let factors = factors.map(|(name, factor)| (name.to_owned(), factor)).into();
         let scaled = costs.scaled(&factors);
-        assert_eq!(scaled.wakeup_ns, costs.wakeup_ns * 3 / 2);
+        assert_eq!(scaled.wakeup_ns, (costs.wakeup_ns * 3).div_ceil(2));
         assert_eq!(scaled.cache_line_ns.remote, 2 * costs.cache_line_ns.remote);
         assert_eq!(scaled.smt_throughput_pct, 100);
         let others = Costs {

@@ -216,7 +216,7 @@ pub const V3_10: Profile = Profile {
     exec_start_reset_at_enqueue: false,
 
     pipe_wakes: PIPE_WAKES_ALL,
-    message_calls: MESSAGE_CALLS_5_10,
+    measured: MEASURED_5_10,
 
     imbalance_pct: 125,
     cluster_level: false,
@@ -395,7 +395,7 @@ pub const V6_12: Profile = Profile {
     empty_group_keeps_weight: true,
     delayed_dequeue: true,
     util_est: UTIL_EST_SINGLE,
-    message_calls: MESSAGE_CALLS_6_12,
+    measured: MEASURED_6_12,
     package_level_is_pkg: true,
     schedstat_version: 16,
     ..V6_6
@@ -430,7 +430,7 @@ pub const V6_14: Profile = Profile {
 pub const V6_15: Profile = Profile {
     base_slice: grows(700_000),
     pipe_wakes: PIPE_WAKES_ON_FREED_SLOT,
-    message_calls: MESSAGE_CALLS_6_18,
+    measured: MEASURED_6_18,
     ..V6_14
 };
 
@@ -467,7 +467,7 @@ pub const V6_18_32: Profile = Profile { wakeup_picks: true, fork_preempts: false
 /// delayed (v7.1). Debian's preempts lazily.
 pub const V7_3: Profile = Profile {
     cache_aware: CACHE_AWARE_MERGED,
-    message_calls: MESSAGE_CALLS_7_3,
+    measured: MEASURED_7_3,
     preempt: PREEMPT_LAZY,
     sched_idle_wakee_usable: false,
     asym_scan_limited: true,

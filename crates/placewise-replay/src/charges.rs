@@ -2,24 +2,29 @@
 //! replay is charged anew for it, where it runs then.
 
 use placewise_machine::{ByDistance, Costs, Machine, Place};
+use placewise_policy::MeasuredKernel;
+use placewise_policy::instructions::SchedulerCosts;
 use placewise_workload::program::Nanos;
 
 pub struct Charges<'a> {
     figures: &'a Costs,
+    scheduler: SchedulerCosts,
     places: Vec<Place>,
 }
 
 impl<'a> Charges<'a> {
-    pub fn new(machine: &'a Machine) -> Self {
-        Charges { figures: &machine.costs, places: machine.places().collect() }
+    pub fn new(machine: &'a Machine, kernel: MeasuredKernel) -> Self {
+        let figures = &machine.costs;
+        let scheduler = SchedulerCosts::under(kernel, figures);
+        Charges { figures, scheduler, places: machine.places().collect() }
     }
 
     /// Switching to a task, from the idle task or from another, which may sleep now.
     pub fn switch(&self, from_idle: bool, from_sleeper: bool) -> Nanos {
-        let figures = self.figures;
-        let switch = if from_idle { figures.idle_switch_ns } else { figures.context_switch_ns };
-        let sleep = if from_sleeper { figures.sleep_ns } else { 0 };
-        switch + sleep + figures.rq_lock_hold_ns
+        let scheduler = &self.scheduler;
+        let switch = if from_idle { scheduler.idle_switch_ns } else { scheduler.context_switch_ns };
+        let sleep = if from_sleeper { scheduler.sleep_ns } else { 0 };
+        switch + sleep + scheduler.rq_lock_hold_ns
     }
 
     /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs, until that is put on a run
@@ -27,14 +32,14 @@ impl<'a> Charges<'a> {
     pub fn placing(&self, prev_cpu: u32, cpu: u32, scanned: u32) -> Nanos {
         let figures = self.figures;
         let lines = u64::from(figures.wakeup_lines);
-        figures.wakeup_ns
+        self.scheduler.wakeup_ns
             + lines * self.by_distance(&figures.cache_line_ns, prev_cpu, cpu)
             + u64::from(scanned) * figures.scan_cpu_ns
     }
 
     /// To put a task on a run queue.
     pub fn queueing(&self) -> Nanos {
-        self.figures.rq_lock_hold_ns
+        self.scheduler.rq_lock_hold_ns
     }
 
     /// Telling another CPU of a wakeup, one that idles or runs a task: by an interrupt, unless it idles in a state in
@@ -50,7 +55,7 @@ impl<'a> Charges<'a> {
         let shallowest = figures.idle_states.first();
         self.by_distance(&figures.ipi_delivery_ns, from, to)
             + shallowest.map_or(0, |state| state.exit_ns)
-            + figures.rq_lock_hold_ns
+            + self.scheduler.rq_lock_hold_ns
     }
 
     /// The interrupt that makes a wakeup, on the time of whoever runs there.

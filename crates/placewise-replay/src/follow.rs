@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use placewise_audit::{Action, Outcome, PrevState, Step, TaskNumber, Tasks};
 use placewise_machine::Machine;
-use placewise_policy::FIRST_TASK;
+use placewise_policy::{FIRST_TASK, MeasuredKernel};
 use placewise_workload::program::{Nanos, Wake};
 
 use crate::charges::Charges;
@@ -248,7 +248,7 @@ impl Followed {
 }
 
 impl<'a> Follower<'a> {
-    pub fn new(machine: &'a Machine, hints: &'a Hints) -> Self {
+    pub fn new(machine: &'a Machine, kernel: MeasuredKernel, hints: &'a Hints) -> Self {
         let sibling = |at: usize| {
             let core = machine.cpus[at].core;
             let others = machine.cpus_where(|cpu| cpu.core == core);
@@ -256,7 +256,7 @@ impl<'a> Follower<'a> {
         };
         Follower {
             machine,
-            charges: Charges::new(machine),
+            charges: Charges::new(machine, kernel),
             hints,
             siblings: (0..machine.cpus.len()).map(sibling).collect(),
             cpus: vec![OnCpu::default(); machine.cpus.len()],

@@ -25,6 +25,12 @@ pub struct Source<'a> {
     pub kernel: &'a Policy,
 }
 
+impl Source<'_> {
+    fn charges(&self) -> Charges<'_> {
+        Charges::new(self.machine, self.kernel.profile.measured)
+    }
+}
+
 /// Later times, of some hundred years, are no clock's.
 const LATEST_NS: u64 = 1 << 62;
 
@@ -34,7 +40,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// What the tasks of a trace did, as if each wakeup were for one message, and how it went.
 pub fn read(source: &Source<'_>) -> Result<(Recording, Measured), ReplayError> {
     let mut read = Read::of(source)?;
-    answers::add(&mut read.followed, &mut read.posts, &Charges::new(source.machine));
+    answers::add(&mut read.followed, &mut read.posts, &source.charges());
     Ok((read.recording(source)?, read.measured))
 }
 
@@ -51,7 +57,7 @@ pub struct Both {
 /// Both that a trace may be of.
 pub fn read_both(source: &Source<'_>) -> Result<Both, ReplayError> {
     let mut read = Read::of(source)?;
-    let charges = Charges::new(source.machine);
+    let charges = source.charges();
     let without_answers = (read.followed.clone(), read.posts.clone());
     let in_turn = answers::add(&mut read.followed, &mut read.posts, &charges);
     let plain = read.recording(source)?;
@@ -94,7 +100,7 @@ impl Read {
         let options = Options { machine, kernel, others: &[], task: None };
         let hints = Hints::of(&mut TraceReader::open(trace)?, &options)?;
         let mut reader = TraceReader::open(trace)?;
-        let mut follower = Follower::new(machine, &hints);
+        let mut follower = Follower::new(machine, kernel.profile.measured, &hints);
         let mut meter = Meter::new(machine, kernel, None)?;
         let mut timeline = timeline(machine);
         while let Some(record) = reader.next_record()? {

@@ -89,7 +89,7 @@ impl<'a> Engine<'a> {
         let groups: Vec<(u32, u32)> = workload.cgroups.iter().map(group).collect();
         let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
-        let costs = CostModel::new(machine, &domains, policy.profile.message_calls, seed);
+        let costs = CostModel::new(machine, &domains, policy.profile.measured, seed);
         remember_passes(&mut scheduler, &costs, &domains);
         let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {

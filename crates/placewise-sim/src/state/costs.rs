@@ -5,7 +5,8 @@
 //! around the figure, so that no two runs of different seeds are alike.
 
 use placewise_machine::{Costs, Cpu, Domains, Machine};
-use placewise_policy::{CpuId, MessageCalls, NR_SIBLINGS, Table};
+use placewise_policy::instructions::SchedulerCosts;
+use placewise_policy::{CpuId, MeasuredKernel, NR_SIBLINGS, Table};
 use placewise_workload::program::ChannelKind;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -28,6 +29,8 @@ const KINDS: [ChannelKind; 6] = [
 
 pub struct CostModel<'a> {
     pub figures: &'a Costs,
+    /// Of these, what hangs on the kernel.
+    pub scheduler: SchedulerCosts,
     /// By kind of channel, and by side.
     messages: [[MessageCost; 2]; KINDS.len()],
     distances: Distances,
@@ -80,12 +83,13 @@ impl Jitter {
 }
 
 impl<'a> CostModel<'a> {
-    pub fn new(machine: &'a Machine, domains: &Domains, calls: MessageCalls, seed: u64) -> Self {
+    pub fn new(machine: &'a Machine, domains: &Domains, kernel: MeasuredKernel, seed: u64) -> Self {
         let mut costs = CostModel {
             figures: &machine.costs,
+            scheduler: SchedulerCosts::under(kernel, &machine.costs),
             messages: KINDS.map(|kind| {
                 [Side::Writer, Side::Reader]
-                    .map(|side| MessageCost::new(kind, side, &machine.costs, calls))
+                    .map(|side| MessageCost::new(kind, side, &machine.costs, kernel))
             }),
             distances: Distances::new(machine),
             cache_line: Figures::new(&machine.costs.cache_line_ns),
@@ -143,8 +147,7 @@ impl<'a> CostModel<'a> {
         let span = &domains.spans[domains.chains[usize::from(cpu)][level]];
         let lines = figures.wakeup_lines + figures.rq_lock_lines;
         let farthest = span.cpus.iter().map(|from| self.cache_lines(lines, from.into(), cpu)).max();
-        let lock = figures.rq_lock_hold_ns;
-        let pull = figures.move_task_ns + lock + farthest.unwrap_or(0);
+        let pull = figures.move_task_ns + self.scheduler.rq_lock_hold_ns + farthest.unwrap_or(0);
         self.passes[cpu][level] + pull + figures.newidle_outlier_ns
     }
 
@@ -211,6 +214,7 @@ fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize
 #[cfg(test)]
 mod tests {
     use placewise_machine::ByDistance;
+    use placewise_policy::MEASURED_6_18;
 
     use super::*;
 
@@ -226,7 +230,7 @@ mod tests {
         figures.cache_line_ns = ByDistance { smt: 1, cluster: None, llc: 2, package: 3, remote: 4 };
         let v6_0 = placewise_policy::kernel::profile("v6.0").unwrap();
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_0).unwrap();
-        let costs = CostModel::new(&machine, &domains, v6_0.message_calls, 1);
+        let costs = CostModel::new(&machine, &domains, MEASURED_6_18, 1);
         let cpu = CpuId::new(0);
         let dearest = [0, 1, 2, 3].map(|level| costs.dearest_pass(cpu, level, &domains));
         let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);
@@ -243,7 +247,7 @@ mod tests {
         machine.costs.message_spread_pct.pipe = placewise_machine::BySide { write: 58, read: 0 };
         let v6_18 = placewise_policy::kernel::profile("v6.18").unwrap();
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_18).unwrap();
-        let mut costs = CostModel::new(&machine, &domains, v6_18.message_calls, 1);
+        let mut costs = CostModel::new(&machine, &domains, v6_18.measured, 1);
         let mut drawn = |side| -> Vec<Time> {
             (0..32_000).map(|_| costs.copy(ChannelKind::Pipe, side, 100)).collect()
         };

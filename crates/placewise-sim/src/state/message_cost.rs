@@ -4,8 +4,8 @@
 use std::num::NonZeroU32;
 
 use placewise_machine::{ByChannel, BySide, ChannelLines, Costs, SHORT_COPY_OVERLAP};
-use placewise_policy::message_calls::{Instructions, OfBothSides};
-use placewise_policy::{MESSAGE_CALLS_6_18, MessageCalls};
+use placewise_policy::instructions::{Instructions, OfBothSides};
+use placewise_policy::{MEASURED_6_18, MeasuredKernel};
 use placewise_workload::program::ChannelKind;
 
 use crate::state::channel::Side;
@@ -30,8 +30,8 @@ pub struct MessageCost {
 }
 
 impl MessageCost {
-    pub fn new(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> Self {
-        let ns = work(kind, side, figures, calls);
+    pub fn new(kind: ChannelKind, side: Side, figures: &Costs, kernel: MeasuredKernel) -> Self {
+        let ns = work(kind, side, figures, kernel);
         let of_side = |figure: BySide| match side {
             Side::Writer => figure.write,
             Side::Reader => figure.read,
@@ -80,7 +80,7 @@ impl MessageCost {
     }
 }
 
-fn work(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> Time {
+fn work(kind: ChannelKind, side: Side, figures: &Costs, kernel: MeasuredKernel) -> Time {
     // Of what a message takes on both sides, where each takes so much on average under Linux 6.18.
     let part = |average: Time, writer_pct: u32, [here, there]: [OfBothSides; 2]| {
         let (pct, here, there) = match side {
@@ -89,7 +89,7 @@ fn work(kind: ChannelKind, side: Side, figures: &Costs, calls: MessageCalls) -> 
         };
         2 * average * Time::from(pct) * here / there / 100
     };
-    let calls = [calls, MESSAGE_CALLS_6_18].map(Instructions::of);
+    let calls = [kernel, MEASURED_6_18].map(Instructions::of);
     match kind {
         ChannelKind::Pipe => {
             part(figures.pipe_message_ns, figures.pipe_writer_pct, calls.map(|it| it.pipe))
@@ -134,7 +134,7 @@ impl SlowWay {
 
 #[cfg(test)]
 mod tests {
-    use placewise_policy::MESSAGE_CALLS_5_10;
+    use placewise_policy::MEASURED_5_10;
 
     use super::*;
 
@@ -166,8 +166,8 @@ mod tests {
         let cost = |side, calls| MessageCost::new(ChannelKind::UnixSocket, side, &costs, calls).ns;
         for (side, instructions) in [(Side::Writer, 2_705), (Side::Reader, 1_913)] {
             let under_6_18 = if side == Side::Writer { 2_063 } else { 1_867 };
-            assert_eq!(cost(side, MESSAGE_CALLS_6_18), 1_000_000);
-            assert_eq!(cost(side, MESSAGE_CALLS_5_10), 1_000_000 * instructions / under_6_18);
+            assert_eq!(cost(side, MEASURED_6_18), 1_000_000);
+            assert_eq!(cost(side, MEASURED_5_10), 1_000_000 * instructions / under_6_18);
         }
     }
 }

@@ -98,7 +98,7 @@ impl Engine<'_> {
     /// A task, which may have exited, is off its run queue; `by` has done that.
     pub(super) fn left_to_sleep(&mut self, task: TaskId, by: CpuId) {
         if self.tasks[task].state != TaskState::Exited {
-            self.cpus[by].debt += self.costs.draw(self.costs.figures.sleep_ns);
+            self.cpus[by].debt += self.costs.draw(self.costs.scheduler.sleep_ns);
         }
         self.return_runtime(self.scheduler.cpu_of(task), task);
     }
@@ -146,8 +146,8 @@ impl Engine<'_> {
         let figures = self.costs.figures;
         let figure = match prev.is_idle() {
             true if self.has_lists() => 0,
-            true => figures.idle_switch_ns,
-            false => figures.context_switch_ns,
+            true => self.costs.scheduler.idle_switch_ns,
+            false => self.costs.scheduler.context_switch_ns,
         };
         let state = &mut self.tasks[next];
         state.on_cpu = true;
@@ -171,7 +171,7 @@ impl Engine<'_> {
         here.idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
         self.take(cpu, idle);
-        self.begin_switch(cpu, prev, idle, self.costs.figures.context_switch_ns);
+        self.begin_switch(cpu, prev, idle, self.costs.scheduler.context_switch_ns);
     }
 
     /// If the task that leaves is preempted, or throttled, a balancing CPU may take it, and run it, before the

@@ -110,7 +110,7 @@ impl Engine<'_> {
 
     /// The idle task goes to schedule().
     pub(super) fn linger_before_pick(&mut self, cpu: CpuId) {
-        let switch = self.costs.draw(self.costs.figures.idle_switch_ns);
+        let switch = self.costs.draw(self.costs.scheduler.idle_switch_ns);
         let end = self.pay(cpu, switch);
         self.begin(cpu, Activity::Pick, end);
     }

@@ -32,7 +32,7 @@ impl Engine<'_> {
         self.scheduler.policy.rq[cpu].curr = TaskId::idle(cpu).into();
         let runs = push(self);
         let Some(current) = current else { return self.begin_interrupt(cpu) };
-        let switches = 2 * self.costs.draw(self.costs.figures.context_switch_ns);
+        let switches = 2 * self.costs.draw(self.costs.scheduler.context_switch_ns);
         self.cpus[cpu].debt += switches * Time::from(runs);
         if self.scheduler.cpu_of(current) != cpu {
             // It has left: nothing is to be switched out here.

@@ -30,7 +30,7 @@ impl Engine<'_> {
         }
         debug_assert!(arriving.is_empty());
         std::mem::swap(wake_list, arriving);
-        let more = self.costs.figures.rq_lock_hold_ns * (arriving.len() as Time - 1);
+        let more = self.costs.scheduler.rq_lock_hold_ns * (arriving.len() as Time - 1);
         if self.scheduler.policy.profile.wake_list_clear_early {
             self.scheduler.policy.set_ttwu_pending(cpu.into(), false);
         }

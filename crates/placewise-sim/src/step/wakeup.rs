@@ -128,7 +128,7 @@ impl Engine<'_> {
             // of such wakeups and others.
             let figure = match self.call(cpu, context, wakee).queue_ns {
                 0 => 0,
-                beyond => self.costs.figures.wakeup_ns + Time::from(beyond),
+                beyond => self.costs.scheduler.wakeup_ns + Time::from(beyond),
             };
             self.step_ends(cpu, context, figure);
         } else if !self.tasks[wakee].on_cpu {
@@ -141,7 +141,7 @@ impl Engine<'_> {
         ) {
             self.queue_on_wake_list(cpu, wakee);
             self.account_wakeup(cpu, wakee);
-            self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+            self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns);
         } else {
             self.tasks[wakee].spinner = Some((cpu, context));
             if context.holds_up_the_task() {
@@ -171,7 +171,7 @@ impl Engine<'_> {
         let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins;
         if let Some(target) = begins.then(|| self.begins_on(wakee)).flatten() {
             self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
-            return self.step_ends(cpu, context, self.costs.figures.wakeup_ns);
+            return self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns);
         }
         let prev = self.scheduler.cpu_of(wakee);
         let sync = if self.tasks[wakee].woken_sync { WF_SYNC } else { 0 };
@@ -188,7 +188,7 @@ impl Engine<'_> {
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         let beyond = Time::from(self.call(cpu, context, wakee).queue_ns);
-        self.step_ends(cpu, context, figures.wakeup_ns + scan + lines + beyond);
+        self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns + scan + lines + beyond);
     }
 
     fn call(&self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> Call {
@@ -396,7 +396,7 @@ impl Engine<'_> {
 
     /// How long `by` spins for the lock of a run queue, whatever its speed; and what it does while it holds it.
     fn turn_of_run_queue(&mut self, cpu: CpuId, by: CpuId) -> (Time, Time) {
-        let hold = self.costs.draw(self.costs.figures.rq_lock_hold_ns);
+        let hold = self.costs.draw(self.costs.scheduler.rq_lock_hold_ns);
         let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let lock = &mut self.cpus[cpu].lock;
         let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);

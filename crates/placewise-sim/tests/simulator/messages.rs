@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use placewise_machine::CpuSet;
-use placewise_policy::message_calls::Instructions;
-use placewise_policy::{MESSAGE_CALLS_5_10, MESSAGE_CALLS_6_18};
+use placewise_policy::instructions::Instructions;
+use placewise_policy::{MEASURED_5_10, MEASURED_6_18};
 use placewise_workload::program::{
     ChannelKind, FOREVER, Metric, Object, Op, Program, SchedPolicy, Workload,
 };
@@ -99,8 +99,7 @@ fn preempts_after(kernel: &str, write: u32) -> u64 {
 #[test]
 fn what_is_left_of_a_call_comes_before_the_wakee_but_where_the_kernel_preempts_itself() {
     let [all, later] = [0, 40].map(|write| preempts_after("v6.0", write));
-    let [here, there] =
-        [MESSAGE_CALLS_5_10, MESSAGE_CALLS_6_18].map(|calls| Instructions::of(calls).pipe);
+    let [here, there] = [MEASURED_5_10, MEASURED_6_18].map(|calls| Instructions::of(calls).pipe);
     let left = MESSAGE_US * here.write * 40 / there.write / 100;
     assert!((later - all).abs_diff(left) <= 1, "{later} and {all} us");
     let [all, later] = [0, 40].map(|write| preempts_after("v6.18", write));

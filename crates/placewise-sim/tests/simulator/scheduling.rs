@@ -1,7 +1,7 @@
 //! What runs when on one CPU, and what it costs.
 
 use placewise_machine::{Costs, CpuSet};
-use placewise_policy::{PREEMPT_FULL, PREEMPT_LAZY};
+use placewise_policy::{MEASURED_6_18, PREEMPT_FULL, PREEMPT_LAZY};
 use placewise_workload::program::{
     Call, Cgroup, ChannelKind, FOREVER, Metric, Object, Op, Program, Wake, Workload,
 };
@@ -149,6 +149,7 @@ fn wakes_into_switches(line_ns: u64) -> (Vec<u64>, Vec<u64>, f64) {
     let costs = &mut setup.machine.costs;
     (costs.context_switch_ns, costs.jitter_pct) = (1_000 * SWITCH_US, 0);
     costs.cache_line_ns.llc = line_ns;
+    setup.policy.profile.measured = MEASURED_6_18;
     let (outcome, text) = setup.traced();
     let (mut switched, mut waking) = (0, 0);
     let (mut since_switches, mut since_wakings) = (Vec::new(), Vec::new());
@@ -255,6 +256,7 @@ fn who_sleeps_takes_time_for_that() {
         let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 1_000) };
         let mut setup = Setup::new("pack:1 l3:1 core:1 pu:1", "v6.0", "baseline", workload);
         setup.policy.profile.wakeup_preemption = false;
+        setup.policy.profile.measured = MEASURED_6_18;
         (setup.machine.costs.sleep_ns, setup.machine.costs.jitter_pct) = (sleep_ns, 0);
         setup.run().statistics.simulated_ns
     };
@@ -364,6 +366,7 @@ fn runs_ahead_with(
     ];
     let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", "v6.12", "baseline", workload(all));
     setup.policy.profile.delayed_dequeue = delayed_dequeue;
+    setup.policy.profile.measured = MEASURED_6_18;
     setup
 }
 

@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::{Machine, load, to_toml};
 use placewise_measure::costs::with_measured_costs;
 use placewise_measure::quantity::{Measurements, Sample};
+use placewise_policy::instructions::{Instructions, OfBothSides};
 use placewise_policy::kernel::profile;
-use placewise_policy::message_calls::{Instructions, OfBothSides};
-use placewise_policy::{MESSAGE_CALLS_6_18, MessageCalls, kernel_for_release, running_release};
+use placewise_policy::{MEASURED_6_18, MeasuredKernel, kernel_for_release, running_release};
 use serde::Serialize;
 
 use super::costs::costs_with_sources;
@@ -57,7 +57,7 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     let host = load("host")?;
     let measurements = measure(&host, args.seconds)?;
     let measured = with_measured_costs(host, &measurements, placewise_measure::hz());
-    let machine = with_messages_of_6_18(measured, running_kernel_messages());
+    let machine = told_of_6_18(measured, running_kernel());
     let text = match args.format {
         TableOrJson::Table => table(&measurements),
         TableOrJson::Json => in_json(&measurements, &machine)?,
@@ -69,27 +69,36 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
-/// How long calls that pass messages are under the running kernel.
-fn running_kernel_messages() -> MessageCalls {
+/// Which kernel's instructions the running one executes.
+fn running_kernel() -> MeasuredKernel {
     let kernel = kernel_for_release(&running_release()).and_then(profile);
-    kernel.map_or(MESSAGE_CALLS_6_18, |kernel| kernel.message_calls)
+    kernel.map_or(MEASURED_6_18, |kernel| kernel.measured)
 }
 
-/// Machine files have what messages take under Linux 6.18.
-fn with_messages_of_6_18(mut machine: Machine, calls: MessageCalls) -> Machine {
+/// Machine files have what messages and the scheduler's work take under Linux 6.18.
+fn told_of_6_18(mut machine: Machine, kernel: MeasuredKernel) -> Machine {
     let Machine { costs, cost_sources, .. } = &mut machine;
-    let [here, there] = [calls, MESSAGE_CALLS_6_18].map(Instructions::of);
-    let mut told = |name, figure: &mut u64, here: OfBothSides, there: OfBothSides| {
-        let [here, there] = [here, there].map(OfBothSides::together);
+    let [here, there] = [kernel, MEASURED_6_18].map(Instructions::of);
+    let of_both =
+        |calls: fn(Instructions) -> OfBothSides| [calls(here).together(), calls(there).together()];
+    let wake = [here.wake, there.wake];
+    let switches = [here.switches, there.switches];
+    for (name, figure, [here, there]) in [
+        ("pipe_message_ns", &mut costs.pipe_message_ns, of_both(|of| of.pipe)),
+        ("socket_message_ns", &mut costs.socket_message_ns, of_both(|of| of.socket)),
+        ("wakeup_ns", &mut costs.wakeup_ns, wake),
+        ("rq_lock_hold_ns", &mut costs.rq_lock_hold_ns, wake),
+        ("context_switch_ns", &mut costs.context_switch_ns, switches),
+        ("idle_switch_ns", &mut costs.idle_switch_ns, switches),
+        ("sleep_ns", &mut costs.sleep_ns, switches),
+    ] {
         let source = cost_sources.get_mut(name).filter(|source| source.starts_with("measured"));
         if let (true, Some(source)) = (here != there, source) {
             *figure = *figure * there / here;
             let by = format!(", by the {there} instructions of Linux 6.18 for the {here} here");
             source.push_str(&by);
         }
-    };
-    told("pipe_message_ns", &mut costs.pipe_message_ns, here.pipe, there.pipe);
-    told("socket_message_ns", &mut costs.socket_message_ns, here.socket, there.socket);
+    }
     machine
 }
 
@@ -159,22 +168,28 @@ fn in_json(measurements: &Measurements, machine: &Machine) -> anyhow::Result<Str
 
 #[cfg(test)]
 mod tests {
-    use placewise_policy::MESSAGE_CALLS_5_10;
+    use placewise_policy::MEASURED_5_10;
 
     use super::*;
 
-    /// By hand: 1,670 instructions of a pipe's calls under 6.1 for 1,348 under 6.18, and 4,618 of a socket's for 3,930.
+    /// By hand: 1,670 instructions of a pipe's calls under 6.1 for 1,348 under 6.18, 4,618 of a socket's for 3,930, 1,275
+    /// of a wakeup for 1,524, and 4,427 of switches for 5,554.
     #[test]
     fn what_was_measured_under_another_kernel_is_told_of_linux_6_18() {
         let mut machine = load("uma-8").unwrap();
         (machine.costs.pipe_message_ns, machine.costs.socket_message_ns) = (1_670, 4_618);
+        (machine.costs.wakeup_ns, machine.costs.sleep_ns) = (1_275, 4_427);
         let source = |source: &str| source.to_owned();
         machine.cost_sources.insert("pipe_message_ns".to_owned(), source("measured: a pipe"));
         machine.cost_sources.insert("socket_message_ns".to_owned(), source("assumed: a socket"));
-        let told = with_messages_of_6_18(machine.clone(), MESSAGE_CALLS_5_10);
+        for name in ["wakeup_ns", "sleep_ns"] {
+            machine.cost_sources.insert(name.to_owned(), source("measured: many tasks"));
+        }
+        let told = told_of_6_18(machine.clone(), MEASURED_5_10);
         assert_eq!((told.costs.pipe_message_ns, told.costs.socket_message_ns), (1_348, 4_618));
+        assert_eq!((told.costs.wakeup_ns, told.costs.sleep_ns), (1_524, 5_554));
         assert!(told.cost_sources["pipe_message_ns"].contains("1348 instructions"));
-        let as_it_was = with_messages_of_6_18(machine, MESSAGE_CALLS_6_18);
+        let as_it_was = told_of_6_18(machine, MEASURED_6_18);
         assert_eq!(as_it_was.costs.pipe_message_ns, 1_670);
         assert_eq!(as_it_was.cost_sources["pipe_message_ns"], "measured: a pipe");
     }

@@ -10,6 +10,7 @@ mod forks;
 mod futex;
 mod herd;
 mod messages;
+mod netperf;
 mod partners;
 mod schbench;
 mod schedstat;
@@ -46,6 +47,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<()> {
         "schedpipe" => messages::schedpipe(&mut case),
         "context_switch1" => messages::context_switch1(&mut case),
         "ring" => messages::ring(&mut case),
+        "netperf" => netperf::run(&mut case),
         "schbench" => schbench::run(&mut case),
         "stream" => stream::run(&mut case),
         "herd" => herd::run(&mut case),

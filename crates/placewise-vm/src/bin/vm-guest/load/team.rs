@@ -1,8 +1,10 @@
-//! Tasks that are created, wait until all are there, and are let go at once; and what became of them.
+//! Tasks that are created, wait until all are there and are let go at once, or begin as they come; and what
+//! became of them.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,7 +72,11 @@ struct Tally {
     /// When the last one was done, in ns since `start`.
     end: AtomicU64,
     failures: AtomicU64,
+    tasks: AtomicU64,
 }
+
+/// This program is one run.
+static TEAM: OnceLock<Team> = OnceLock::new();
 
 struct Team {
     start: Instant,
@@ -79,46 +85,34 @@ struct Team {
     gate: (OwnedFd, OwnedFd),
 }
 
-/// Runs a task for each body; `meanwhile` is what this one does between start and end.
+/// Runs a task for each body, once all are there; `meanwhile` is what this one does between start and end.
 pub fn run(kind: Kind, bodies: Vec<Body>, meanwhile: impl FnOnce()) -> anyhow::Result<Outcome> {
-    let tasks = bodies.len() as u64;
-    // For the life of this program, which is one run.
-    let team: &'static Team = Box::leak(Box::new(Team {
-        start: Instant::now(),
-        tally: shared(Tally::default())?,
-        ready: pipe().context("pipe")?,
-        gate: pipe().context("pipe")?,
-    }));
+    let (tasks, team) = (bodies.len(), Team::gather()?);
     let members = bodies.into_iter().map(|body| Member::start(kind, team, body));
-    let members = members.collect::<anyhow::Result<Vec<_>>>()?;
+    let members = members.collect::<io::Result<Vec<_>>>()?;
     for _ in 0..tasks {
         rustix::io::read(&team.ready.0, &mut [0; 1]).context("the pipe")?;
     }
-    let before = Schedstat::read()?;
-    let start = team.now();
-    rustix::io::write(&team.gate.1, &[0]).context("the pipe")?;
+    let before = (Schedstat::read()?, team.now());
+    team.open_gate()?;
     meanwhile();
-    for member in members {
-        member.join()?;
-    }
-    let machine = Schedstat::read()?.since(&before);
-    let tally = team.tally;
-    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    ensure!(get(&tally.failures) == 0, "{} tasks failed", get(&tally.failures));
-    Ok(Outcome {
-        messages: get(&tally.messages),
-        duration: Duration::from_nanos(get(&tally.end) - start),
-        tasks: Usage {
-            tasks,
-            sleeps: get(&tally.sleeps),
-            preemptions: get(&tally.preemptions),
-            migrations: get(&tally.migrations),
-            receiver_sleeps: get(&tally.receiver_sleeps),
-            receiver_preemptions: get(&tally.receiver_preemptions),
-        },
-        machine,
-        latencies: Vec::new(),
-    })
+    team.end(members, before)
+}
+
+/// Runs a process for each body, which begins when it is forked; `meanwhile` as above.
+pub fn run_as_they_come(bodies: Vec<Body>, meanwhile: impl FnOnce()) -> anyhow::Result<Outcome> {
+    let team = Team::gather()?;
+    team.open_gate()?;
+    let before = (Schedstat::read()?, team.now());
+    let members = bodies.into_iter().map(|body| Member::start(Kind::Process, team, body));
+    let members = members.collect::<io::Result<Vec<_>>>()?;
+    meanwhile();
+    team.end(members, before)
+}
+
+/// A member of the team that one of its members forks.
+pub fn fork(body: Body) -> io::Result<Member> {
+    Member::start(Kind::Process, TEAM.get().expect("a member forks"), body)
 }
 
 /// For the life of this program, in memory that its processes share.
@@ -134,6 +128,49 @@ pub fn shared<T: Sync>(value: T) -> anyhow::Result<&'static T> {
 }
 
 impl Team {
+    fn gather() -> anyhow::Result<&'static Self> {
+        let team = Team {
+            start: Instant::now(),
+            tally: shared(Tally::default())?,
+            ready: pipe().context("pipe")?,
+            gate: pipe().context("pipe")?,
+        };
+        Ok(TEAM.get_or_init(|| team))
+    }
+
+    fn open_gate(&self) -> anyhow::Result<()> {
+        rustix::io::write(&self.gate.1, &[0]).context("the pipe")?;
+        Ok(())
+    }
+
+    fn end(
+        &self,
+        members: Vec<Member>,
+        (before, start): (Schedstat, u64),
+    ) -> anyhow::Result<Outcome> {
+        for member in members {
+            member.join()?;
+        }
+        let machine = Schedstat::read()?.since(&before);
+        let tally = self.tally;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ensure!(get(&tally.failures) == 0, "{} tasks failed", get(&tally.failures));
+        Ok(Outcome {
+            messages: get(&tally.messages),
+            duration: Duration::from_nanos(get(&tally.end) - start),
+            tasks: Usage {
+                tasks: get(&tally.tasks),
+                sleeps: get(&tally.sleeps),
+                preemptions: get(&tally.preemptions),
+                migrations: get(&tally.migrations),
+                receiver_sleeps: get(&tally.receiver_sleeps),
+                receiver_preemptions: get(&tally.receiver_preemptions),
+            },
+            machine,
+            latencies: Vec::new(),
+        })
+    }
+
     fn now(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
@@ -149,6 +186,7 @@ impl Team {
         let after = switches()?;
         let (sleeps, preemptions) = (after.0 - before.0, after.1 - before.1);
         let add = |counter: &AtomicU64, number| counter.fetch_add(number, Ordering::Relaxed);
+        add(&self.tally.tasks, 1);
         add(&self.tally.messages, messages);
         add(&self.tally.sleeps, sleeps);
         add(&self.tally.preemptions, preemptions);
@@ -187,19 +225,19 @@ fn migrations() -> io::Result<u64> {
     number.ok_or_else(|| io::Error::other("no se.nr_migrations in /proc/thread-self/sched"))
 }
 
-enum Member {
+pub enum Member {
     Thread(thread::JoinHandle<()>),
     Process(libc::pid_t),
 }
 
 impl Member {
-    fn start(kind: Kind, team: &'static Team, body: Body) -> anyhow::Result<Self> {
+    fn start(kind: Kind, team: &'static Team, body: Body) -> io::Result<Self> {
         if kind == Kind::Thread {
             return Ok(Self::Thread(thread::spawn(move || team.run_member(body))));
         }
         // SAFETY: a team of processes has no threads whose locks the child could miss.
         match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()).context("fork"),
+            -1 => Err(io::Error::last_os_error()),
             0 => {
                 team.run_member(body);
                 // SAFETY: _exit() runs nothing of this program.
@@ -209,15 +247,17 @@ impl Member {
         }
     }
 
-    fn join(self) -> anyhow::Result<()> {
+    pub fn join(self) -> io::Result<()> {
         match self {
             Self::Thread(handle) => {
-                handle.join().map_err(|_| anyhow::anyhow!("a task panicked"))?;
+                handle.join().map_err(|_| io::Error::other("a task panicked"))?;
             }
             Self::Process(child) => {
                 // SAFETY: waitpid() may be told that nobody wants the status.
                 let waited = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-                ensure!(waited == child, "waitpid: {}", io::Error::last_os_error());
+                if waited != child {
+                    return Err(io::Error::last_os_error());
+                }
             }
         }
         Ok(())
