@@ -21,7 +21,8 @@ pub struct Costs {
     pub pipe_message_ns: u64,
     /// The writer's share of that for both sides together, in percent; 50 where a read takes as long.
     pub pipe_writer_pct: u32,
-    /// For how much of a side's part the pipe's mutex is held, in percent; for lines that it moves it always is.
+    /// For how much of a side's part the pipe's mutex is held, in percent of its average; for lines that it moves, and
+    /// for what a slow call takes longer, it always is.
     pub pipe_locked_pct: u32,
     /// The same for a stream socket.
     pub socket_message_ns: u64,

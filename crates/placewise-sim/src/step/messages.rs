@@ -138,7 +138,7 @@ fn inside(
         + cost.lines_at_once.map_or(0, |at_once| own / NonZeroU64::from(at_once));
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
-    let locked = shared + cost.unlocked_ns.map_or(0, |ns| copy.saturating_sub(ns) + moved);
+    let locked = shared + cost.locked(copy).map_or(0, |ns| ns + moved);
     Inside { all: copy.saturating_sub(cost.after_ns) + shared + moved, locked, line }
 }
 
