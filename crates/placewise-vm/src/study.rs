@@ -45,9 +45,10 @@ const fn counter(name: &'static str, figure: &'static str) -> Metric {
     Metric { name, unit: "count", workload: None, figure, per: Per::Cpu }
 }
 
-const METRICS: [Metric; 8] = [
+const METRICS: [Metric; 9] = [
     of("hackbench", "time", "s", "ns", Per::Billion),
     of("context_switch1", "throughput", "iterations/s", "messages", Per::Second),
+    of("netperf", "throughput", "transactions/s", "messages", Per::Second),
     of("schbench", "p50_wakeup_latency", "us", "latency_p50_ns", Per::Thousand),
     of("schbench", "p99_wakeup_latency", "us", "latency_p99_ns", Per::Thousand),
     counter("schedstat_schedule_called", "schedules"),
