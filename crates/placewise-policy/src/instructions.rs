@@ -45,6 +45,17 @@ impl Instructions {
         let [pipe, socket] = [pipe, socket].map(OfBothSides::new);
         Instructions { pipe, socket, wake, switches }
     }
+
+    /// By which of them a machine's figure of that name goes, if it hangs on the kernel.
+    pub fn of_figure(self, name: &str) -> Option<u64> {
+        Some(match name {
+            "pipe_message_ns" => self.pipe.together(),
+            "socket_message_ns" => self.socket.together(),
+            "wakeup_ns" | "rq_lock_hold_ns" => self.wake,
+            "context_switch_ns" | "idle_switch_ns" | "sleep_ns" => self.switches,
+            _ => return None,
+        })
+    }
 }
 
 impl OfBothSides {
@@ -52,7 +63,7 @@ impl OfBothSides {
         OfBothSides { write, read }
     }
 
-    pub const fn together(self) -> u64 {
+    const fn together(self) -> u64 {
         self.write + self.read
     }
 }

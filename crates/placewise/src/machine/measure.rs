@@ -1,5 +1,6 @@
 //! `placewise machine measure`: what things cost on this host, and a machine file that says so.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use placewise_machine::{Machine, load, to_toml};
 use placewise_measure::costs::with_measured_costs;
 use placewise_measure::quantity::{Measurements, Sample};
-use placewise_policy::instructions::{Instructions, OfBothSides};
+use placewise_policy::instructions::Instructions;
 use placewise_policy::kernel::profile;
 use placewise_policy::{MEASURED_6_18, MeasuredKernel, kernel_for_release, running_release};
 use serde::Serialize;
@@ -77,28 +78,19 @@ fn running_kernel() -> MeasuredKernel {
 
 /// Machine files have what messages and the scheduler's work take under Linux 6.18.
 fn told_of_6_18(mut machine: Machine, kernel: MeasuredKernel) -> Machine {
-    let Machine { costs, cost_sources, .. } = &mut machine;
-    let [here, there] = [kernel, MEASURED_6_18].map(Instructions::of);
-    let of_both =
-        |calls: fn(Instructions) -> OfBothSides| [calls(here).together(), calls(there).together()];
-    let wake = [here.wake, there.wake];
-    let switches = [here.switches, there.switches];
-    for (name, figure, [here, there]) in [
-        ("pipe_message_ns", &mut costs.pipe_message_ns, of_both(|of| of.pipe)),
-        ("socket_message_ns", &mut costs.socket_message_ns, of_both(|of| of.socket)),
-        ("wakeup_ns", &mut costs.wakeup_ns, wake),
-        ("rq_lock_hold_ns", &mut costs.rq_lock_hold_ns, wake),
-        ("context_switch_ns", &mut costs.context_switch_ns, switches),
-        ("idle_switch_ns", &mut costs.idle_switch_ns, switches),
-        ("sleep_ns", &mut costs.sleep_ns, switches),
-    ] {
-        let source = cost_sources.get_mut(name).filter(|source| source.starts_with("measured"));
-        if let (true, Some(source)) = (here != there, source) {
-            *figure = *figure * there / here;
+    let kernels = [kernel, MEASURED_6_18].map(Instructions::of);
+    let mut factors = BTreeMap::new();
+    let sources = machine.cost_sources.iter_mut();
+    for (name, source) in sources.filter(|(_, source)| source.starts_with("measured")) {
+        if let [Some(here), Some(there)] = kernels.map(|it| it.of_figure(name))
+            && here != there
+        {
             let by = format!(", by the {there} instructions of Linux 6.18 for the {here} here");
             source.push_str(&by);
+            factors.insert(name.clone(), there as f64 / here as f64);
         }
     }
+    machine.costs = machine.costs.scaled(&factors);
     machine
 }
 

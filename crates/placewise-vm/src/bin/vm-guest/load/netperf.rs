@@ -4,10 +4,12 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Context;
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::case::Case;
 use super::team::{self, Body, Outcome};
@@ -42,47 +44,53 @@ fn netserver(listener: &TcpListener, threads: usize, udp: bool) -> io::Result<u6
 }
 
 fn serve(mut control: TcpStream, udp: bool) -> io::Result<u64> {
-    let mut byte = [0];
-    if !udp {
-        control.write_all(&byte)?;
-        while control.read(&mut byte)? == 1 {
-            control.write_all(&byte)?;
-        }
-        return Ok(0);
-    }
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    control.write_all(&socket.local_addr()?.port().to_be_bytes())?;
-    let (_, netperf) = socket.recv_from(&mut byte)?;
-    socket.connect(netperf)?;
-    socket.send(&byte)?;
-    // One that has no byte is the last.
-    while socket.recv(&mut byte)? == 1 {
-        socket.send(&byte)?;
+    let socket: OwnedFd = if udp {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        control.write_all(&socket.local_addr()?.port().to_be_bytes())?;
+        let (_, netperf) = socket.peek_from(&mut [0])?;
+        socket.connect(netperf)?;
+        socket.into()
+    } else {
+        control.write_all(&[0])?;
+        control.into()
+    };
+    while take(&socket)? {
+        put(&socket)?;
     }
     Ok(0)
 }
 
 fn netperf(netserver: SocketAddr, udp: bool, stop: &AtomicBool) -> io::Result<u64> {
     let mut control = TcpStream::connect(netserver)?;
-    let (mut byte, mut transactions) = ([0], 0);
-    if !udp {
-        control.read_exact(&mut byte)?;
-        while !stop.load(Ordering::Relaxed) {
-            control.write_all(&byte)?;
-            control.read_exact(&mut byte)?;
-            transactions += 1;
-        }
-        return Ok(transactions);
-    }
-    let mut port = [0; 2];
-    control.read_exact(&mut port)?;
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    socket.connect((Ipv4Addr::LOCALHOST, u16::from_be_bytes(port)))?;
+    let socket: OwnedFd = if udp {
+        let mut port = [0; 2];
+        control.read_exact(&mut port)?;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect((Ipv4Addr::LOCALHOST, u16::from_be_bytes(port)))?;
+        socket.into()
+    } else {
+        control.read_exact(&mut [0])?;
+        control.into()
+    };
+    let mut transactions = 0;
     while !stop.load(Ordering::Relaxed) {
-        socket.send(&byte)?;
-        socket.recv(&mut byte)?;
+        put(&socket)?;
+        take(&socket)?;
         transactions += 1;
     }
-    socket.send(&[])?;
+    // The end of a stream says it; of UDP a message without a byte does.
+    rustix::net::send(&socket, &[], SendFlags::NOSIGNAL)?;
     Ok(transactions)
+}
+
+/// As netperf does: by send() and recv().
+fn put(socket: &OwnedFd) -> io::Result<()> {
+    rustix::net::send(socket, &[0], SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// False if the other one has ended.
+fn take(socket: &OwnedFd) -> io::Result<bool> {
+    let (bytes, _) = rustix::net::recv(socket, &mut [0], RecvFlags::empty())?;
+    Ok(bytes == 1)
 }
