@@ -282,7 +282,8 @@ impl Figures<'_> {
     }
 
     /// Of half a round trip to an idle CPU, delivery and the exit of the idle state. The end of the waker's call goes on
-    /// beside them; in place of its way out of the kernel comes that of the reader, which has slept in there.
+    /// beside them; in place of its way out of the kernel comes that of the reader, which has slept in there, at the end
+    /// of its way to the pipe.
     fn delivery_and_exit(&self, distance: Distance) -> Option<f64> {
         let costs = &self.costs;
         let line = costs.cache_line_ns.at(distance);
@@ -292,7 +293,8 @@ impl Figures<'_> {
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
             + costs.idle_switch_ns
-            - after_wakeup(costs);
+            - after_wakeup(costs)
+            - reader_way(costs);
         let half = self.get(Quantity::RoundTrip(distance))? / 2.0;
         Some((half - others as f64).max(0.0))
     }
@@ -505,6 +507,13 @@ fn after_wakeup(costs: &Costs) -> u64 {
     costs.pipe_message_ns * u64::from(costs.after_wakeup_pct.pipe.write) / 100
 }
 
+/// What a read does before it sees whether the pipe has anything for it.
+fn reader_way(costs: &Costs) -> u64 {
+    let read = 2 * costs.pipe_message_ns * u64::from(100 - costs.pipe_writer_pct) / 100;
+    let others = costs.pipe_locked_pct + costs.after_wakeup_pct.pipe.read;
+    read * u64::from(100u32.saturating_sub(others)) / 100
+}
+
 /// Of a [`BandwidthCurve`] that goes through `one` and through `together` at so many streams.
 fn peak(one: f64, together: f64, streams: u32) -> f64 {
     let at = |peak: f64| peak * (1.0 - (1.0 - one / peak).powi(streams as i32));
@@ -535,7 +544,8 @@ mod tests {
             + pipe
             + 2 * hold
             + costs.idle_switch_ns
-            - after_wakeup(costs);
+            - after_wakeup(costs)
+            - reader_way(costs);
         let there = idle + costs.ipi_delivery_ns.llc + costs.idle_states[0].exit_ns;
         let deeper = there + costs.idle_states[1].exit_ns - costs.idle_states[0].exit_ns;
         let join = syscall_ns + costs.futex_ns + wakeup_ns + 3 * hold + 2 * costs.context_switch_ns;

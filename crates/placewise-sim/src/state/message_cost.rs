@@ -21,8 +21,8 @@ pub struct MessageCost {
     /// to leave as to enter.
     pub after_ns: Time,
     pub leaving_ns: Time,
-    /// What of that work is done without the channel's lock, if the message is moved with it.
-    unlocked_ns: Option<Time>,
+    /// If the message is moved with the channel's lock, what of the work comes before: the way to the channel.
+    pub way_ns: Option<Time>,
     pub lines: ChannelLines,
     /// The message's own lines come from where it was written, so many at once.
     pub lines_at_once: Option<NonZeroU32>,
@@ -63,17 +63,18 @@ impl MessageCost {
             ChannelKind::LoopbackUdp => touched(of_side(figures.udp_lines)),
             ChannelKind::KernelQueue => touched(figures.channel_lines),
         };
+        let after_ns = ns * Time::from(after_pct) / 100;
+        let unlocked_ns = ns * Time::from(100 - figures.pipe_locked_pct) / 100;
         MessageCost {
             ns,
-            after_ns: ns * Time::from(after_pct) / 100,
+            after_ns,
             leaving_ns: figures.syscall_ns / 2,
             slow_way: SlowWay::new(of_kind(figures.message_spread_pct)),
             lines,
             ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
             // the message is put on a list, or taken off it.
-            unlocked_ns: (kind == ChannelKind::Pipe)
-                .then_some(ns * Time::from(100 - figures.pipe_locked_pct) / 100),
+            way_ns: (kind == ChannelKind::Pipe).then_some(unlocked_ns.saturating_sub(after_ns)),
             lines_at_once: NonZeroU32::new(lines_at_once),
         }
     }
@@ -82,7 +83,7 @@ impl MessageCost {
     /// makes a call slow, a page to find, is: the rest takes as long as in others.
     #[inline(always)]
     pub fn locked(&self, work: Time) -> Option<Time> {
-        self.unlocked_ns.map(|ns| work.saturating_sub(ns))
+        self.way_ns.map(|ns| work.saturating_sub(ns + self.after_ns))
     }
 }
 

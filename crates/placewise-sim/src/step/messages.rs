@@ -44,8 +44,8 @@ pub(super) struct Begin<'a> {
     pub before: Time,
 }
 
-/// What a call takes in the kernel until it wakes others, and how much of that with the channel's lock; and what one
-/// of its lines does.
+/// What a call that has come to its channel takes until it wakes others, and how much of that with the channel's lock;
+/// and what one of its lines does.
 struct Inside {
     all: Time,
     locked: Time,
@@ -72,13 +72,13 @@ pub(super) fn step_cost(
         state.stage = stage::COMES;
         return 0;
     }
-    let call = enter(side, channel, costs);
+    let way = way(side, channel, costs);
     if waits {
         state.stage = stage::LOOKS;
-        return call + look(side, channel, costs, begin.cpu);
+        return way + look(side, channel, costs, begin.cpu);
     }
-    begin.before += call;
-    call + transfer_cost(transfer, side, channel, costs, begin)
+    begin.before += way;
+    way + transfer_cost(transfer, side, channel, costs, begin)
 }
 
 /// A step that only looks takes the lines in which it does, and copies nothing.
@@ -100,11 +100,12 @@ fn transfer_cost(
     inside.all + lock_wait(side, channel, begin, inside)
 }
 
-/// The call's way into the kernel.
+/// The call's way into the kernel, and to where it sees whether there is something to do.
 #[inline(always)]
-fn enter(side: Side, channel: &Channel, costs: &mut CostModel) -> Time {
-    let leaving = costs.message(channel.kind, side).leaving_ns;
-    costs.draw(costs.figures.syscall_ns).saturating_sub(leaving)
+fn way(side: Side, channel: &Channel, costs: &mut CostModel) -> Time {
+    let cost = costs.message(channel.kind, side);
+    let (leaving, way) = (cost.leaving_ns, cost.way_ns.unwrap_or(0));
+    costs.draw(costs.figures.syscall_ns).saturating_sub(leaving) + way
 }
 
 /// What is left of a call once it has woken whom it wakes.
@@ -139,7 +140,8 @@ fn inside(
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
     let locked = shared + cost.locked(copy).map_or(0, |ns| ns + moved);
-    Inside { all: copy.saturating_sub(cost.after_ns) + shared + moved, locked, line }
+    let before = cost.way_ns.unwrap_or(0) + cost.after_ns;
+    Inside { all: copy.saturating_sub(before) + shared + moved, locked, line }
 }
 
 /// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a

@@ -106,6 +106,36 @@ fn what_is_left_of_a_call_comes_before_the_wakee_but_where_the_kernel_preempts_i
     assert_eq!(later, all);
 }
 
+/// Fails if it had all of a message's work left once it is woken, or had done more than its way there.
+#[test]
+fn a_reader_that_sleeps_has_come_to_the_pipe() {
+    let compute = Op::Run { ns: 1_000_000 };
+    let send = Op::Send { channel: CHANNEL, bytes: 100 };
+    let writer = Program::new("writer", vec![compute, send, Op::Exit]);
+    let reader =
+        Program::new("reader", vec![Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    let all = programs(vec![main_of(2), writer, reader], 10);
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let mut setup = Setup::new("uma-8", "v6.18", "baseline", workload).without_spread();
+    let costs = &mut setup.machine.costs;
+    costs.jitter_pct = 0;
+    (costs.pipe_message_ns, costs.pipe_writer_pct) = (MESSAGE_US * 1_000, 50);
+    (costs.pipe_locked_pct, costs.after_wakeup_pct.pipe.read, costs.exit_ns) = (60, 10, 0);
+    let lines = parse(&setup.traced().1);
+    let mut began = 0;
+    let mut stints = Vec::new();
+    for line in lines.iter().filter(|line| line.event == "sched_switch") {
+        if line.text("next_comm") == "reader" {
+            began = line.micros;
+        } else if line.text("prev_comm") == "reader" {
+            stints.push(line.micros - began);
+        }
+    }
+    let [before, after] = stints[..] else { panic!("it sleeps once: {stints:?}") };
+    // Calls, switches and wakeups take some.
+    assert!((60..70).contains(&before) && (140..150).contains(&after), "{before} and {after} us");
+}
+
 /// Fails if it entered the kernel anew: it would run for half of a call more.
 #[test]
 fn a_reader_whose_message_comes_when_it_looks_last_goes_on_in_its_call() {
@@ -144,10 +174,10 @@ fn counts_per_ms(kind: ChannelKind, line_us: u64, ms: u64, tasks: Vec<Program>) 
     figure(&setup.run(), "throughput")
 }
 
-fn four_senders(kind: ChannelKind, line_us: u64) -> f64 {
+fn four_senders(kind: ChannelKind, line_us: u64, ms: u64) -> f64 {
     let send = Op::Send { channel: CHANNEL, bytes: 100 };
     let sender = || for_ever("sender", vec![send, Op::Count]);
-    counts_per_ms(kind, line_us, 10, (0..4).map(|_| sender()).collect())
+    counts_per_ms(kind, line_us, ms, (0..4).map(|_| sender()).collect())
 }
 
 /// Fails if senders did not take turns for the half of a message that a pipe's mutex is held, or took them for
@@ -155,8 +185,8 @@ fn four_senders(kind: ChannelKind, line_us: u64) -> f64 {
 #[test]
 fn a_pipe_is_locked_for_half_of_a_message_and_a_socket_is_not() {
     let one = 1_000.0 / MESSAGE_US as f64;
-    let pipe = four_senders(ChannelKind::Pipe, 0);
-    let socket = four_senders(ChannelKind::UnixSocket, 0);
+    let pipe = four_senders(ChannelKind::Pipe, 0, 10);
+    let socket = four_senders(ChannelKind::UnixSocket, 0, 10);
     assert!((1.8..2.2).contains(&(pipe / one)), "{pipe} messages per ms");
     assert!(socket > 3.4 * one, "{socket} messages per ms");
 }
@@ -165,7 +195,7 @@ fn a_pipe_is_locked_for_half_of_a_message_and_a_socket_is_not() {
 /// the pipe, and two more for its lock.
 #[test]
 fn a_lock_that_is_waited_for_goes_to_and_fro() {
-    let between_us = |line_us| 1_000.0 / four_senders(ChannelKind::Pipe, line_us);
+    let between_us = |line_us| 1_000.0 / four_senders(ChannelKind::Pipe, line_us, 50);
     let lines = (between_us(20) - between_us(0)) / 20.0;
     assert!((3.6..4.6).contains(&lines), "{lines} lines between two messages");
 }
