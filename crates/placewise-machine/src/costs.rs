@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Direct cost of switching from one task to another on a CPU.
+    /// Direct cost of switching from one task to another on a CPU. The idle task has no memory to switch to.
     pub context_switch_ns: u64,
-    /// Switching from the idle task to a task, without the idle state's exit.
+    /// What the idle task does from the interrupt that brings a task until it is in schedule_idle().
     pub idle_switch_ns: u64,
     /// What a task that sleeps takes beside the switch: to queue itself to be woken, and to leave the run queue.
     pub sleep_ns: u64,

@@ -19,10 +19,10 @@ impl<'a> Charges<'a> {
         Charges { figures, scheduler, places: machine.places().collect() }
     }
 
-    /// Switching to a task, from the idle task or from another, which may sleep now.
+    /// Switching to a task, from another, which may sleep now, or from the idle task, which has done its part by then.
     pub fn switch(&self, from_idle: bool, from_sleeper: bool) -> Nanos {
         let scheduler = &self.scheduler;
-        let switch = if from_idle { scheduler.idle_switch_ns } else { scheduler.context_switch_ns };
+        let switch = if from_idle { 0 } else { scheduler.context_switch_ns };
         let sleep = if from_sleeper { scheduler.sleep_ns } else { 0 };
         switch + sleep + scheduler.rq_lock_hold_ns
     }
@@ -55,7 +55,12 @@ impl<'a> Charges<'a> {
         let shallowest = figures.idle_states.first();
         self.by_distance(&figures.ipi_delivery_ns, from, to)
             + shallowest.map_or(0, |state| state.exit_ns)
-            + self.scheduler.rq_lock_hold_ns
+            + self.leaving_the_idle_task()
+    }
+
+    /// From when a task is put on the run queue of a CPU that idles until it runs there.
+    pub fn leaving_the_idle_task(&self) -> Nanos {
+        self.scheduler.rq_lock_hold_ns + self.scheduler.idle_switch_ns
     }
 
     /// The interrupt that makes a wakeup, on the time of whoever runs there.

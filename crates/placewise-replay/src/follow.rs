@@ -542,7 +542,9 @@ impl<'a> Follower<'a> {
         let Some(&index) = self.by_number.get(&next) else { return };
         let last = self.tasks[index as usize].seen.last();
         let Some(Seen::Slept { cause: Cause::Arrival { .. }, .. }) = last else { return };
-        let Some(rest) = self.since_queued(index, cpu) else { return };
+        let Some(since) = self.since_queued(index, cpu) else { return };
+        let figures = if prev < FIRST_TASK { self.charges.leaving_the_idle_task() } else { 0 };
+        let rest = (since * self.speed(cpu as usize) / FULL_SPEED).saturating_sub(figures);
         self.task(index).rests.push(rest);
         if let Some(&prev) = self.by_number.get(&prev) {
             self.task(prev).charged += rest;

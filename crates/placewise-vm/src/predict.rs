@@ -212,7 +212,7 @@ mod tests {
             (*write, *read) = (0, 0);
             let counts = simulation.run(1).unwrap();
             let round_trip = counts["ns"] / counts["messages"];
-            assert!((round_trip / measured - 1.0).abs() < 0.03, "{cpus}: {round_trip}");
+            assert!((round_trip / measured - 1.0).abs() < 0.04, "{cpus}: {round_trip}");
         }
     }
 

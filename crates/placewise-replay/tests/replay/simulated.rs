@@ -68,11 +68,11 @@ struct Change {
     policy: &'static str,
 }
 
-/// Of four runs.
+/// Of eight runs.
 fn sum(lab: &Lab, change: &Change, workload: &Workload, figure: &str) -> f64 {
     let machine = placewise_machine::load(change.machine).expect("the machine is known");
     let policy = Policy::parse(change.kernel, change.policy).expect("the policy is known");
-    let values = (1..=4).map(|seed| {
+    let values = (1..=8).map(|seed| {
         let scenario = Scenario { machine: &machine, policy: &policy, workload, seed };
         let outcome = simulate(&scenario, None).expect("the run ends well");
         let found = outcome.figures.iter().find(|it| it.metric == figure);

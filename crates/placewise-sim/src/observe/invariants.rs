@@ -194,9 +194,9 @@ impl Auditor {
 fn spending(engine: &Engine, cpu: CpuId) -> Spending {
     match engine.cpus[cpu].activity {
         Activity::Idle => Spending::Idle,
-        Activity::IdleExit => Spending::IdleExit,
         Activity::NewIdle | Activity::TakeOver => Spending::NewIdle,
         _ if engine.cpus[cpu].clock_stands_at.is_some() => Spending::Standing,
+        Activity::IdleExit => Spending::IdleExit,
         _ if engine.scheduler.running(cpu).is_some() => Spending::Task,
         _ => Spending::Overhead,
     }

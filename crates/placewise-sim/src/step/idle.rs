@@ -25,6 +25,7 @@ impl Engine<'_> {
         let state = self.idle_state_for(expected);
         let latency = self.costs.figures.idle_states.get(state).map_or(0, |state| state.exit_ns);
         self.cpus[cpu].activity = Activity::Idle;
+        self.cpus[cpu].clock_stands_at = None;
         self.cpus[cpu].idle_since = self.now;
         self.cpus[cpu].idle_state = state;
         self.cpus[cpu].debt = 0;

@@ -24,8 +24,9 @@ impl Engine<'_> {
         }
     }
 
-    /// As schedule() sees it. Where a wakee that preempts has come it is not updated once more
-    /// (RQCF_REQ_SKIP): what the current task did since, and what its call did yet, is the next one's time.
+    /// As schedule() sees it. Where a wakee has come that preempts, or whom the CPU leaves idle for, it is not updated
+    /// once more (RQCF_REQ_SKIP): what the current task did since, idle or not, and what its call did yet, is the next
+    /// one's time.
     fn rq_clock(&self, cpu: CpuId) -> Time {
         self.cpus[cpu].clock_stands_at.unwrap_or(self.now)
     }
@@ -144,11 +145,8 @@ impl Engine<'_> {
         }
         self.lock_list(cpu, cpu);
         let figures = self.costs.figures;
-        let figure = match prev.is_idle() {
-            true if self.has_lists() => 0,
-            true => self.costs.scheduler.idle_switch_ns,
-            false => self.costs.scheduler.context_switch_ns,
-        };
+        // The idle task has done its part before it came here.
+        let figure = if prev.is_idle() { 0 } else { self.costs.scheduler.context_switch_ns };
         let state = &mut self.tasks[next];
         state.on_cpu = true;
         if let Some(by) = state.lines_on.take() {
@@ -164,14 +162,14 @@ impl Engine<'_> {
     }
 
     /// The task that leaves is dequeued and accounted as in any other switch: until then whoever wakes
-    /// it finds it on its CPU, and leaves it there.
+    /// it finds it on its CPU, and leaves it there. The idle task has no memory of its own to switch to.
     fn switch_to_idle(&mut self, cpu: CpuId, prev: TaskId) {
         let here = &mut self.cpus[cpu];
         here.counters.schedules_idle += 1;
         here.idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
         self.take(cpu, idle);
-        self.begin_switch(cpu, prev, idle, self.costs.scheduler.context_switch_ns);
+        self.begin_switch(cpu, prev, idle, 0);
     }
 
     /// If the task that leaves is preempted, or throttled, a balancing CPU may take it, and run it, before the
@@ -232,8 +230,9 @@ impl Engine<'_> {
 
     /// The idle task looks for something to do, and rests if there is nothing.
     pub(crate) fn idle_loop(&mut self, cpu: CpuId) {
-        if self.take_wake_list(cpu) {
-            let end = self.pay(cpu, 0);
+        if let Some((waits, work)) = self.take_wake_list(cpu) {
+            let end = self.pay(cpu, 0) + waits;
+            self.cpus[cpu].debt = work;
             return self.begin(cpu, Activity::WakeList, end);
         }
         if !self.cpus[cpu].interrupts.is_empty() {
@@ -245,13 +244,24 @@ impl Engine<'_> {
             return self.enter_idle(cpu);
         }
         self.cpus[cpu].counters.schedules += 1;
-        if self.has_lists() {
-            return self.linger_before_pick(cpu);
-        }
-        self.lock_run_queue(cpu, cpu);
-        match self.pick(cpu) {
-            Some(next) => self.switch_to(cpu, TaskId::idle(cpu), next),
-            None => self.enter_idle(cpu),
+        // What comes before schedule_idle(), such as the tick that starts again, is done without the lock.
+        let switch = self.costs.draw(self.costs.scheduler.idle_switch_ns);
+        let end = self.pay(cpu, switch);
+        self.begin(cpu, Activity::Pick, end);
+    }
+
+    /// And is there: others may have taken what there was.
+    pub(crate) fn pick_from_idle(&mut self, cpu: CpuId) {
+        self.pick_next(cpu, TaskId::idle(cpu));
+    }
+
+    /// The idle task has found nothing else to run.
+    fn idle_on(&mut self, cpu: CpuId) {
+        self.cpus[cpu].need_resched = false;
+        if self.cpus[cpu].is_undisturbed() {
+            self.enter_idle(cpu);
+        } else {
+            self.idle_loop(cpu);
         }
     }
 

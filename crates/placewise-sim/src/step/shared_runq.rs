@@ -2,10 +2,8 @@
 //! take over what is on its way to another.
 //!
 //! A task stands in a list from when it is enqueued until it is picked. An idle CPU picks what was enqueued once its
-//! idle task has got as far, which is most of its switch. Until then others may take the task off the list, and
-//! have it if they lock its run queue first. Whoever is too late has gone there for nothing, and looks again.
-//!
-//! Without the lists nobody looks in between, and the switch is one step.
+//! idle task has got as far. Until then others may take the task off the list, and have it if they lock its run
+//! queue first. Whoever is too late has gone there for nothing, and looks again.
 //!
 //! Limits: a list's lock is held for as long as its lines take to come; who is picked is taken to have stood in a
 //! list; CPUs that look at one list at a time do not wait for each other.
@@ -106,27 +104,5 @@ impl Engine<'_> {
             && !runs
             && self.scheduler.is_queued(task)
             && self.scheduler.policy.task[task].cpus_allowed.contains(cpu)
-    }
-
-    /// The idle task goes to schedule().
-    pub(super) fn linger_before_pick(&mut self, cpu: CpuId) {
-        let switch = self.costs.draw(self.costs.scheduler.idle_switch_ns);
-        let end = self.pay(cpu, switch);
-        self.begin(cpu, Activity::Pick, end);
-    }
-
-    /// And is there: others may have taken what there was.
-    pub(crate) fn pick_from_idle(&mut self, cpu: CpuId) {
-        self.pick_next(cpu, TaskId::idle(cpu));
-    }
-
-    /// The idle task has found nothing else to run.
-    pub(super) fn idle_on(&mut self, cpu: CpuId) {
-        self.cpus[cpu].need_resched = false;
-        if self.cpus[cpu].is_undisturbed() {
-            self.enter_idle(cpu);
-        } else {
-            self.idle_loop(cpu);
-        }
     }
 }

@@ -19,14 +19,14 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock once the time
-    /// owed has passed; false if the list is empty. Kernels that clear the pending mark first let
-    /// the CPU look idle until then.
+    /// Takes what is on the wake list of `cpu`, for `cpu` to enqueue under its lock: how long it waits for that,
+    /// and what it does then; none if the list is empty. Kernels that clear the pending mark first let the CPU
+    /// look idle until then.
     #[inline(never)]
-    pub(super) fn take_wake_list(&mut self, cpu: CpuId) -> bool {
+    pub(super) fn take_wake_list(&mut self, cpu: CpuId) -> Option<(Time, Time)> {
         let Cpu { wake_list, arriving, .. } = &mut self.cpus[cpu];
         if wake_list.is_empty() {
-            return false;
+            return None;
         }
         debug_assert!(arriving.is_empty());
         std::mem::swap(wake_list, arriving);
@@ -34,9 +34,8 @@ impl Engine<'_> {
         if self.scheduler.policy.profile.wake_list_clear_early {
             self.scheduler.policy.set_ttwu_pending(cpu.into(), false);
         }
-        self.lock_run_queue(cpu, cpu);
-        self.cpus[cpu].debt += self.costs.draw(more);
-        true
+        let (waits, hold) = self.turn_of_run_queue(cpu, cpu);
+        Some((waits, hold + self.costs.draw(more)))
     }
 
     /// sched_ttwu_pending: what was taken from the wake list is enqueued.
@@ -57,7 +56,8 @@ impl Engine<'_> {
     /// The wake list of a CPU that runs a task: enqueued at once, in time that is owed.
     #[inline]
     pub(super) fn drain_wake_list(&mut self, cpu: CpuId) {
-        if !self.cpus[cpu].wake_list.is_empty() && self.take_wake_list(cpu) {
+        if let Some((waits, work)) = self.take_wake_list(cpu) {
+            self.owe_turn(cpu, waits, work);
             self.enqueue_arriving(cpu);
         }
     }

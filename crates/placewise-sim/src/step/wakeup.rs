@@ -352,9 +352,12 @@ impl Engine<'_> {
             if is_told {
                 return;
             }
-        } else if matches!(here.activity, Activity::IdleExit | Activity::Pick) {
-            // Its idle task has been told.
-            return;
+        } else {
+            here.clock_stands_at = Some(self.now);
+            let idle_task_is_told = matches!(here.activity, Activity::IdleExit | Activity::Pick);
+            if idle_task_is_told {
+                return;
+            }
         }
         self.tell_of(task, by, cpu);
         // resched_curr() sends it before the lock is released.
@@ -395,7 +398,7 @@ impl Engine<'_> {
     }
 
     /// How long `by` spins for the lock of a run queue, whatever its speed; and what it does while it holds it.
-    fn turn_of_run_queue(&mut self, cpu: CpuId, by: CpuId) -> (Time, Time) {
+    pub(super) fn turn_of_run_queue(&mut self, cpu: CpuId, by: CpuId) -> (Time, Time) {
         let hold = self.costs.draw(self.costs.scheduler.rq_lock_hold_ns);
         let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let lock = &mut self.cpus[cpu].lock;

@@ -577,7 +577,8 @@ fn who_walks_over_a_list_is_preempted_in_the_middle_of_it() {
 fn child_waits(kernel: &str) -> u64 {
     let on_one = |name, ops| Program { cpus: Some(CpuSet::single(2)), ..Program::new(name, ops) };
     let fork = Op::Fork { program: 1, count: 1, base: 0, step: 0 };
-    let compute = Op::Run { ns: 30_000_000 };
+    // No multiple of a slice.
+    let compute = Op::Run { ns: 31_000_000 };
     let main = on_one("parent", vec![compute, fork, compute, Op::Join, Op::Count, Op::Exit]);
     let child = on_one("child", vec![Op::Run { ns: 1_000_000 }, Op::Exit]);
     let setup = Setup::new("uma-8", kernel, "baseline", programs(vec![main, child], 100));

@@ -10,7 +10,7 @@ use placewise_workload::program::{
     Call, ChannelKind, FOREVER, Object, Op, Program, Wake, Workload,
 };
 
-use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
+use crate::common::{Setup, benchmark, counter, figure, main_of, proc_sched, programs};
 use crate::trace::{Line, parse};
 
 /// A wakeup that asked for a CPU.
@@ -592,9 +592,9 @@ fn a_herd_is_let_go_when_all_are_there() {
     assert_eq!(let_go, [1, 12]);
 }
 
-/// How often a reader of a message each 20 us is searched a CPU, in 10 ms, when a context switch
-/// takes so long. It falls asleep after each message, and its CPU then idles.
-fn searches_for_a_reader(context_switch_ns: u64) -> usize {
+/// How often a reader of a message each 20 us is searched a CPU, in 10 ms, by what a switch between tasks takes and
+/// what a sleeper takes to leave its run queue. It falls asleep after each message, and its CPU then idles.
+fn searches_for_a_reader(context_switch_ns: u64, sleep_ns: u64) -> usize {
     let channel = Object::shared(0);
     let for_ever = |name, mut ops: Vec<Op>| {
         ops.extend([Op::Repeat { counter: 0, times: FOREVER, to: 0 }, Op::Exit]);
@@ -606,6 +606,7 @@ fn searches_for_a_reader(context_switch_ns: u64) -> usize {
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 10) };
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
     setup.machine.costs.context_switch_ns = context_switch_ns;
+    setup.machine.costs.sleep_ns = sleep_ns;
     count(&wakeups_of(&setup), "writer", "reader")
 }
 
@@ -614,10 +615,36 @@ fn count(wakeups: &[Wakeup], waker: &str, wakee: &str) -> usize {
     wakeups.iter().filter(between).count()
 }
 
-/// Fails if a task were off its CPU sooner because that idles: who is woken before goes nowhere.
+/// Fails if a task were off its CPU before it has left the run queue: who is woken before goes nowhere. Or if to switch
+/// to the idle task took as long as to another's memory.
 #[test]
-fn a_task_leaves_for_the_idle_task_as_for_any_other() {
-    let (soon, late) = (searches_for_a_reader(1_000), searches_for_a_reader(60_000));
+fn a_task_is_off_its_cpu_once_it_has_left_the_run_queue() {
+    let soon = searches_for_a_reader(1_000, 1_000);
+    let [to_another, late] = [(60_000, 1_000), (1_000, 60_000)]
+        .map(|(switch, sleep)| searches_for_a_reader(switch, sleep));
     assert!(soon > 50, "{soon} searches");
-    assert!(late < soon / 4, "{late} searches, {soon} with short switches");
+    assert!(to_another > soon * 3 / 4, "{to_another} searches, {soon} with short switches");
+    assert!(late < soon / 4, "{late} searches, {soon} where sleepers soon leave");
+}
+
+/// What a task that its timer wakes on an idle CPU is said to have run each time, in us, if the idle task takes so
+/// long to go.
+fn runs_from_idle(idle_switch_ns: u64) -> f64 {
+    let again = Op::Repeat { counter: 0, times: FOREVER, to: 0 };
+    let sleep = Op::Sleep { ns: 1_000_000, random_pct: 0 };
+    let sleeper = Program::new("sleeper", vec![sleep, Op::Run { ns: 20_000 }, again, Op::Exit]);
+    let workload = programs(vec![main_of(1), sleeper], 50);
+    let mut setup = Setup::new("uma-8", "v6.18", "baseline", workload);
+    setup.machine.costs.jitter_pct = 0;
+    setup.machine.costs.idle_switch_ns = idle_switch_ns;
+    let run = setup.run();
+    let of_sleeper = |field| proc_sched(&run, "sleeper", field);
+    of_sleeper("se.sum_exec_runtime") * 1_000.0 / of_sleeper("nr_wakeups")
+}
+
+/// Fails if what the idle task does once somebody is enqueued were its own time: schedule() does not update the clock.
+#[test]
+fn who_ends_a_cpus_rest_runs_from_when_it_is_enqueued() {
+    let [soon, late] = [1_000, 101_000].map(runs_from_idle);
+    assert!((95.0..105.0).contains(&(late - soon)), "{late} and {soon} us");
 }
