@@ -79,11 +79,17 @@ impl MessageCost {
         }
     }
 
-    /// What a call whose work takes so long does of it with the channel's lock, if the message is moved with that. What
-    /// makes a call slow, a page to find, is: the rest takes as long as in others.
+    /// What a call whose work takes so long does of it at the channel, until it wakes others. What makes a call slow,
+    /// a page to find, is: the rest takes as long as in others.
+    #[inline(always)]
+    pub fn at_channel(&self, work: Time) -> Time {
+        work.saturating_sub(self.way_ns.unwrap_or(0) + self.after_ns)
+    }
+
+    /// And with the channel's lock, if the message is moved with that.
     #[inline(always)]
     pub fn locked(&self, work: Time) -> Option<Time> {
-        self.way_ns.map(|ns| work.saturating_sub(ns + self.after_ns))
+        self.way_ns.map(|_| self.at_channel(work))
     }
 }
 

@@ -140,8 +140,7 @@ fn inside(
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
     let locked = shared + cost.locked(copy).map_or(0, |ns| ns + moved);
-    let before = cost.way_ns.unwrap_or(0) + cost.after_ns;
-    Inside { all: copy.saturating_sub(before) + shared + moved, locked, line }
+    Inside { all: cost.at_channel(copy) + shared + moved, locked, line }
 }
 
 /// How long the call waits busily for the channel's lock, as work too. A sender takes the lock last, a

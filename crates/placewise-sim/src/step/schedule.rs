@@ -145,14 +145,12 @@ impl Engine<'_> {
         }
         self.lock_list(cpu, cpu);
         let figures = self.costs.figures;
-        // The idle task has done its part before it came here.
-        let figure = if prev.is_idle() { 0 } else { self.costs.scheduler.context_switch_ns };
         let state = &mut self.tasks[next];
         state.on_cpu = true;
         if let Some(by) = state.lines_on.take() {
             self.cpus[cpu].debt += self.costs.cache_lines(figures.wakeup_lines, by, cpu);
         }
-        self.begin_switch(cpu, prev, next, figure);
+        self.begin_switch(cpu, prev, next);
     }
 
     /// The run queue's clock goes on from here.
@@ -162,19 +160,19 @@ impl Engine<'_> {
     }
 
     /// The task that leaves is dequeued and accounted as in any other switch: until then whoever wakes
-    /// it finds it on its CPU, and leaves it there. The idle task has no memory of its own to switch to.
+    /// it finds it on its CPU, and leaves it there.
     fn switch_to_idle(&mut self, cpu: CpuId, prev: TaskId) {
         let here = &mut self.cpus[cpu];
         here.counters.schedules_idle += 1;
         here.idle_task_since = self.now;
         let idle = TaskId::idle(cpu);
         self.take(cpu, idle);
-        self.begin_switch(cpu, prev, idle, 0);
+        self.begin_switch(cpu, prev, idle);
     }
 
     /// If the task that leaves is preempted, or throttled, a balancing CPU may take it, and run it, before the
-    /// switch is over.
-    fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId, figure: Time) {
+    /// switch is over. The idle task has no memory of its own to switch to, and has done its part before it leaves.
+    fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId) {
         self.trace_switch(cpu, prev, next);
         self.measurement.switches += 1;
         let leaves = &mut self.tasks[prev];
@@ -183,6 +181,8 @@ impl Engine<'_> {
             leaves.on_cpu = false;
         }
         self.cpus[cpu].prev = leaves.on_cpu.then_some(prev);
+        let is_between_tasks = !prev.is_idle() && !next.is_idle();
+        let figure = if is_between_tasks { self.costs.scheduler.context_switch_ns } else { 0 };
         let more = self.costs.draw(figure);
         let end = self.pay(cpu, more);
         self.cpus[cpu].lock.keep_until(end);
@@ -250,7 +250,7 @@ impl Engine<'_> {
         self.begin(cpu, Activity::Pick, end);
     }
 
-    /// And is there: others may have taken what there was.
+    /// The idle task is in schedule(): others may have taken what there was.
     pub(crate) fn pick_from_idle(&mut self, cpu: CpuId) {
         self.pick_next(cpu, TaskId::idle(cpu));
     }

@@ -11,7 +11,7 @@ use placewise_workload::program::{
 };
 
 use crate::common::{Setup, figure, main_of, programs};
-use crate::trace::parse;
+use crate::trace::{Line, parse};
 
 /// Far more than all else that a call or a wakeup costs.
 const MESSAGE_US: u64 = 200;
@@ -34,13 +34,20 @@ fn stints_of_writers() -> Vec<u64> {
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload).without_spread();
     setup.machine.costs.pipe_message_ns = MESSAGE_US * 1_000;
+    let stints = stints_of("writer", &parse(&setup.traced().1));
+    stints.into_iter().filter(|(state, _)| state == "S").map(|(_, runs)| runs).collect()
+}
+
+/// The state in which each task of that name leaves its CPU each time, and for how long it has run there, in us.
+fn stints_of(comm: &str, lines: &[Line]) -> Vec<(String, u64)> {
     let (mut since, mut stints) = (BTreeMap::new(), Vec::new());
-    for line in parse(&setup.traced().1).iter().filter(|line| line.event == "sched_switch") {
-        if line.text("prev_comm") == "writer" && line.text("prev_state") == "S" {
-            let began = since.remove(&line.number("prev_pid"));
-            stints.extend(began.map(|began| line.micros - began));
+    for line in lines.iter().filter(|line| line.event == "sched_switch") {
+        if line.text("prev_comm") == comm
+            && let Some(began) = since.remove(&line.number("prev_pid"))
+        {
+            stints.push((line.text("prev_state").to_owned(), line.micros - began));
         }
-        if line.text("next_comm") == "writer" {
+        if line.text("next_comm") == comm {
             since.insert(line.number("next_pid"), line.micros);
         }
     }
@@ -121,17 +128,8 @@ fn a_reader_that_sleeps_has_come_to_the_pipe() {
     costs.jitter_pct = 0;
     (costs.pipe_message_ns, costs.pipe_writer_pct) = (MESSAGE_US * 1_000, 50);
     (costs.pipe_locked_pct, costs.after_wakeup_pct.pipe.read, costs.exit_ns) = (60, 10, 0);
-    let lines = parse(&setup.traced().1);
-    let mut began = 0;
-    let mut stints = Vec::new();
-    for line in lines.iter().filter(|line| line.event == "sched_switch") {
-        if line.text("next_comm") == "reader" {
-            began = line.micros;
-        } else if line.text("prev_comm") == "reader" {
-            stints.push(line.micros - began);
-        }
-    }
-    let [before, after] = stints[..] else { panic!("it sleeps once: {stints:?}") };
+    let stints = stints_of("reader", &parse(&setup.traced().1));
+    let [(_, before), (_, after)] = stints[..] else { panic!("it sleeps once: {stints:?}") };
     // Calls, switches and wakeups take some.
     assert!((60..70).contains(&before) && (140..150).contains(&after), "{before} and {after} us");
 }
