@@ -236,6 +236,54 @@ fn an_interrupt_is_sent_with_the_lock_of_the_run_queue() {
     assert!((SENDING_NS..1.3 * SENDING_NS).contains(&each_ns), "{each_ns} ns for each of {sent}");
 }
 
+/// A writer on CPU 2 that sends after 5.5 ms, to a reader on CPU 1 that sleeps until then, where another task sleeps for 5 ms;
+/// and when what was there last, in us.
+fn wakes_on_an_idle_cpu(change: fn(&mut Costs)) -> impl Fn(&str, &str, &str) -> u64 {
+    let channel = Object::shared(0);
+    let pause = Op::Sleep { ns: 5 * MS, random_pct: 0 };
+    let sleeper = on(1, Program::new("sleeper", vec![pause, Op::Exit]));
+    let reader = on(1, Program::new("reader", vec![Op::Receive { channel, bytes: 1 }, Op::Exit]));
+    let late = Op::Run { ns: 5_500_000 };
+    let send = Op::Send { channel, bytes: 1 };
+    let writer = on(2, Program::new("writer", vec![late, send, Op::Exit]));
+    let all = programs(vec![main_of(3), sleeper, reader, writer], 50);
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
+    let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+    setup.machine.costs.jitter_pct = 0;
+    change(&mut setup.machine.costs);
+    setup.policy.profile.measured = MEASURED_6_18;
+    let lines = parse(&setup.traced().1);
+    move |event, key, comm| {
+        let of_task = |line: &&Line| line.event == event && line.text(key) == comm;
+        lines.iter().rfind(of_task).expect("it is there").micros
+    }
+}
+
+/// Fails if the idle task went after it has switched, or with the lock: who wakes another one there meanwhile would wait.
+#[test]
+fn the_idle_task_goes_without_the_lock_before_it_switches() {
+    let last = wakes_on_an_idle_cpu(|costs| costs.idle_switch_ns = MS);
+    let enqueued = last("sched_wakeup", "comm", "sleeper");
+    let runs = last("sched_switch", "next_comm", "sleeper");
+    assert!((1_000..1_050).contains(&(runs - enqueued)), "from {enqueued} to {runs} us");
+    let [waking, woken] = ["sched_waking", "sched_wakeup"].map(|it| last(it, "comm", "reader"));
+    assert!((enqueued..runs).contains(&waking), "{waking} us: it goes from {enqueued} to {runs}");
+    assert!(woken - waking < 10, "it waits from {waking} to {woken} us");
+}
+
+/// Fails if who is on a wake list were enqueued once that is over for which the lock is held.
+#[test]
+fn a_wake_list_is_enqueued_as_soon_as_its_lock_is_had() {
+    let last = wakes_on_an_idle_cpu(|costs| {
+        costs.idle_states.clear();
+        (costs.llc_idle_exit_ns, costs.rq_lock_hold_ns) = (0, MS / 20);
+    });
+    let [waking, woken] = ["sched_waking", "sched_wakeup"].map(|it| last(it, "comm", "reader"));
+    let runs = last("sched_switch", "next_comm", "reader");
+    assert!(woken - waking < 10, "from {waking} to {woken} us");
+    assert!(runs - woken >= 50, "the hold comes after: from {woken} to {runs} us");
+}
+
 /// Two pass a message to and fro, and each sleeps until it is back. Before 6.12 that takes 0.797 of what it does under 6.18.
 #[test]
 fn who_sleeps_takes_time_for_that() {
