@@ -21,7 +21,7 @@ use crate::summary::Load;
 
 /// What `interventions costs` calls `thread_start_ns` and `process_start_ns`, under Linux 6.18.
 const THREAD_START_US: u64 = 100;
-const PROCESS_START_US: u64 = 390;
+const PROCESS_START_US: u64 = 420;
 
 /// Counts of one run by the names of recorded ones.
 pub type Counts = BTreeMap<&'static str, f64>;
@@ -201,7 +201,8 @@ mod tests {
     /// The machine's file adds up to what `interventions costs` has measured, on one CPU and on two.
     #[test]
     fn round_trips_take_as_long_as_on_the_emulated_machine() {
-        for (cpus, measured) in [("cpus=0", 12_450.0), ("cpus=0,2", 12_060.0)] {
+        // On two the mean of four distances, which cost nothing there: 10,807 to 12,435.
+        for (cpus, measured) in [("cpus=0", 11_501.0), ("cpus=0,2", 11_549.0)] {
             let machines =
                 Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
             let case = "loops=2000;warmup_ms=0;window_ms=60000";
