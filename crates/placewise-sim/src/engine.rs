@@ -14,7 +14,7 @@
 //! scheduler core's business, and where it goes the policy's alone. The files
 //! named here are those of step/; what they share is in state/.
 
-use placewise_machine::{Domains, Machine};
+use placewise_machine::Machine;
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, Scheduler};
 use placewise_trace::Sink;
@@ -30,6 +30,7 @@ use crate::state::event_queue::Time;
 use crate::state::events::{Events, Slot};
 use crate::state::hardware::Hardware;
 use crate::state::measure::{Measurement, Milestone};
+use crate::state::newidle_memory::NewidleMemory;
 use crate::state::objects::Objects;
 use crate::state::programs::Programs;
 use crate::state::task::{Task, TaskState};
@@ -69,16 +70,17 @@ pub fn simulate<'r>(
     Engine::new(scenario, trace)?.run_observed(|_| {})
 }
 
-/// What ran before has left its mark: the dearest newly-idle pass of each CPU over each level, of which a
-/// minute forgets half.
-fn remember_passes(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
-    for (cpu, chain) in domains.chains.iter().enumerate() {
-        let cpu = CpuId::from(cpu);
-        for level in 0..chain.len() {
-            scheduler.policy.domain[cpu][level].max_newidle_lb_cost =
-                costs.dearest_pass(cpu, level, domains);
-        }
-    }
+/// One of several runs, one after the other on a machine that is booted once: it starts with what CPUs remember of the
+/// one before, and leaves that for the next.
+pub fn simulate_after(
+    scenario: &Scenario,
+    memory: &mut NewidleMemory,
+) -> Result<Outcome, SimError> {
+    let mut engine = Engine::new(scenario, None)?;
+    memory.restore(&mut engine.scheduler, &engine.hardware.domains);
+    let outcome = engine.run_observed(|_| {})?;
+    *memory = NewidleMemory::of(&engine.scheduler, &engine.hardware.domains, engine.now);
+    Ok(outcome)
 }
 
 impl<'a> Engine<'a> {
@@ -90,7 +92,7 @@ impl<'a> Engine<'a> {
         let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
         let costs = CostModel::new(machine, &domains, policy.profile.measured, seed);
-        remember_passes(&mut scheduler, &costs, &domains);
+        NewidleMemory::usual(&mut scheduler, &costs, &domains);
         let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,

@@ -27,7 +27,7 @@ mod scenario;
 mod state;
 mod step;
 
-pub use engine::simulate;
+pub use engine::{simulate, simulate_after};
 pub use error::SimError;
 pub use load_balance::LoadBalance;
 #[doc(hidden)]
@@ -38,3 +38,4 @@ pub use observe::invariants::{Audit, simulate_checked};
 pub use observe::missed_idle::{MissedIdle, simulate_watched};
 pub use outcome::{Better, COLUMNS, Figure, Outcome, Statistics, TaskAccount};
 pub use scenario::Scenario;
+pub use state::newidle_memory::NewidleMemory;

@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::scenario;
 
 /// Idle time before a run: for averages to decay, and for ticks to fall elsewhere.
-const SETTLE_MS: std::ops::Range<u32> = 150..250;
+pub const SETTLE_MS: std::ops::Range<u32> = 150..250;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use placewise_machine::{CpuSet, Machine};
 use placewise_policy::{Policy, kernel_for_release, with_knobs};
-use placewise_sim::{LoadBalance, Outcome, Scenario, simulate};
+use placewise_sim::{LoadBalance, NewidleMemory, Outcome, Scenario, simulate_after};
 use placewise_workload::Case;
 use placewise_workload::program::Workload;
 use rand::SeedableRng;
@@ -64,10 +64,11 @@ impl Simulation {
         Ok(Self { machine, policy: policy.map_err(|error| error.to_string())?, workload })
     }
 
-    pub fn run(&self, seed: u64) -> anyhow::Result<Counts> {
+    /// After what left this memory.
+    pub fn run(&self, seed: u64, memory: &mut NewidleMemory) -> anyhow::Result<Counts> {
         let Self { machine, policy, workload } = self;
         let workload = &self.begun_anywhere(workload.clone(), seed);
-        let outcome = simulate(&Scenario { machine, policy, workload, seed }, None)?;
+        let outcome = simulate_after(&Scenario { machine, policy, workload, seed }, memory)?;
         Ok(counts(&outcome, machine.online().len() as f64))
     }
 
@@ -181,8 +182,12 @@ mod tests {
         Simulation::of(&load, "6.18.15+deb13-cloud-amd64", knob, &directory)
     }
 
+    fn run(simulation: &Simulation) -> Counts {
+        simulation.run(1, &mut NewidleMemory::default()).unwrap()
+    }
+
     fn counts(knob: &str) -> Counts {
-        simulation("hackbench", knob).unwrap().run(1).unwrap()
+        run(&simulation("hackbench", knob).unwrap())
     }
 
     #[test]
@@ -211,7 +216,7 @@ mod tests {
             // A pipe that is empty after each message keeps its page.
             let BySide { write, read } = &mut simulation.machine.costs.message_spread_pct.pipe;
             (*write, *read) = (0, 0);
-            let counts = simulation.run(1).unwrap();
+            let counts = run(&simulation);
             let round_trip = counts["ns"] / counts["messages"];
             assert!((round_trip / measured - 1.0).abs() < 0.04, "{cpus}: {round_trip}");
         }

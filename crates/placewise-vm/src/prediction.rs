@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use placewise_sim::NewidleMemory;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::intervention::SETTLE_MS;
 use crate::predict::{Counts, Simulation};
 use crate::summary::{self, Load, Row, Spread};
 
@@ -51,31 +53,40 @@ struct Recorded {
 
 type Values = BTreeMap<&'static str, Vec<f64>>;
 
+/// What ran on one machine from its boot on, as indices of pairs.
+struct Boot(Vec<usize>);
+
 impl Predictions {
-    /// Of the rows in `files`, by `runs` seeds each; machines' files are in `machines`.
+    /// Of the rows in `files`, by `runs` seeds each; machines' files are in `machines`. What a boot ran is simulated
+    /// in its order, since kernels remember what ran before; there are as many seeds as that, whatever was recorded.
     pub fn of(files: &[PathBuf], machines: &Path, runs: u64) -> anyhow::Result<Self> {
         let mut predictions = Self::default();
-        let mut simulations = Vec::new();
+        let (mut pairs, mut simulations) = (Vec::new(), Vec::new());
         for recorded in read(files)? {
             let Row { load, release, knob, .. } = &recorded.rows[0];
             match Simulation::of(load, release, knob, machines) {
-                Ok(simulation) => simulations.push((recorded, simulation)),
+                Ok(simulation) => {
+                    pairs.push(recorded);
+                    simulations.push(simulation);
+                }
                 Err(why) => predictions.unpredicted.push(recorded.unpredicted(why)),
             }
         }
-        let seeds = 1..=runs;
-        let all: Vec<_> = simulations
-            .iter()
-            .flat_map(|(_, simulation)| seeds.clone().map(move |seed| (simulation, seed)))
+        let all: Vec<(u64, Boot)> = (1..=runs).flat_map(|seed| boots(&pairs, seed)).collect();
+        let simulated: Vec<Vec<anyhow::Result<Counts>>> = all
+            .par_iter()
+            .with_max_len(1)
+            .map(|(seed, boot)| boot.run(&simulations, *seed))
             .collect();
-        let run = |(simulation, seed): &(&Simulation, u64)| simulation.run(*seed);
-        let simulated: Vec<anyhow::Result<Counts>> =
-            all.par_iter().with_max_len(1).map(run).collect();
-        let mut simulated = simulated.into_iter();
-        for (recorded, _) in simulations {
-            let runs: anyhow::Result<Vec<Counts>> =
-                simulated.by_ref().take(runs as usize).collect::<Vec<_>>().into_iter().collect();
-            match runs {
+        let mut of_pair: Vec<Vec<anyhow::Result<Counts>>> =
+            pairs.iter().map(|_| Vec::new()).collect();
+        for ((_, Boot(ran)), counts) in all.into_iter().zip(simulated) {
+            for (pair, counts) in ran.into_iter().zip(counts) {
+                of_pair[pair].push(counts);
+            }
+        }
+        for (recorded, runs) in pairs.iter().zip(of_pair) {
+            match runs.into_iter().collect::<anyhow::Result<Vec<Counts>>>() {
                 Ok(runs) => predictions.cases.push(recorded.beside(&runs)),
                 Err(error) => {
                     predictions.unpredicted.push(recorded.unpredicted(format!("{error:#}")))
@@ -110,6 +121,34 @@ fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Recorded>> {
         all.extend(of_batch.into_values().map(recorded));
     }
     Ok(all)
+}
+
+/// For a seed one boot of each batch, machine and kernel: there are as many as replicates, in turns.
+fn boots(pairs: &[Recorded], seed: u64) -> impl Iterator<Item = (u64, Boot)> {
+    let mut ran = BTreeMap::<_, BTreeMap<u64, BTreeMap<u64, usize>>>::new();
+    for (pair, Recorded { batch, rows }) in pairs.iter().enumerate() {
+        for Row { load: [machine, kernel, ..], replicate, place, .. } in rows {
+            let replicates = ran.entry((batch, machine, kernel)).or_default();
+            replicates.entry(*replicate).or_default().insert(*place, pair);
+        }
+    }
+    ran.into_values().map(move |replicates| {
+        let turn = (seed - 1) as usize % replicates.len();
+        let boot = replicates.into_values().nth(turn).expect("it is one of them");
+        (seed, Boot(boot.into_values().collect()))
+    })
+}
+
+impl Boot {
+    fn run(&self, simulations: &[Simulation], seed: u64) -> Vec<anyhow::Result<Counts>> {
+        let mut memory = NewidleMemory::default();
+        let rest_ns = u64::from(SETTLE_MS.start + SETTLE_MS.end) / 2 * 1_000_000;
+        let run = |pair: &usize| {
+            memory.rest(rest_ns);
+            simulations[*pair].run(seed, &mut memory)
+        };
+        self.0.iter().map(run).collect()
+    }
 }
 
 impl Recorded {
@@ -164,14 +203,32 @@ fn values<'a, Run: 'a>(
 mod tests {
     use super::*;
 
+    const HEADING: &str =
+        "machine,kernel,release,workload,case,knob,replicate,place,messages,sleeps\n";
+
+    /// Fails if loads were simulated in the order of the file, or each as if the machine had just been booted.
+    #[test]
+    fn seeds_take_turns_with_the_orders_of_boots() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("knobs.csv");
+        let row = |(case, replicate, place)| {
+            format!("m,v6.18,6.18.15,w,{case},,{replicate},{place},100,10\n")
+        };
+        let rows = [("a", 1, 1), ("b", 1, 0), ("b", 2, 2), ("a", 2, 1)].map(row);
+        std::fs::write(&file, HEADING.to_owned() + &rows.concat()).unwrap();
+        let pairs = read(&[file]).unwrap();
+        let order = |seed| boots(&pairs, seed).map(|(_, Boot(ran))| ran).collect::<Vec<_>>();
+        assert_eq!([1, 2, 3].map(order), [[[1, 0]], [[0, 1]], [[1, 0]]]);
+    }
+
     #[test]
     fn replicates_are_held_to_every_second_one() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("knobs.csv");
-        let row = |(replicate, sleeps)| format!("m,v6.18,6.18.15,w,c,,{replicate},100,{sleeps}\n");
-        let heading = "machine,kernel,release,workload,case,knob,replicate,messages,sleeps\n";
+        let row =
+            |(replicate, sleeps)| format!("m,v6.18,6.18.15,w,c,,{replicate},0,100,{sleeps}\n");
         let rows = [(1, 10), (2, 20), (3, 40), (4, 30), (5, 60)].map(row);
-        std::fs::write(&file, heading.to_owned() + &rows.concat()).unwrap();
+        std::fs::write(&file, HEADING.to_owned() + &rows.concat()).unwrap();
         let predictions = Predictions::by_replicates(&[file]).unwrap();
         let compared = predictions.cases[0].figures["sleeps_per_message"];
         assert_eq!((compared.recorded.median, compared.predicted.median), (0.4, 0.25));

@@ -123,6 +123,9 @@ pub struct Row {
     /// What `uname -r` said.
     pub release: String,
     pub knob: String,
+    /// The boot, and where in its order it ran.
+    pub replicate: u64,
+    pub place: u64,
     columns: BTreeMap<String, String>,
 }
 
@@ -142,10 +145,15 @@ pub fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
             let missing = || format!("{}: no column {name}", named());
             columns.get(name).cloned().with_context(missing)
         };
+        let number = |name: &str| {
+            word(name)?.parse().with_context(|| format!("{}: {name} is no number", named()))
+        };
         rows.push(Row {
             load: [word("machine")?, word("kernel")?, word("workload")?, word("case")?],
             release: word("release")?,
             knob: word("knob")?,
+            replicate: number("replicate")?,
+            place: number("place")?,
             columns,
         });
     }

@@ -19,6 +19,7 @@ pub mod lock;
 pub mod measure;
 pub mod memory_bandwidth;
 pub mod message_cost;
+pub mod newidle_memory;
 pub mod numa_balancing;
 pub mod objects;
 pub mod occupancy;

@@ -1,12 +1,13 @@
 //! Who pulls and who is pushed.
 
 use placewise_machine::CpuSet;
-use placewise_sim::{LoadBalance, Outcome};
+use placewise_sim::{LoadBalance, NewidleMemory, Outcome};
 use placewise_workload::program::{FOREVER, Object, Op, Program, Workload};
 
 use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
 
 const TWO_LLCS: &str = "pack:1 l3:2 core:2 pu:1";
+const TWO_NODES: &str = "../../studies/interventions/machines/two-nodes-16.toml";
 
 fn compute(name: &str, ms: u32, before: Vec<Op>) -> Program {
     let to = before.len() as u32;
@@ -134,7 +135,6 @@ fn a_cpu_about_to_idle_pulls() {
     }
 }
 
-/// A counter of load balancing, over all levels that CPUs of these idle types balanced.
 /// Fails if nothing but ordinary passes were remembered: CPUs would look at every turn and pull what waits, so that
 /// none is idle when a wakeup looks for one, and the wakee stays with its waker.
 #[test]
@@ -155,6 +155,28 @@ fn an_outlier_keeps_newly_idle_cpus_from_looking() {
     );
 }
 
+/// Ten runs of a fiftieth of a second each. Fails if each started as after a boot, where every other look is taken to be
+/// worth it.
+#[test]
+fn a_run_starts_with_what_newly_idle_cpus_found_before() {
+    let looks = |kernel: &str| {
+        let workload = benchmark("hackbench", "groups=2,fds=8,loops=800,warmup_ms=0,window_ms=900");
+        let setup = Setup::new(TWO_NODES, kernel, "baseline", workload);
+        let mut memory = NewidleMemory::default();
+        let mut looks = || {
+            let run = setup.run_after(&mut memory);
+            let idle_entries = counter(&run, "schedstat_schedule_left_the_processor_idle");
+            lb_counter(&run, "lb_count", &["newly_idle"]) as f64 / idle_entries / 16.0
+        };
+        let all: Vec<f64> = (0..10).map(|_| looks()).collect();
+        [all[0], all[9]]
+    };
+    let ([first, last], always) = (looks("v6.18.15"), looks("v6.12"));
+    assert!(last < 0.8 * first, "looks for each idle entry: {first}, then {last}");
+    assert!(always[1] > 0.8 * always[0], "with no dice: {always:?}");
+}
+
+/// A counter of load balancing, over all levels that CPUs of these idle types balanced.
 fn lb_counter(outcome: &Outcome, name: &str, idle: &[&str]) -> u64 {
     let at = LoadBalance::COUNTERS.iter().position(|known| *known == name).expect("a counter");
     let levels = outcome.statistics.load_balance.iter();

@@ -2,7 +2,9 @@
 
 use placewise_machine::{ByChannel, BySide, Machine};
 use placewise_policy::Policy;
-use placewise_sim::{Audit, Outcome, Scenario, simulate, simulate_checked};
+use placewise_sim::{
+    Audit, NewidleMemory, Outcome, Scenario, simulate, simulate_after, simulate_checked,
+};
 use placewise_trace::FtraceWriter;
 use placewise_workload::build;
 use placewise_workload::program::{Op, Program, Window, Workload};
@@ -49,6 +51,11 @@ impl Setup {
 
     pub fn run(&self) -> Outcome {
         simulate(&self.scenario(), None).expect("the run ends well")
+    }
+
+    /// After what left this memory.
+    pub fn run_after(&self, memory: &mut NewidleMemory) -> Outcome {
+        simulate_after(&self.scenario(), memory).expect("the run ends well")
     }
 
     pub fn checked(&self, every: u64) -> (Outcome, Audit) {
