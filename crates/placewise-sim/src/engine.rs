@@ -101,7 +101,7 @@ impl<'a> Engine<'a> {
             tasks: (0..FIRST_TASK).map(|_| Task::default()).collect(),
             costs,
             hardware: Hardware::new(machine, domains),
-            objects: Objects::new(workload, nr_cpus),
+            objects: Objects::new(workload, nr_cpus, policy.profile.pipe_wakes),
             programs: Programs::new(workload),
             confinement: Confinement::new(machine, workload),
             scheduler,

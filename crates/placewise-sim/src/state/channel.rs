@@ -1,7 +1,8 @@
 //! What carries messages: how much fits, and who is woken.
 //!
 //! A pipe has 16 pages; a message merges into the last page if it fits there
-//! whole, unless its writer had to sleep: that one waits for a page of its own. An AF_UNIX stream socket counts the true size of what is in flight:
+//! whole, unless its writer had to sleep: that one waits for a page of its own. Of the pages that are
+//! read empty it keeps one or two for what is written next; others are allocated and freed. An AF_UNIX stream socket counts the true size of what is in flight:
 //! its senders sleep at the send buffer's limit and are woken, all together,
 //! once three quarters of it have drained. A TCP connection is a stream of
 //! bytes, whose senders are woken once a third of the send buffer has drained;
@@ -22,6 +23,13 @@ use crate::state::waker::WakerContext;
 
 const PAGE: u32 = 4096;
 const PIPE_PAGES: usize = 16;
+
+/// How many empty pages a pipe keeps: one more since v6.15, which brought that rule as well, 46af8e2406c2 ("pipe: cache 2
+/// pages instead of 1").
+fn kept_pages(rule: PipeWakeRule) -> u32 {
+    if rule == PIPE_WAKES_ON_FREED_SLOT { 2 } else { 1 }
+}
+
 /// net.core.wmem_default.
 const SEND_BUFFER: u64 = 212_992;
 
@@ -53,6 +61,8 @@ pub struct Channel {
     pub lock: Lock,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
+    /// Whom a pipe wakes.
+    pub rule: PipeWakeRule,
     /// What holds the messages of a pipe; any other channel has none.
     pages: Pages,
     /// Where messages can be answered, the base of the sender of each.
@@ -68,6 +78,8 @@ struct Pages {
     room: u32,
     first: usize,
     used: usize,
+    /// Empty ones that are kept.
+    kept: u32,
 }
 
 /// Which end of a channel.
@@ -99,7 +111,7 @@ pub enum Wake {
 }
 
 impl Channel {
-    pub fn new(kind: ChannelKind) -> Self {
+    pub fn new(kind: ChannelKind, rule: PipeWakeRule) -> Self {
         let limit = match kind {
             ChannelKind::Pipe => PIPE_PAGES as u64,
             ChannelKind::UnixSocket => SEND_BUFFER,
@@ -120,6 +132,7 @@ impl Channel {
             lock: Lock::default(),
             readers: VecDeque::new(),
             writers: VecDeque::new(),
+            rule,
             pages: Pages::default(),
             senders: VecDeque::new(),
         }
@@ -171,15 +184,26 @@ impl Channel {
         }
     }
 
+    /// Does a call allocate or free a page of the pipe? None if this is no pipe.
+    #[inline]
+    pub fn pays_for_page(&self, side: Side, bytes: u32) -> Option<bool> {
+        let kept = match side {
+            Side::Writer => 0,
+            Side::Reader => kept_pages(self.rule),
+        };
+        let is_pipe = self.kind == ChannelKind::Pipe;
+        is_pipe.then(|| self.pages.kept == kept && self.turns_page(side, bytes))
+    }
+
     /// Puts a message in, for which there is room; says whom that wakes.
     #[inline(always)]
-    pub fn send(&mut self, bytes: u32, sender: u32, rule: PipeWakeRule, slept: bool) -> Wake {
+    pub fn send(&mut self, bytes: u32, sender: u32, slept: bool) -> Wake {
         debug_assert!(self.has_room(bytes, slept));
         let was_empty = self.is_empty();
         if self.kind == ChannelKind::Pipe {
             self.pages.push(bytes, slept);
             self.count_pages();
-            return match rule {
+            return match self.rule {
                 PIPE_WAKES_ALL => Wake::Everybody,
                 _ if was_empty => Wake::OneReader,
                 _ => Wake::Nobody,
@@ -214,13 +238,13 @@ impl Channel {
 
     /// Takes a message out, which is there; says whom that wakes.
     #[inline(always)]
-    pub fn receive(&mut self, bytes: u32, rule: PipeWakeRule) -> Wake {
+    pub fn receive(&mut self, bytes: u32) -> Wake {
         debug_assert!(!self.lacks(bytes));
         let was_full = self.is_full();
         if self.kind == ChannelKind::Pipe {
-            let freed = self.pages.pop(bytes);
+            let freed = self.pages.pop(bytes, kept_pages(self.rule));
             self.count_pages();
-            return match rule {
+            return match self.rule {
                 PIPE_WAKES_ALL if freed => Wake::Everybody,
                 PIPE_WAKES_ON_FULL_READ if was_full => Wake::OneWriter,
                 PIPE_WAKES_ON_FREED_SLOT if was_full && freed => Wake::OneWriter,
@@ -332,20 +356,22 @@ impl Pages {
         if slept || !self.merges(bytes) {
             self.used += 1;
             self.room = PAGE;
+            self.kept = self.kept.saturating_sub(1);
         }
         self.left[(self.first + self.used - 1) % PIPE_PAGES] += bytes;
         self.room = self.room.saturating_sub(bytes);
     }
 
-    /// True if a page became free.
+    /// True if a page became free; so many are kept.
     #[inline]
-    fn pop(&mut self, bytes: u32) -> bool {
+    fn pop(&mut self, bytes: u32, kept: u32) -> bool {
         let drained = self.drains(bytes);
         let first = &mut self.left[self.first % PIPE_PAGES];
         *first = first.saturating_sub(bytes);
         if drained {
             self.first += 1;
             self.used -= 1;
+            self.kept = (self.kept + 1).min(kept);
             if self.used == 0 {
                 self.room = 0;
             }
@@ -362,17 +388,17 @@ mod tests {
     const RULE: PipeWakeRule = PIPE_WAKES_ON_FULL_READ;
 
     /// The first step of a call.
-    fn send(channel: &mut Channel, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
-        channel.has_room(bytes, false).then(|| channel.send(bytes, 0, rule, false))
+    fn send(channel: &mut Channel, bytes: u32) -> Option<Wake> {
+        channel.has_room(bytes, false).then(|| channel.send(bytes, 0, false))
     }
 
-    fn receive(channel: &mut Channel, bytes: u32, rule: PipeWakeRule) -> Option<Wake> {
-        (!channel.lacks(bytes)).then(|| channel.receive(bytes, rule))
+    fn receive(channel: &mut Channel, bytes: u32) -> Option<Wake> {
+        (!channel.lacks(bytes)).then(|| channel.receive(bytes))
     }
 
     fn filled(kind: ChannelKind, rule: PipeWakeRule) -> (Channel, u32) {
-        let mut channel = Channel::new(kind);
-        let sent = (0..).take_while(|_| send(&mut channel, 100, rule).is_some()).count();
+        let mut channel = Channel::new(kind, rule);
+        let sent = (0..).take_while(|_| send(&mut channel, 100).is_some()).count();
         (channel, sent as u32)
     }
 
@@ -383,23 +409,47 @@ mod tests {
 
     #[test]
     fn a_reader_is_woken_only_from_empty() {
-        let mut pipe = Channel::new(ChannelKind::Pipe);
-        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneReader));
-        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::Nobody));
+        let mut pipe = Channel::new(ChannelKind::Pipe, RULE);
+        assert_eq!(send(&mut pipe, 100), Some(Wake::OneReader));
+        assert_eq!(send(&mut pipe, 100), Some(Wake::Nobody));
     }
 
     #[test]
     fn every_read_of_a_full_pipe_wakes_a_writer_that_may_find_it_full() {
         let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FULL_READ);
-        assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), Some(Wake::OneWriter));
-        assert_eq!(send(&mut pipe, 100, PIPE_WAKES_ON_FULL_READ), None, "no page is free yet");
+        assert_eq!(receive(&mut pipe, 100), Some(Wake::OneWriter));
+        assert_eq!(send(&mut pipe, 100), None, "no page is free yet");
+    }
+
+    /// Half a pipe at a time, as messages are measured. Fails if calls were slow by chance, if a pipe kept no page, or as
+    /// many under each kernel.
+    #[test]
+    fn calls_pay_for_the_pages_that_a_pipe_does_not_keep() {
+        for (rule, paid) in [(PIPE_WAKES_ON_FULL_READ, 7), (PIPE_WAKES_ON_FREED_SLOT, 6)] {
+            let mut pipe = Channel::new(ChannelKind::Pipe, rule);
+            let mut times_paid = [0; 2];
+            for _ in 0..3 {
+                times_paid = [0; 2];
+                for side in [Side::Writer, Side::Reader] {
+                    for _ in 0..320 {
+                        times_paid[side as usize] +=
+                            u32::from(pipe.pays_for_page(side, 100).unwrap());
+                        match side {
+                            Side::Writer => pipe.send(100, 0, false),
+                            Side::Reader => pipe.receive(100),
+                        };
+                    }
+                }
+            }
+            assert_eq!(times_paid, [paid; 2]);
+        }
     }
 
     #[test]
     fn a_writer_that_slept_waits_for_a_page_of_its_own() {
-        let mut pipe = Channel::new(ChannelKind::Pipe);
+        let mut pipe = Channel::new(ChannelKind::Pipe, RULE);
         for _ in 0..PIPE_PAGES {
-            pipe.send(100, 0, PIPE_WAKES_ON_FULL_READ, true);
+            pipe.send(100, 0, true);
         }
         assert!(!pipe.has_room(100, true), "there are as many pages as messages");
         assert!(pipe.has_room(100, false), "the last page has room for more");
@@ -409,10 +459,10 @@ mod tests {
     fn since_6_18_only_a_freed_slot_wakes_a_writer() {
         let (mut pipe, _) = filled(ChannelKind::Pipe, PIPE_WAKES_ON_FREED_SLOT);
         for _ in 0..39 {
-            assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::Nobody));
+            assert_eq!(receive(&mut pipe, 100), Some(Wake::Nobody));
         }
-        assert_eq!(receive(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT), Some(Wake::OneWriter));
-        assert!(send(&mut pipe, 100, PIPE_WAKES_ON_FREED_SLOT).is_some());
+        assert_eq!(receive(&mut pipe, 100), Some(Wake::OneWriter));
+        assert!(send(&mut pipe, 100).is_some());
     }
 
     #[test]
@@ -420,7 +470,7 @@ mod tests {
         let (mut socket, sent) = filled(ChannelKind::UnixSocket, PIPE_WAKES_ON_FULL_READ);
         assert_eq!(sent, 278, "the message that reaches the limit still goes in");
         let mut left = sent;
-        while receive(&mut socket, 100, PIPE_WAKES_ON_FULL_READ) == Some(Wake::Nobody) {
+        while receive(&mut socket, 100) == Some(Wake::Nobody) {
             left -= 1;
         }
         assert_eq!(left - 1, 69);
@@ -428,20 +478,20 @@ mod tests {
 
     #[test]
     fn a_tcp_message_is_read_in_portions_and_only_when_all_of_a_portion_is_there() {
-        let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
-        assert_eq!(send(&mut tcp, 100, RULE), Some(Wake::AllReaders));
-        assert_eq!(receive(&mut tcp, 4, RULE), Some(Wake::AllWriters));
-        assert_eq!(receive(&mut tcp, 97, RULE), None);
-        assert!(receive(&mut tcp, 96, RULE).is_some());
-        assert!(receive(&mut tcp, 1, RULE).is_none(), "all has been read");
+        let mut tcp = Channel::new(ChannelKind::LoopbackTcp, RULE);
+        assert_eq!(send(&mut tcp, 100), Some(Wake::AllReaders));
+        assert_eq!(receive(&mut tcp, 4), Some(Wake::AllWriters));
+        assert_eq!(receive(&mut tcp, 97), None);
+        assert!(receive(&mut tcp, 96).is_some());
+        assert!(receive(&mut tcp, 1).is_none(), "all has been read");
     }
 
     #[test]
     fn a_tcp_sender_blocks_at_its_buffer_and_is_woken_at_two_thirds() {
-        let mut tcp = Channel::new(ChannelKind::LoopbackTcp);
-        while send(&mut tcp, 60_000, RULE).is_some() {}
+        let mut tcp = Channel::new(ChannelKind::LoopbackTcp, RULE);
+        while send(&mut tcp, 60_000).is_some() {}
         let mut left = 44 * 60_000;
-        while receive(&mut tcp, 60_000, RULE) == Some(Wake::Nobody) {
+        while receive(&mut tcp, 60_000) == Some(Wake::Nobody) {
             left -= 60_000;
         }
         left -= 60_000;
@@ -450,22 +500,22 @@ mod tests {
 
     #[test]
     fn a_datagram_that_finds_no_room_is_lost_and_wakes_nobody() {
-        let mut udp = Channel::new(ChannelKind::LoopbackUdp);
-        let kept = (0..).take_while(|_| send(&mut udp, 1, RULE) == Some(Wake::AllReaders)).count();
+        let mut udp = Channel::new(ChannelKind::LoopbackUdp, RULE);
+        let kept = (0..).take_while(|_| send(&mut udp, 1) == Some(Wake::AllReaders)).count();
         assert_eq!(kept as u64, RECEIVE_BUFFER / 768);
-        assert_eq!(send(&mut udp, 1, RULE), Some(Wake::Nobody));
-        assert_eq!((0..).take_while(|_| receive(&mut udp, 1, RULE).is_some()).count(), kept);
+        assert_eq!(send(&mut udp, 1), Some(Wake::Nobody));
+        assert_eq!((0..).take_while(|_| receive(&mut udp, 1).is_some()).count(), kept);
     }
 
     #[test]
     fn a_queue_wakes_one_and_says_who_sent_what_is_read_next() {
-        let mut queue = Channel::new(ChannelKind::KernelQueue);
-        assert_eq!(queue.send(1, 7, RULE, false), Wake::OneReader);
-        assert_eq!(queue.send(1, 8, RULE, false), Wake::OneReader);
+        let mut queue = Channel::new(ChannelKind::KernelQueue, RULE);
+        assert_eq!(queue.send(1, 7, false), Wake::OneReader);
+        assert_eq!(queue.send(1, 8, false), Wake::OneReader);
         for sender in [7, 8] {
             assert_eq!(queue.next_sender(), Some(sender));
-            assert!(receive(&mut queue, 1, RULE).is_some());
+            assert!(receive(&mut queue, 1).is_some());
         }
-        assert_eq!(receive(&mut queue, 1, RULE), None);
+        assert_eq!(receive(&mut queue, 1), None);
     }
 }

@@ -69,7 +69,7 @@ impl MessageCost {
             ns,
             after_ns,
             leaving_ns: figures.syscall_ns / 2,
-            slow_way: SlowWay::new(of_kind(figures.message_spread_pct)),
+            slow_way: SlowWay::new(kind, of_kind(figures.message_spread_pct)),
             lines,
             ns_per_kib: if is_loopback { figures.copy_ns_per_kib } else { 0 },
             // Of a pipe it is a mutex, held while the message is copied; else a spinlock, under which
@@ -116,8 +116,11 @@ fn work(kind: ChannelKind, side: Side, figures: &Costs, kernel: MeasuredKernel) 
     }
 }
 
-/// One call of so many finds no page or object where it looks first: a page holds 40 messages of 100 bytes. Assumed; no
-/// other was tried.
+/// One call of so many allocates or frees a page of a pipe, where messages of 100 bytes are measured half a pipe at a
+/// time: a page holds 40 of them, and of eight pages two are kept.
+const ONE_WITH_PAGE_OF: u32 = 53;
+
+/// One call of so many finds no object where it looks first. Assumed; no other was tried.
 const ONE_SLOW_OF: u32 = 32;
 const FIXED_POINT: u32 = 16;
 
@@ -130,17 +133,24 @@ pub struct SlowWay {
 
 impl SlowWay {
     /// Calls have this standard deviation together, in percent of what they take on average.
-    fn new(spread_pct: u32) -> Self {
-        let slow = 1.0 / f64::from(ONE_SLOW_OF);
+    fn new(kind: ChannelKind, spread_pct: u32) -> Self {
+        let one_of = if kind == ChannelKind::Pipe { ONE_WITH_PAGE_OF } else { ONE_SLOW_OF };
+        let slow = 1.0 / f64::from(one_of);
         let longer = f64::from(spread_pct) / 100.0 / (slow * (1.0 - slow)).sqrt();
         let fixed = |factor: f64| (factor.max(0.0) * f64::from(1 << FIXED_POINT)) as u64;
         let quick = 1.0 - longer * slow;
         SlowWay { slow: fixed(quick + longer), quick: fixed(quick) }
     }
 
+    /// Where nothing tells which calls are slow.
     #[inline(always)]
-    pub fn apply(self, figure: Time, random: u32) -> Time {
-        let factor = if random.is_multiple_of(ONE_SLOW_OF) { self.slow } else { self.quick };
+    pub fn is_drawn(random: u32) -> bool {
+        random.is_multiple_of(ONE_SLOW_OF)
+    }
+
+    #[inline(always)]
+    pub fn apply(self, figure: Time, is_slow: bool) -> Time {
+        let factor = if is_slow { self.slow } else { self.quick };
         (figure * factor) >> FIXED_POINT
     }
 }
@@ -155,8 +165,9 @@ mod tests {
     #[test]
     fn one_call_of_many_is_slow_and_the_average_stays() {
         let of = |spread_pct: u32| {
-            let way = SlowWay::new(spread_pct);
-            (0..ONE_SLOW_OF).map(move |random| way.apply(1_000_000, random) as f64 / 1e6)
+            let way = SlowWay::new(ChannelKind::UnixSocket, spread_pct);
+            (0..ONE_SLOW_OF)
+                .map(move |random| way.apply(1_000_000, SlowWay::is_drawn(random)) as f64 / 1e6)
         };
         for spread_pct in [0, 20, 58, 200] {
             let mean = of(spread_pct).sum::<f64>() / f64::from(ONE_SLOW_OF);

@@ -1,7 +1,7 @@
 //! What tasks share, and wait for each other at.
 
-use placewise_policy::{CpuId, Table};
-use placewise_workload::program::Workload;
+use placewise_policy::{CpuId, PipeWakeRule, Table};
+use placewise_workload::program::{ChannelKind, Workload};
 
 use crate::state::channel::Channel;
 use crate::state::event_queue::Time;
@@ -22,9 +22,10 @@ pub struct Objects {
 }
 
 impl Objects {
-    pub fn new(workload: &Workload, nr_cpus: u32) -> Self {
+    pub fn new(workload: &Workload, nr_cpus: u32, rule: PipeWakeRule) -> Self {
+        let channel = |kind: &ChannelKind| Channel::new(*kind, rule);
         Objects {
-            channels: workload.channels.iter().map(|&kind| Channel::new(kind)).collect(),
+            channels: workload.channels.iter().map(channel).collect(),
             mutexes: (0..workload.mutexes).map(|_| Mutex::default()).collect(),
             conditions: (0..workload.conditions).map(|_| Condition::default()).collect(),
             barriers: workload.barriers.iter().map(|&parties| Barrier::new(parties)).collect(),

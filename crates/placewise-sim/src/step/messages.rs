@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU64;
 
-use placewise_policy::{CpuId, PIPE_WAKES_ALL, PipeWakeRule, TaskId};
+use placewise_policy::{CpuId, PIPE_WAKES_ALL, TaskId};
 use placewise_workload::program::ChannelKind;
 
 use crate::state::channel::{Channel, Side};
@@ -125,7 +125,7 @@ fn inside(
     costs: &mut CostModel,
     cpu: CpuId,
 ) -> Inside {
-    let copy = costs.copy(channel.kind, side, transfer.bytes);
+    let copy = costs.copy(channel, side, transfer.bytes);
     let cost = costs.message(channel.kind, side);
     let line_to = costs.line_to(cpu);
     let line = line_to.from(channel.last_cpu);
@@ -168,15 +168,14 @@ pub(super) fn end_step(
     task: TaskId,
     state: &mut Task,
     channel: &mut Channel,
-    rule: PipeWakeRule,
     effect: &mut Effect,
 ) -> Then {
     if state.stage == stage::CALLS && channel.can_transfer(side, transfer.bytes, false) {
-        take_place(transfer, side, channel, state, rule, false, effect);
+        take_place(transfer, side, channel, state, false, effect);
     } else if let Some(then) = hold_up(transfer, side, task, state, channel) {
         return then;
     } else {
-        take_place(transfer, side, channel, state, rule, true, effect);
+        take_place(transfer, side, channel, state, true, effect);
     }
     Then::Next
 }
@@ -214,21 +213,20 @@ fn take_place(
     side: Side,
     channel: &mut Channel,
     state: &mut Task,
-    rule: PipeWakeRule,
     slept: bool,
     effect: &mut Effect,
 ) {
     let wake = match side {
-        Side::Writer => channel.send(transfer.bytes, state.base, rule, slept),
+        Side::Writer => channel.send(transfer.bytes, state.base, slept),
         Side::Reader => {
             if let Some(sender) = channel.next_sender() {
                 state.peer = sender;
             }
-            channel.receive(transfer.bytes, rule)
+            channel.receive(transfer.bytes)
         }
     };
     channel.wake(wake, effect);
-    if slept && rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
+    if slept && channel.rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
         channel.wake(channel.passed_on(side), effect);
     }
 }

@@ -178,8 +178,7 @@ impl<'e> Running<'e, '_> {
         let Running { task, state, profile, .. } = self;
         let channel = &mut self.channels[transfer.channel(base)];
         let effect = &mut self.here.effect;
-        let rule = profile.pipe_wakes;
-        let then = messages::end_step(transfer, side, *task, state, channel, rule, effect);
+        let then = messages::end_step(transfer, side, *task, state, channel, effect);
         if then == Then::Next {
             let rest = messages::rest(side, channel, self.costs);
             // Where the kernel preempts itself, a wakee need not wait until a call is over.
