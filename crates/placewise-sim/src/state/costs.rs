@@ -185,12 +185,15 @@ impl<'a> CostModel<'a> {
         &self.messages[kind as usize][side as usize]
     }
 
-    /// The work of transferring a message of so many bytes.
+    /// The work of transferring a message of so many bytes, which may open a page of a pipe or empty it.
     #[inline(always)]
-    pub fn copy(&mut self, channel: &Channel, side: Side, bytes: u32) -> Time {
+    pub fn copy(&mut self, channel: &Channel, side: Side, bytes: u32, turns_page: bool) -> Time {
         let random = self.rng.next_u32();
         let cost = self.message(channel.kind, side);
-        let is_slow = channel.pays_for_page(side, bytes).unwrap_or(SlowWay::is_drawn(random));
+        let is_slow = match channel.kind {
+            ChannelKind::Pipe => turns_page && channel.pays_for_page(side),
+            _ => SlowWay::is_drawn(random),
+        };
         let ns = cost.slow_way.apply(cost.ns, is_slow);
         self.jitter.apply(ns + Time::from(bytes) * cost.ns_per_kib / 1024, random)
     }
@@ -250,8 +253,9 @@ mod tests {
         let (_, domains) = placewise_policy::topology::boot(&machine, &v6_18).unwrap();
         let mut costs = CostModel::new(&machine, &domains, v6_18.measured, 1);
         let socket = Channel::new(ChannelKind::UnixSocket, v6_18.pipe_wakes);
-        let mut drawn =
-            |side| -> Vec<Time> { (0..32_000).map(|_| costs.copy(&socket, side, 100)).collect() };
+        let mut drawn = |side| -> Vec<Time> {
+            (0..32_000).map(|_| costs.copy(&socket, side, 100, false)).collect()
+        };
         let [writes, reads] = [Side::Writer, Side::Reader].map(&mut drawn);
         assert!(reads.iter().all(|ns| *ns == reads[0]));
         let quick = *writes.iter().min().unwrap();

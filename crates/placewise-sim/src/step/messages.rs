@@ -125,14 +125,15 @@ fn inside(
     costs: &mut CostModel,
     cpu: CpuId,
 ) -> Inside {
-    let copy = costs.copy(channel, side, transfer.bytes);
+    let turns_page = channel.turns_page(side, transfer.bytes);
+    let copy = costs.copy(channel, side, transfer.bytes, turns_page);
     let cost = costs.message(channel.kind, side);
     let line_to = costs.line_to(cpu);
     let line = line_to.from(channel.last_cpu);
     let same_side = line_to.from(channel.last_of(side));
     let other_side = line_to.from(channel.last_of(side.other()));
     let shared = Time::from(cost.lines.channel) * line;
-    let turned = if channel.turns_page(side, transfer.bytes) { cost.lines.page } else { 0 };
+    let turned = if turns_page { cost.lines.page } else { 0 };
     let own = Time::from(transfer.lines) * other_side;
     let moved = Time::from(cost.lines.side) * same_side
         + Time::from(cost.lines.message + turned) * other_side
