@@ -1,12 +1,14 @@
 //! What carries messages: how much fits, and who is woken.
 //!
 //! A pipe has 16 pages; a message merges into the last page if it fits there
-//! whole, unless its writer had to sleep: that one waits for a page of its own. Of the pages that are
-//! read empty it keeps one or two for what is written next; others are allocated and freed. An AF_UNIX stream socket counts the true size of what is in flight:
-//! its senders sleep at the send buffer's limit and are woken, all together,
-//! once three quarters of it have drained. A TCP connection is a stream of
-//! bytes, whose senders are woken once a third of the send buffer has drained;
-//! a UDP datagram that finds the receiver's buffer full is lost.
+//! whole, unless its writer had to sleep: that one waits for a page of its own.
+//! Of the pages that are read empty it keeps one or two for what is written
+//! next; others are allocated and freed. An AF_UNIX stream socket counts the true
+//! size of what is in flight: its senders sleep at the send buffer's limit and
+//! are woken, all together, once three quarters of it have drained. A TCP
+//! connection is a stream of bytes, whose senders are woken once a third of the
+//! send buffer has drained; a UDP datagram that finds the receiver's buffer full
+//! is lost.
 //!
 //! Limits: the messages of one channel are of one size for the receiver, except
 //! on TCP; no partial reads or writes; TCP has no window, no segments and no
