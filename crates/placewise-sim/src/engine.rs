@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         let (mut scheduler, domains) = Scheduler::boot(machine, policy, &groups)?;
         let nr_cpus = machine.cpus.len() as u32;
         let costs = CostModel::new(machine, &domains, policy.profile.measured, seed);
-        NewidleMemory::usual(&mut scheduler, &costs, &domains);
+        NewidleMemory::usual(&costs, &domains).restore(&mut scheduler, &domains);
         let cpu = |cpu| Cpu::new(cpu, costs.thread_speed(cpu, 0));
         Ok(Engine {
             now: topology::BOOT,

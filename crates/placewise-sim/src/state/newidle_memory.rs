@@ -11,12 +11,8 @@ use placewise_run_queue::Scheduler;
 use crate::state::costs::CostModel;
 use crate::state::event_queue::Time;
 
+/// NI_RATE lets CPUs look at each turn after 4.3 s; more makes no difference.
 const SOME_SECONDS: Time = 10_000_000_000;
-
-/// Times are of so many bits that they wrap, as the kernel's do.
-fn before_boot(age: Time) -> Time {
-    topology::BOOT.wrapping_sub(age)
-}
 
 /// By CPU and level; empty of a machine that was just booted.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +21,7 @@ pub struct NewidleMemory(Vec<Vec<Level>>);
 #[derive(Clone, Copy, Debug)]
 struct Level {
     max_newidle_lb_cost: Time,
+    /// 0 of a level that was just built.
     call: u32,
     success: u32,
     ratio: u32,
@@ -35,29 +32,33 @@ struct Level {
 impl NewidleMemory {
     /// What any machine has that has run for a while: of each CPU and level the dearest pass of the last minute, and
     /// that nobody has looked for work for some seconds.
-    pub fn usual(scheduler: &mut Scheduler, costs: &CostModel, domains: &Domains) {
-        for (cpu, chain) in domains.chains.iter().enumerate() {
-            let cpu = CpuId::from(cpu);
-            for level in 0..chain.len() {
-                let domain = &mut scheduler.policy.domain[cpu][level];
-                domain.max_newidle_lb_cost = costs.dearest_pass(cpu, level, domains);
-                domain.newidle_stamp = before_boot(SOME_SECONDS);
-            }
-        }
+    pub fn usual(costs: &CostModel, domains: &Domains) -> Self {
+        Self::by_level(domains, |cpu, level| Level {
+            max_newidle_lb_cost: costs.dearest_pass(cpu, level, domains),
+            call: 0,
+            success: 0,
+            ratio: 0,
+            ratio_age: SOME_SECONDS,
+        })
     }
 
     /// At the end of a run.
     pub fn of(scheduler: &Scheduler, domains: &Domains, now: Time) -> Self {
+        Self::by_level(domains, |cpu, level| {
+            let domain = &scheduler.policy.domain[cpu][level];
+            Level {
+                max_newidle_lb_cost: domain.max_newidle_lb_cost,
+                call: domain.newidle_call,
+                success: domain.newidle_success,
+                ratio: domain.newidle_ratio,
+                ratio_age: now.wrapping_sub(domain.newidle_stamp),
+            }
+        })
+    }
+
+    fn by_level(domains: &Domains, level: impl Fn(CpuId, usize) -> Level) -> Self {
         let levels = |(cpu, chain): (usize, &Vec<usize>)| {
-            let domain = &scheduler.policy.domain[CpuId::from(cpu)];
-            let level = |level: usize| Level {
-                max_newidle_lb_cost: domain[level].max_newidle_lb_cost,
-                call: domain[level].newidle_call,
-                success: domain[level].newidle_success,
-                ratio: domain[level].newidle_ratio,
-                ratio_age: now.wrapping_sub(domain[level].newidle_stamp),
-            };
-            (0..chain.len()).map(level).collect()
+            (0..chain.len()).map(|at| level(cpu.into(), at)).collect()
         };
         NewidleMemory(domains.chains.iter().enumerate().map(levels).collect())
     }
@@ -81,7 +82,8 @@ impl NewidleMemory {
                 domain.newidle_call = it.call;
                 domain.newidle_success = it.success;
                 domain.newidle_ratio = it.ratio;
-                domain.newidle_stamp = before_boot(it.ratio_age);
+                // Times wrap, as the kernel's do.
+                domain.newidle_stamp = topology::BOOT.wrapping_sub(it.ratio_age);
             }
         }
     }
