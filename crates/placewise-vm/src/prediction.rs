@@ -206,7 +206,7 @@ mod tests {
     const HEADING: &str =
         "machine,kernel,release,workload,case,knob,replicate,place,messages,sleeps\n";
 
-    /// Fails if loads were simulated in the order of the file, or each as if the machine had just been booted.
+    /// Fails if loads were simulated in the order of the file.
     #[test]
     fn seeds_take_turns_with_the_orders_of_boots() {
         let directory = tempfile::tempdir().unwrap();
@@ -219,6 +219,21 @@ mod tests {
         let pairs = read(&[file]).unwrap();
         let order = |seed| boots(&pairs, seed).map(|(_, Boot(ran))| ran).collect::<Vec<_>>();
         assert_eq!([1, 2, 3].map(order), [[[1, 0]], [[0, 1]], [[1, 0]]]);
+    }
+
+    /// Fails if each load was simulated as if the machine had just been booted.
+    #[test]
+    fn a_boot_remembers_what_it_ran() {
+        let machines =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
+        let case = "groups=2;fds=8;loops=800;warmup_ms=0;window_ms=900";
+        let load = ["two-nodes-16", "v6.18", "hackbench", case].map(str::to_owned);
+        let simulation = Simulation::of(&load, "6.18.15", "", &machines).unwrap();
+        let counts: Vec<Counts> =
+            Boot(vec![0; 20]).run(&[simulation], 1).into_iter().map(Result::unwrap).collect();
+        let looks = |run: &Counts| run["newidle_passes"] / run["idle_entries"];
+        let (first, last) = (looks(&counts[0]), looks(&counts[19]));
+        assert!(last < 0.8 * first, "looks for each idle entry: {first}, then {last}");
     }
 
     #[test]

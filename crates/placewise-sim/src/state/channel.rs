@@ -11,8 +11,8 @@
 //! is lost.
 //!
 //! Limits: the messages of one channel are of one size for the receiver, except
-//! on TCP; no partial reads or writes; TCP has no window, no segments and no
-//! delayed acknowledgements.
+//! on TCP; no partial reads or writes; a writer that slept pays for no page of
+//! its own; TCP has no window, no segments and no delayed acknowledgements.
 
 use std::collections::VecDeque;
 

@@ -218,7 +218,7 @@ fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize
 #[cfg(test)]
 mod tests {
     use placewise_machine::ByDistance;
-    use placewise_policy::MEASURED_6_18;
+    use placewise_policy::{MEASURED_6_18, PIPE_WAKES_ON_FREED_SLOT};
 
     use super::*;
 
@@ -243,16 +243,20 @@ mod tests {
         assert_eq!(dearest, std::array::from_fn(|level| looking[level] + more[level]));
     }
 
+    fn under_6_18(machine: &Machine) -> CostModel<'_> {
+        let v6_18 = placewise_policy::kernel::profile("v6.18").unwrap();
+        let (_, domains) = placewise_policy::topology::boot(machine, &v6_18).unwrap();
+        CostModel::new(machine, &domains, v6_18.measured, 1)
+    }
+
     /// Fails if messages all took their average, or those of one side what those of the other do.
     #[test]
     fn messages_differ_by_the_spread_of_their_side() {
         let mut machine = placewise_machine::load("uma-8").unwrap();
         machine.costs.jitter_pct = 0;
         machine.costs.message_spread_pct.socket = placewise_machine::BySide { write: 58, read: 0 };
-        let v6_18 = placewise_policy::kernel::profile("v6.18").unwrap();
-        let (_, domains) = placewise_policy::topology::boot(&machine, &v6_18).unwrap();
-        let mut costs = CostModel::new(&machine, &domains, v6_18.measured, 1);
-        let socket = Channel::new(ChannelKind::UnixSocket, v6_18.pipe_wakes);
+        let mut costs = under_6_18(&machine);
+        let socket = Channel::new(ChannelKind::UnixSocket, PIPE_WAKES_ON_FREED_SLOT);
         let mut drawn = |side| -> Vec<Time> {
             (0..32_000).map(|_| costs.copy(&socket, side, 100, false)).collect()
         };
@@ -261,6 +265,38 @@ mod tests {
         let quick = *writes.iter().min().unwrap();
         let slow = writes.iter().filter(|ns| **ns > 3 * quick).count();
         assert!((900..1_100).contains(&slow), "{slow} of 32,000");
+    }
+
+    /// As a machine's file has it of calls half a pipe at a time. Fails if a pipe's calls were slow by chance, or if slow
+    /// ones made the average longer.
+    #[test]
+    fn a_pipes_calls_are_slow_where_they_pay_for_a_page() {
+        let mut machine = placewise_machine::load("uma-8").unwrap();
+        machine.costs.jitter_pct = 0;
+        machine.costs.message_spread_pct.pipe = placewise_machine::BySide { write: 58, read: 0 };
+        machine.costs.pipe_message_ns = 100_000;
+        let mut costs = under_6_18(&machine);
+        let mut pipe = Channel::new(ChannelKind::Pipe, PIPE_WAKES_ON_FREED_SLOT);
+        let mut half_a_pipe = || -> Vec<Time> {
+            let write = |_| {
+                let turns_page = pipe.turns_page(Side::Writer, 100);
+                let ns = costs.copy(&pipe, Side::Writer, 100, turns_page);
+                pipe.send(100, 0, false);
+                ns
+            };
+            let writes = (0..320).map(write).collect();
+            for _ in 0..320 {
+                pipe.receive(100);
+            }
+            writes
+        };
+        half_a_pipe();
+        let writes = half_a_pipe();
+        let slow: Vec<usize> = (0..320).filter(|&at| writes[at] > 2 * writes[1]).collect();
+        assert_eq!(slow, [80, 120, 160, 200, 240, 280], "two pages are kept");
+        let mean = writes.iter().sum::<Time>() as f64 / 320.0;
+        let expected = costs.message(ChannelKind::Pipe, Side::Writer).ns as f64;
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean}, and {expected}");
     }
 
     /// Fails if a kind of channel had the costs of another.

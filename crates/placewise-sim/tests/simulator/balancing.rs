@@ -1,7 +1,7 @@
 //! Who pulls and who is pushed.
 
 use placewise_machine::CpuSet;
-use placewise_policy::{NEWIDLE_ALWAYS, NEWIDLE_BY_SUCCESS};
+use placewise_policy::{NEWIDLE_ALWAYS, NEWIDLE_BY_SUCCESS, NEWIDLE_BY_SUCCESS_AND_RATE};
 use placewise_sim::{LoadBalance, NewidleMemory, Outcome};
 use placewise_workload::program::{FOREVER, Object, Op, Program, Workload};
 
@@ -156,25 +156,52 @@ fn an_outlier_keeps_newly_idle_cpus_from_looking() {
     );
 }
 
-/// Ten runs of a fiftieth of a second each. Fails if each started as after a boot, where every other look is taken to be
-/// worth it. Their dearest pass, which CPUs remember as well, keeps them from fewer looks.
+/// Two groups of hackbench for a fiftieth of a second.
+fn short_run(newidle_random: u32) -> Setup {
+    let workload = benchmark("hackbench", "groups=2,fds=8,loops=800,warmup_ms=0,window_ms=900");
+    let mut setup = Setup::new(TWO_NODES, "v6.18.15", "baseline", workload);
+    setup.policy.profile.newidle_random = newidle_random;
+    setup
+}
+
+/// Newly-idle passes for each idle entry, times the number of CPUs.
+fn looks(run: &Outcome) -> f64 {
+    let idle_entries = counter(run, "schedstat_schedule_left_the_processor_idle");
+    lb_counter(run, "lb_count", &["newly_idle"]) as f64 / idle_entries
+}
+
+/// Twenty runs. Fails if each started as after a boot, where every other look is taken to be worth it. Their dearest
+/// pass, which CPUs remember as well, keeps them from fewer looks.
 #[test]
 fn a_run_starts_with_what_newly_idle_cpus_found_before() {
     let [always, by_success] = [NEWIDLE_ALWAYS, NEWIDLE_BY_SUCCESS].map(|rule| {
-        let case = "groups=2,fds=8,loops=800,warmup_ms=0,window_ms=900";
-        let workload = benchmark("hackbench", case);
-        let mut setup = Setup::new(TWO_NODES, "v6.18.15", "baseline", workload);
-        setup.policy.profile.newidle_random = rule;
-        let mut memory = NewidleMemory::default();
-        let mut looks = || {
-            let run = setup.run_after(&mut memory);
-            let idle_entries = counter(&run, "schedstat_schedule_left_the_processor_idle");
-            lb_counter(&run, "lb_count", &["newly_idle"]) as f64 / idle_entries
-        };
+        let (setup, mut memory) = (short_run(rule), NewidleMemory::default());
+        let mut looks = || looks(&setup.run_after(&mut memory));
         let (first, last) = (looks(), (0..19).map(|_| looks()).last().unwrap());
         last / first
     });
     assert!(by_success < 0.6 * always, "fewer looks: {by_success}, and {always} by their costs");
+}
+
+/// A machine that just booted has rested, too. Fails if a rest went by unseen, or if all kernels forgot in it.
+#[test]
+fn some_kernels_look_again_after_a_rest() {
+    let rules = [NEWIDLE_BY_SUCCESS, NEWIDLE_BY_SUCCESS_AND_RATE];
+    let [by_success, by_rate] = rules.map(|rule| {
+        let setup = short_run(rule);
+        let some_runs = |memory: &mut NewidleMemory| -> f64 {
+            (0..20).map(|_| looks(&setup.run_after(memory))).sum()
+        };
+        let mut memory = NewidleMemory::default();
+        let booted = some_runs(&mut memory);
+        let mut rested = memory.clone();
+        rested.rest(10_000_000_000);
+        [booted, some_runs(&mut memory), some_runs(&mut rested)]
+    });
+
+    assert_eq!(by_success[1], by_success[2]);
+    assert!(by_rate[2] > 1.2 * by_rate[1], "{by_rate:?}");
+    assert!(by_rate[0] > 1.2 * by_success[0], "{by_rate:?}, {by_success:?}");
 }
 
 /// A counter of load balancing, over all levels that CPUs of these idle types balanced.
