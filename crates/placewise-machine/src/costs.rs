@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// Direct cost of switching from one task to another on a CPU. The idle task has no memory to switch to.
+    /// Direct cost of switching from one task to another on a CPU.
     pub context_switch_ns: u64,
-    /// What the idle task does from the interrupt that brings a task until it is in schedule_idle().
+    /// That of switching to the idle task, which has no memory of its own.
+    pub switch_to_idle_ns: u64,
+    /// What the idle task does from the interrupt that brings a task until that runs, beside holding the lock.
     pub idle_switch_ns: u64,
-    /// What a task that sleeps takes beside the switch: to queue itself to be woken, and to leave the run queue.
+    /// What a call that sleeps takes longer than one that need not, beside the switch. Before, it queues itself to be
+    /// woken; once it runs again, it looks again, and the way back to user space is longer: half of it each.
     pub sleep_ns: u64,
     /// Entering and leaving the kernel for one system call.
     pub syscall_ns: u64,
@@ -57,6 +60,8 @@ pub struct Costs {
     pub exit_ns: u64,
     /// Fixed part of `try_to_wake_up`: without scanning, locking, and sending the interrupt.
     pub wakeup_ns: u64,
+    /// What a wakeup takes longer that moves its wakee to another CPU: its load average goes along.
+    pub wake_elsewhere_ns: u64,
     /// Looking at one CPU in the search for an idle one.
     pub scan_cpu_ns: u64,
     /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended; a switch that follows holds it

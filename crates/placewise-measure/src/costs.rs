@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! half of a byte to and fro through two pipes, between two CPUs that are idle but for it
-//!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch
+//!               syscall + 2 pipe_message + wakeup + 2 rq_lock_hold + idle_switch + 1/2 sleep
 //!               + (2 channel + 2 page + 1/3 + wakeup_lines) cache_line + ipi_delivery + exit
 //! the waker's call
 //!   to its own CPU
@@ -26,7 +26,7 @@
 //! Lines of a channel and of a page are those of `pipe_lines`: a byte fills a pipe that is empty, and reading it
 //! drains it.
 //!
-//! The lock's hold and the switch to idle cannot be told from the switch: they have the share of it that
+//! The lock's hold and the switches to idle and from it cannot be told from the switch: they have the share of it that
 //! they have in the borrowed figures.
 
 use std::collections::BTreeMap;
@@ -176,13 +176,15 @@ impl Figures<'_> {
         let all = (a_yield - self.costs.syscall_ns as f64).max(0.0);
         let (hold, switch) = (self.borrowed.rq_lock_hold_ns, self.borrowed.context_switch_ns);
         let hold_share = hold as f64 / (hold + switch).max(1) as f64;
-        let idle_share = self.borrowed.idle_switch_ns as f64 / switch.max(1) as f64;
         self.costs.rq_lock_hold_ns = whole(all * hold_share);
-        self.costs.context_switch_ns = whole(all * (1.0 - hold_share));
-        self.costs.idle_switch_ns = whole(all * (1.0 - hold_share) * idle_share);
+        let rest = all * (1.0 - hold_share);
+        let as_borrowed = |figure: u64| whole(rest * figure as f64 / switch.max(1) as f64);
+        self.costs.context_switch_ns = whole(rest);
+        self.costs.switch_to_idle_ns = as_borrowed(self.borrowed.switch_to_idle_ns);
+        self.costs.idle_switch_ns = as_borrowed(self.borrowed.idle_switch_ns);
         let how = ", less a system call and rq_lock_hold_ns";
         self.measured("context_switch_ns", Quantity::Yield, how);
-        for figure in ["rq_lock_hold_ns", "idle_switch_ns"] {
+        for figure in ["rq_lock_hold_ns", "switch_to_idle_ns", "idle_switch_ns"] {
             let of = &self.of;
             let source = format!("assumed: the share of the measured switch that is {of}");
             self.say(figure, source);
@@ -293,6 +295,7 @@ impl Figures<'_> {
             + costs.pipe_message_ns
             + 2 * costs.rq_lock_hold_ns
             + costs.idle_switch_ns
+            + costs.sleep_ns / 2
             - after_wakeup(costs)
             - reader_way(costs);
         let half = self.get(Quantity::RoundTrip(distance))? / 2.0;
@@ -544,6 +547,7 @@ mod tests {
             + pipe
             + 2 * hold
             + costs.idle_switch_ns
+            + costs.sleep_ns / 2
             - after_wakeup(costs)
             - reader_way(costs);
         let there = idle + costs.ipi_delivery_ns.llc + costs.idle_states[0].exit_ns;
@@ -595,6 +599,7 @@ mod tests {
         truth.timer_ns = 444;
         // The shares of a switch are those of the borrowed figures.
         truth.context_switch_ns *= 2;
+        truth.switch_to_idle_ns *= 2;
         truth.idle_switch_ns *= 2;
         truth.rq_lock_hold_ns *= 2;
         truth.wakeup_ns = 1_234;

@@ -52,8 +52,10 @@ impl Instructions {
         Some(match name {
             "pipe_message_ns" => self.pipe.together(),
             "socket_message_ns" => self.socket.together(),
-            "wakeup_ns" | "rq_lock_hold_ns" => self.wake,
-            "context_switch_ns" | "idle_switch_ns" | "sleep_ns" => self.switches,
+            "wakeup_ns" | "wake_elsewhere_ns" | "rq_lock_hold_ns" => self.wake,
+            "context_switch_ns" | "switch_to_idle_ns" | "idle_switch_ns" | "sleep_ns" => {
+                self.switches
+            }
             _ => return None,
         })
     }
@@ -73,8 +75,10 @@ impl OfBothSides {
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerCosts {
     pub wakeup_ns: u64,
+    pub wake_elsewhere_ns: u64,
     pub rq_lock_hold_ns: u64,
     pub context_switch_ns: u64,
+    pub switch_to_idle_ns: u64,
     pub idle_switch_ns: u64,
     pub sleep_ns: u64,
 }
@@ -86,8 +90,10 @@ impl SchedulerCosts {
         let switch = |figure| figure * here.switches / there.switches;
         SchedulerCosts {
             wakeup_ns: wake(figures.wakeup_ns),
+            wake_elsewhere_ns: wake(figures.wake_elsewhere_ns),
             rq_lock_hold_ns: wake(figures.rq_lock_hold_ns),
             context_switch_ns: switch(figures.context_switch_ns),
+            switch_to_idle_ns: switch(figures.switch_to_idle_ns),
             idle_switch_ns: switch(figures.idle_switch_ns),
             sleep_ns: switch(figures.sleep_ns),
         }

@@ -6,6 +6,8 @@ use placewise_policy::MeasuredKernel;
 use placewise_policy::instructions::SchedulerCosts;
 use placewise_workload::program::Nanos;
 
+use crate::hints::Hint;
+
 pub struct Charges<'a> {
     figures: &'a Costs,
     scheduler: SchedulerCosts,
@@ -23,18 +25,24 @@ impl<'a> Charges<'a> {
     pub fn switch(&self, from_idle: bool, from_sleeper: bool) -> Nanos {
         let scheduler = &self.scheduler;
         let switch = if from_idle { 0 } else { scheduler.context_switch_ns };
-        let sleep = if from_sleeper { scheduler.sleep_ns } else { 0 };
+        let sleep = if from_sleeper { scheduler.sleep_ns / 2 } else { 0 };
         switch + sleep + scheduler.rq_lock_hold_ns
     }
 
-    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, after a look at `scanned` CPUs, until that is put on a run
-    /// queue. One that was still queued takes less, which is not told apart.
-    pub fn placing(&self, prev_cpu: u32, cpu: u32, scanned: u32) -> Nanos {
+    /// The end of a call that has slept.
+    pub fn waking_up(&self) -> Nanos {
+        self.scheduler.sleep_ns / 2
+    }
+
+    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue. One that was still queued
+    /// takes less, which is not told apart.
+    pub fn placing(&self, prev_cpu: u32, cpu: u32, hint: Hint) -> Nanos {
         let figures = self.figures;
         let lines = u64::from(figures.wakeup_lines);
         self.scheduler.wakeup_ns
             + lines * self.by_distance(&figures.cache_line_ns, prev_cpu, cpu)
-            + u64::from(scanned) * figures.scan_cpu_ns
+            + u64::from(hint.scanned) * figures.scan_cpu_ns
+            + if hint.moved { self.scheduler.wake_elsewhere_ns } else { 0 }
     }
 
     /// To put a task on a run queue.

@@ -25,7 +25,7 @@ use placewise_workload::program::{Nanos, Wake};
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
-use crate::hints::Hints;
+use crate::hints::{Hint, Hints};
 use crate::recording::{AtEnd, TaskIndex};
 
 /// Of a thread alone on the fastest core.
@@ -607,9 +607,9 @@ impl<'a> Follower<'a> {
     fn sleeps(&mut self, index: TaskIndex, cpu: u32) {
         self.close(index);
         self.answer(index, cpu);
-        let now = self.now;
+        let (now, waking_up) = (self.now, self.charges.waking_up());
         let task = self.task(index);
-        (task.state, task.charged) = (State::Asleep, 0);
+        (task.state, task.charged) = (State::Asleep, waking_up);
         task.slept_since = now;
         if let Some((cause, _)) = task.early.take() {
             self.wake(index, cause);
@@ -732,7 +732,7 @@ impl<'a> Follower<'a> {
         let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
         self.task(wakee).interrupt = None;
         let Some(waker) = self.cpus[step.cpu as usize].task else {
-            let placing = self.charges.placing(prev_cpu, step.cpu, 0);
+            let placing = self.charges.placing(prev_cpu, step.cpu, Hint::default());
             let task = self.task(wakee);
             task.softirqs_of_idle += u32::from(is_softirq);
             task.interrupt = Some((step.cpu, placing));
@@ -740,7 +740,7 @@ impl<'a> Follower<'a> {
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
-        let placing = self.charges.placing(prev_cpu, step.cpu, hint.scanned);
+        let placing = self.charges.placing(prev_cpu, step.cpu, hint);
         let takes = placing + self.charges.queueing() + telling;
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();

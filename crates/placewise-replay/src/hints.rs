@@ -1,5 +1,6 @@
 //! What no tracepoint shows of a wakeup and a replay needs: whether it was sync, and how many CPUs
-//! were looked at. An audit of the trace believes the one and works out the other.
+//! were looked at. An audit of the trace believes the one and works out the other. Where the wakee went the trace
+//! tells later.
 
 use std::collections::HashMap;
 
@@ -14,6 +15,8 @@ use crate::error::ReplayError;
 pub struct Hint {
     pub wake: Wake,
     pub scanned: u32,
+    /// The wakee left the CPU where it slept.
+    pub moved: bool,
 }
 
 #[derive(Default)]
@@ -36,7 +39,8 @@ impl Hints {
     pub fn wakeup(&self, at: (u64, TaskNumber), names: (NameId, NameId)) -> Hint {
         let usual = || {
             let [plain, sync] = self.by_names.get(&names).copied().unwrap_or_default();
-            Hint { wake: if sync > plain { Wake::Sync } else { Wake::Plain }, scanned: 0 }
+            let wake = if sync > plain { Wake::Sync } else { Wake::Plain };
+            Hint { wake, ..Hint::default() }
         };
         self.placed.get(&at).copied().unwrap_or_else(usual)
     }
@@ -53,7 +57,8 @@ impl Observer for Hints {
         let names = (name(placed.waker), name(placed.task));
         self.by_names.entry(names).or_default()[usize::from(sync)] += 1;
         let wake = if sync { Wake::Sync } else { Wake::Plain };
-        let hint = Hint { wake, scanned: placed.decision.scanned };
+        let moved = placed.actual != placed.prev_cpu;
+        let hint = Hint { wake, scanned: placed.decision.scanned, moved };
         self.placed.insert((decided.time_ns, placed.task), hint);
     }
 }

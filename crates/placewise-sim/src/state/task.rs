@@ -59,6 +59,8 @@ pub struct Task {
     pub woken_sync: bool,
     /// It was moved between waking and enqueueing.
     pub woken_migrated: bool,
+    /// Its call has slept, and has more to do for that.
+    pub slept: bool,
     /// It was woken between deciding to sleep and sleeping: it does not sleep.
     pub woken_early: bool,
     /// The base of the task whose message it read last.

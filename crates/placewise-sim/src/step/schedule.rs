@@ -81,8 +81,13 @@ impl Engine<'_> {
         self.throttle_exhausted(cpu, task);
     }
 
-    /// A task that blocks may stay in the queue; one that has exited leaves it.
+    /// A task that blocks may stay in the queue; one that has exited leaves it. What its call takes longer for that is
+    /// paid for with the switch, and when it runs again.
     fn block(&mut self, cpu: CpuId, task: TaskId) {
+        if self.tasks[task].state == TaskState::Blocked {
+            self.cpus[cpu].debt += self.costs.draw(self.costs.scheduler.sleep_ns / 2);
+            self.tasks[task].slept = true;
+        }
         let stays = match self.tasks[task].state {
             TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.rq_clock(cpu)),
             _ => {
@@ -91,17 +96,9 @@ impl Engine<'_> {
             }
         };
         if !stays {
-            self.left_to_sleep(task, cpu);
+            self.return_runtime(cpu, task);
         }
         self.throttle_exhausted(cpu, task);
-    }
-
-    /// A task, which may have exited, is off its run queue; `by` has done that.
-    pub(super) fn left_to_sleep(&mut self, task: TaskId, by: CpuId) {
-        if self.tasks[task].state != TaskState::Exited {
-            self.cpus[by].debt += self.costs.draw(self.costs.scheduler.sleep_ns);
-        }
-        self.return_runtime(self.scheduler.cpu_of(task), task);
     }
 
     /// The next task; delayed tasks met on the way leave the queue.
@@ -109,7 +106,7 @@ impl Engine<'_> {
         loop {
             match self.scheduler.pick(cpu, self.rq_clock(cpu))? {
                 Picked::Next(task) => return Some(task),
-                Picked::Left(task) => self.left_to_sleep(task, cpu),
+                Picked::Left(task) => self.return_runtime(self.scheduler.cpu_of(task), task),
             }
         }
     }
@@ -171,7 +168,7 @@ impl Engine<'_> {
     }
 
     /// If the task that leaves is preempted, or throttled, a balancing CPU may take it, and run it, before the
-    /// switch is over. The idle task has no memory of its own to switch to, and has done its part before it leaves.
+    /// switch is over. The idle task has done its part before it leaves.
     fn begin_switch(&mut self, cpu: CpuId, prev: TaskId, next: TaskId) {
         self.trace_switch(cpu, prev, next);
         self.measurement.switches += 1;
@@ -181,8 +178,12 @@ impl Engine<'_> {
             leaves.on_cpu = false;
         }
         self.cpus[cpu].prev = leaves.on_cpu.then_some(prev);
-        let is_between_tasks = !prev.is_idle() && !next.is_idle();
-        let figure = if is_between_tasks { self.costs.scheduler.context_switch_ns } else { 0 };
+        let scheduler = &self.costs.scheduler;
+        let figure = match (prev.is_idle(), next.is_idle()) {
+            (true, _) => 0,
+            (false, true) => scheduler.switch_to_idle_ns,
+            (false, false) => scheduler.context_switch_ns,
+        };
         let more = self.costs.draw(figure);
         let end = self.pay(cpu, more);
         self.cpus[cpu].lock.keep_until(end);

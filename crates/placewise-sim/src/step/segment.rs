@@ -133,6 +133,9 @@ impl Engine<'_> {
         if let Some(woken) = state.woken_at.take() {
             self.measurement.sample_woken(state.part, self.now, woken);
         }
+        if std::mem::take(&mut state.slept) {
+            state.work_left += self.costs.draw(self.costs.scheduler.sleep_ns / 2);
+        }
         state.work_left += self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
         state.last_cpu = cpu;
     }

@@ -124,11 +124,12 @@ impl Engine<'_> {
 
         if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
-            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen. What a trace tells is the mean
-            // of such wakeups and others.
+            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen: half of a wakeup. What a trace
+            // tells is the mean of such wakeups and others.
+            let wakeup = self.costs.scheduler.wakeup_ns;
             let figure = match self.call(cpu, context, wakee).queue_ns {
-                0 => 0,
-                beyond => self.costs.scheduler.wakeup_ns + Time::from(beyond),
+                0 => wakeup / 2,
+                beyond => wakeup + Time::from(beyond),
             };
             self.step_ends(cpu, context, figure);
         } else if !self.tasks[wakee].on_cpu {
@@ -188,7 +189,10 @@ impl Engine<'_> {
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         let beyond = Time::from(self.call(cpu, context, wakee).queue_ns);
-        self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns + scan + lines + beyond);
+        let scheduler = &self.costs.scheduler;
+        let move_ns = if target == prev { 0 } else { scheduler.wake_elsewhere_ns };
+        let wakeup = scheduler.wakeup_ns + move_ns;
+        self.step_ends(cpu, context, wakeup + scan + lines + beyond);
     }
 
     fn call(&self, cpu: CpuId, context: WakerContext, wakee: TaskId) -> Call {
@@ -340,7 +344,7 @@ impl Engine<'_> {
         let is_busy = self.scheduler.running(cpu).is_some();
         if is_busy {
             let is_told = here.need_resched && !lazily;
-            if !is_told && !self.preempts(cpu, task, (by, enqueued_by)) {
+            if !is_told && !self.preempts(cpu, task, enqueued_by) {
                 return;
             }
             let here = &mut self.cpus[cpu];
@@ -376,16 +380,13 @@ impl Engine<'_> {
         }
     }
 
-    /// Delayed tasks that are found to stand before it leave the queue, on the time of the CPU `by`.
-    fn preempts(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        (by, enqueued_by): (CpuId, EnqueuedBy),
-    ) -> bool {
+    /// Delayed tasks that are found to stand before it leave the queue.
+    fn preempts(&mut self, cpu: CpuId, task: TaskId, enqueued_by: EnqueuedBy) -> bool {
         loop {
             match self.scheduler.preempts(cpu, (task, enqueued_by), self.now) {
-                Preemption::Left(sleeper) => self.left_to_sleep(sleeper, by),
+                Preemption::Left(sleeper) => {
+                    self.return_runtime(self.scheduler.cpu_of(sleeper), sleeper);
+                }
                 preemption => return preemption == Preemption::Preempts,
             }
         }

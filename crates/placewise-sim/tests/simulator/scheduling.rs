@@ -284,34 +284,43 @@ fn a_wake_list_is_enqueued_as_soon_as_its_lock_is_had() {
     assert!(runs - woken >= 50, "the hold comes after: from {woken} to {runs} us");
 }
 
-/// Two pass a message to and fro, and each sleeps until it is back. Before 6.12 that takes 0.797 of what it does under 6.18.
+/// Two pass a message to and fro, and each sleeps until it is back, or stays queued. Before 6.12 that takes 0.797 of what it
+/// does under 6.18. Half of it comes before the switch: where each has a CPU the other one does not wait for that.
 #[test]
 fn who_sleeps_takes_time_for_that() {
     const TIMES: u32 = 100;
-    let passes = |measured, sleep_ns| {
+    let passes = |cpu_of_other, (kernel, measured), sleep_ns| {
         let (to, back) = (Object::shared(0), Object::shared(1));
-        let pass = |name, first, second| {
+        // Long enough for the other one to be off its CPU.
+        let thinks = Op::Run { ns: 20_000 };
+        let pass = |name, cpu, turn: [Op; 3]| {
             let again = Op::Repeat { counter: 0, times: TIMES, to: 0 };
-            on(0, Program::new(name, vec![first, second, again, Op::Exit]))
+            on(cpu, Program::new(name, [&turn[..], &[again, Op::Exit]].concat()))
         };
         let send = |channel| Op::Send { channel, bytes: 1 };
         let receive = |channel| Op::Receive { channel, bytes: 1 };
         let all = vec![
             main_of(2),
-            pass("one", send(to), receive(back)),
-            pass("other", receive(to), send(back)),
+            pass("one", 0, [thinks, send(to), receive(back)]),
+            pass("other", cpu_of_other, [receive(to), thinks, send(back)]),
         ];
         let workload = Workload { channels: vec![ChannelKind::Pipe; 2], ..programs(all, 1_000) };
-        let mut setup = Setup::new("pack:1 l3:1 core:1 pu:1", "v6.0", "baseline", workload);
+        let mut setup = Setup::new("pack:1 l3:1 core:2 pu:1", kernel, "baseline", workload);
         setup.policy.profile.wakeup_preemption = false;
         setup.policy.profile.measured = measured;
-        (setup.machine.costs.sleep_ns, setup.machine.costs.jitter_pct) = (sleep_ns, 0);
+        let costs = &mut setup.machine.costs;
+        (costs.sleep_ns, costs.jitter_pct, costs.llc_idle_exit_ns) = (sleep_ns, 0, 0);
+        costs.idle_states.truncate(1);
         setup.run().statistics.simulated_ns
     };
-    for (measured, expected) in [(MEASURED_6_18, 10_000.0), (MEASURED_5_10, 7_970.0)] {
-        let more = passes(measured, 10_000) - passes(measured, 0);
-        let longer = more as f64 / f64::from(2 * TIMES);
-        assert!((longer - expected).abs() < 500.0, "{longer} ns each");
+    const SLEEP: u64 = 2_000;
+    let (between, new) = (("v6.0", MEASURED_6_18), ("v6.18", MEASURED_6_18));
+    let of_all =
+        [(0, new, 1.0), (0, between, 1.0), (0, ("v6.0", MEASURED_5_10), 0.797), (1, new, 0.5)];
+    for (cpu, kernel, expected) in of_all {
+        let more = passes(cpu, kernel, SLEEP) - passes(cpu, kernel, 0);
+        let share = more as f64 / (u64::from(2 * TIMES) * SLEEP) as f64;
+        assert!((share - expected).abs() < 0.05, "{share} of it each: {cpu}, {kernel:?}");
     }
 }
 
@@ -423,13 +432,14 @@ fn runs_ahead_with(
 
 /// Fails if no CPU were chosen for a task that slept, or one for a task that is still queued.
 #[test]
-fn a_task_that_is_still_queued_is_woken_at_once() {
+fn a_task_that_is_still_queued_is_woken_for_less() {
     const WAKEUP_US: u64 = 200;
     for delayed in [true, false] {
         let mut setup = runs_ahead(delayed);
         (setup.machine.costs.wakeup_ns, setup.machine.costs.jitter_pct) = (1_000 * WAKEUP_US, 0);
         let took = waker_is_held_up(&setup);
-        assert_eq!(took < WAKEUP_US, delayed, "{took} us, delayed dequeue: {delayed}");
+        let expected = if delayed { WAKEUP_US / 2 } else { WAKEUP_US };
+        assert!((expected..expected + 50).contains(&took), "{took} us, delayed dequeue: {delayed}");
     }
 }
 
@@ -462,7 +472,7 @@ fn a_task_that_is_still_queued_is_woken_as_late_as_the_call_says() {
     let at_once = held_up(Call::default());
     assert!(at_once < 200, "{at_once} us");
     let told = held_up(Call { queue_ns: 100_000, rest_ns: 0 });
-    assert!((300..320).contains(&(told - at_once)), "{told} and {at_once} us");
+    assert!((200..220).contains(&(told - at_once)), "{told} and {at_once} us");
 }
 
 /// What follows the first waking of the task that runs ahead, up to its wakeup.

@@ -85,7 +85,7 @@ struct PredictArgs {
     #[arg(long, default_value = "studies/interventions/machines")]
     machines: PathBuf,
     /// Seeds of each load with each knob
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
