@@ -84,13 +84,14 @@ cd build
 jobs=${JOBS:-$(nproc)}
 {
 	../configure --meson="$(command -v meson)" --target-list=x86_64-softmmu --without-default-features \
-		--enable-system --enable-tcg --enable-fdt=system --disable-docs --disable-tools --disable-werror \
+		--enable-system --enable-tcg --enable-plugins --enable-fdt=system --disable-docs --disable-tools --disable-werror \
 		--disable-qom-cast-debug --disable-install-blobs \
 		--prefix=/usr --firmwarepath=/usr/share/qemu:/usr/share/seabios &&
 		ninja -j "$jobs" qemu-system-x86_64
 } >"$work/log" 2>&1 || fail "it does not build: $(grep -m1 -iE 'error' "$work/log")"
 # It looks for the firmware of /usr from where it is itself.
-mkdir -p "$cache/$key/bin"
+mkdir -p "$cache/$key/bin" "$cache/$key/include"
+cp ../include/qemu/qemu-plugin.h "$cache/$key/include"
 ln -sfn /usr/share "$cache/$key/share"
 mv qemu-system-x86_64 "$built"
 echo "$built"

@@ -4,6 +4,7 @@
 //! audits. The guest's files come as a tar stream over a virtio port, or a
 //! serial one.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -148,6 +149,7 @@ fn start(guest: &Guest, parts: &Parts, directory: &Path) -> anyhow::Result<Child
         .args(["-serial", "file:serial.tar"])
         .args(["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=out"])
         .args(["-chardev", "file,id=out,path=out.tar"])
+        .args(env::var("QEMU_ARGUMENTS").unwrap_or_default().split_whitespace())
         .args(["-initrd", "initramfs", "-append", &append, "-kernel"])
         .arg(&parts.kernel)
         .current_dir(directory)

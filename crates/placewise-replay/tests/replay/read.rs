@@ -287,7 +287,7 @@ fn the_interrupt_to_the_wakees_cpu_is_no_computing() {
 fn the_sleep_of_the_task_before_is_no_computing() {
     let mut machine = free("uma-8");
     // Of the 6.18 whose costs these are; 6 us under 6.12, half of which comes later.
-    machine.costs.sleep_ns = 6_480;
+    machine.costs.sleep_ns = 4_193;
     let c_runs = "<idle>-0 [001] d..2. 1.000100: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=c next_pid=12 next_prio=120";
     for (state, computes) in [("R", 20 * US), ("S", 17 * US)] {
         let goes = format!(
@@ -305,7 +305,7 @@ fn the_sleep_of_the_task_before_is_no_computing() {
 #[test]
 fn the_end_of_a_call_that_has_slept_is_no_computing() {
     let mut machine = free("uma-8");
-    machine.costs.sleep_ns = 6_480; // as above
+    machine.costs.sleep_ns = 4_193; // as above
     let both = try_read("woken-up", &(messages_to_b(2).join("\n") + "\n"), &machine);
     let steps = task(&both.expect("it can be read").plain, "b").1.steps.clone();
     let computes = steps.iter().filter(|step| matches!(step, Step::Run(_)));

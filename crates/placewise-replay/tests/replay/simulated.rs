@@ -18,8 +18,8 @@ fn a_replay_on_the_recorded_machine_is_like_the_recording() {
     }
 }
 
-/// Most of the messages wake nobody: without them there are less than half of the wakeups. How often readers sleep
-/// hangs on who is ahead in a pipe, though: the replay, whose messages all take their mean, has a quarter to a third less
+/// Most of the messages wake nobody: without them twice as many of the wakeups are missing. How often readers sleep
+/// hangs on who is ahead in a pipe, though: the replay, whose messages all take their mean, has an eighth to a fifth less
 /// of it.
 #[test]
 fn readers_find_messages_that_wake_nobody() {
@@ -33,11 +33,12 @@ fn readers_find_messages_that_wake_nobody() {
         let (mut plain, measured) = lab.read("hackbench");
         let unaware = validate(&mut plain, &measured, &lab.machine, &lab.kernel);
         let without = wakeups(&unaware.expect("the replay ends well").all);
-        assert!(without < -50.0, "{loops} loops: {without} without");
-        wakeups(&validation.all)
+        let with = wakeups(&validation.all);
+        assert!(without < 2.0 * with, "{loops} loops: {without} without, {with} with them");
+        with
     });
     errors.sort_by(f64::total_cmp);
-    assert!(errors[0] > -40.0 && errors[1].abs() < 30.0, "{errors:?}");
+    assert!(errors[0] > -30.0 && errors[1].abs() < 25.0, "{errors:?}");
 }
 
 /// As if servers slept before they answer.

@@ -284,8 +284,8 @@ fn a_wake_list_is_enqueued_as_soon_as_its_lock_is_had() {
     assert!(runs - woken >= 50, "the hold comes after: from {woken} to {runs} us");
 }
 
-/// Two pass a message to and fro, and each sleeps until it is back, or stays queued. Before 6.12 that takes 0.797 of what it
-/// does under 6.18. Half of it comes before the switch: where each has a CPU the other one does not wait for that.
+/// Two pass a message to and fro, and each sleeps until it is back, or stays queued. Before 6.18 that takes 1.4 times what it
+/// does since. Half of it comes before the switch: where each has a CPU the other one does not wait for that.
 #[test]
 fn who_sleeps_takes_time_for_that() {
     const TIMES: u32 = 100;
@@ -316,7 +316,7 @@ fn who_sleeps_takes_time_for_that() {
     const SLEEP: u64 = 2_000;
     let (between, new) = (("v6.0", MEASURED_6_18), ("v6.18", MEASURED_6_18));
     let of_all =
-        [(0, new, 1.0), (0, between, 1.0), (0, ("v6.0", MEASURED_5_10), 0.797), (1, new, 0.5)];
+        [(0, new, 1.0), (0, between, 1.0), (0, ("v6.0", MEASURED_5_10), 1.395), (1, new, 0.5)];
     for (cpu, kernel, expected) in of_all {
         let more = passes(cpu, kernel, SLEEP) - passes(cpu, kernel, 0);
         let share = more as f64 / (u64::from(2 * TIMES) * SLEEP) as f64;

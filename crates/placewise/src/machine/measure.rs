@@ -170,7 +170,7 @@ mod tests {
     fn what_was_measured_under_another_kernel_is_told_of_linux_6_18() {
         let mut machine = load("uma-8").unwrap();
         (machine.costs.pipe_message_ns, machine.costs.socket_message_ns) = (1_670, 4_618);
-        (machine.costs.wakeup_ns, machine.costs.sleep_ns) = (1_275, 4_427);
+        (machine.costs.wakeup_ns, machine.costs.sleep_ns) = (1_275, 670);
         let source = |source: &str| source.to_owned();
         machine.cost_sources.insert("pipe_message_ns".to_owned(), source("measured: a pipe"));
         machine.cost_sources.insert("socket_message_ns".to_owned(), source("assumed: a socket"));
@@ -179,7 +179,7 @@ mod tests {
         }
         let told = told_of_6_18(machine.clone(), MEASURED_5_10);
         assert_eq!((told.costs.pipe_message_ns, told.costs.socket_message_ns), (1_348, 4_618));
-        assert_eq!((told.costs.wakeup_ns, told.costs.sleep_ns), (1_524, 5_554));
+        assert_eq!((told.costs.wakeup_ns, told.costs.sleep_ns), (1_524, 480));
         assert!(told.cost_sources["pipe_message_ns"].contains("1348 instructions"));
         let as_it_was = told_of_6_18(machine, MEASURED_6_18);
         assert_eq!(as_it_was.costs.pipe_message_ns, 1_670);
