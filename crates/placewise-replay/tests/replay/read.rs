@@ -301,6 +301,23 @@ fn the_sleep_of_the_task_before_is_no_computing() {
     }
 }
 
+/// Fails if what it takes to move a wakee were left in what its waker computes, or taken off where it stays.
+#[test]
+fn moving_a_wakee_is_no_computing() {
+    let mut machine = free("uma-8");
+    machine.costs.wake_elsewhere_ns = 1_524; // 1,407 under 6.12
+    for (cpu, computes) in [(1, 5_000), (2, 3_593)] {
+        let there = |line: &str| line.replace("[001]", &format!("[00{cpu}]"));
+        let woken = A_WAKES_B[2].replace("target_cpu=001", &format!("target_cpu=00{cpu}"));
+        let [begins, wakes, _, runs, sleeps] = A_WAKES_B;
+        let lines = [begins, wakes, &woken, &there(runs), sleeps, &there(B_SLEEPS)];
+        let text = lines.join("\n").replace("swapper/1", &format!("swapper/{cpu}")) + "\n";
+        let both = try_read(&format!("moved-{cpu}"), &text, &machine).expect("it can be read");
+        let computed = task(&both.plain, "a").1.steps.last().copied();
+        assert_eq!(computed, Some(Step::Run(computes)), "to CPU {cpu}");
+    }
+}
+
 /// Fails if the end of a call that has slept were left in what comes after it.
 #[test]
 fn the_end_of_a_call_that_has_slept_is_no_computing() {

@@ -190,8 +190,8 @@ impl Engine<'_> {
         let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
         let beyond = Time::from(self.call(cpu, context, wakee).queue_ns);
         let scheduler = &self.costs.scheduler;
-        let move_ns = if target == prev { 0 } else { scheduler.wake_elsewhere_ns };
-        let wakeup = scheduler.wakeup_ns + move_ns;
+        let elsewhere = if target == prev { 0 } else { scheduler.wake_elsewhere_ns };
+        let wakeup = scheduler.wakeup_ns + elsewhere;
         self.step_ends(cpu, context, wakeup + scan + lines + beyond);
     }
 
