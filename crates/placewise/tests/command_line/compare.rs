@@ -431,7 +431,7 @@ fn one_run_leaves_significance_unknown() {
 #[test]
 fn runs_are_added_until_each_change_is_known() {
     let rows_at = |precision: &str| -> Vec<Value> {
-        let unsure = "groups=6;fds=2;loops=20";
+        let unsure = "groups=7;fds=2;loops=20";
         let options = ["--format=json", "--budget=7", "--case", unsure, "--precision", precision];
         let report: Value = serde_json::from_str(&quick(&options)).unwrap();
         report["rows"].as_array().unwrap().clone()
