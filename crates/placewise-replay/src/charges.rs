@@ -25,13 +25,13 @@ impl<'a> Charges<'a> {
     pub fn switch(&self, from_idle: bool, from_sleeper: bool) -> Nanos {
         let scheduler = &self.scheduler;
         let switch = if from_idle { 0 } else { scheduler.context_switch_ns };
-        let sleep = if from_sleeper { scheduler.sleep_ns / 2 } else { 0 };
+        let sleep = if from_sleeper { scheduler.half_a_sleep() } else { 0 };
         switch + sleep + scheduler.rq_lock_hold_ns
     }
 
     /// The end of a call that has slept.
     pub fn waking_up(&self) -> Nanos {
-        self.scheduler.sleep_ns / 2
+        self.scheduler.half_a_sleep()
     }
 
     /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue. One that was still queued

@@ -249,9 +249,14 @@ fn after_the_wakeup(name: &str, polling: bool, lines: &[&str]) -> Option<Step> {
     let mut machine = free("uma-8");
     machine.costs.ipi_send_ns = 3 * US;
     machine.costs.idle_states.iter_mut().for_each(|state| state.polling = polling);
+    last_step(name, &machine, lines, "a")
+}
+
+/// Of a task of a trace on this machine.
+fn last_step(name: &str, machine: &Machine, lines: &[&str], of: &str) -> Option<Step> {
     let text = lines.join("\n") + "\n";
-    let recording = try_read(name, &text, &machine).expect("it can be read").plain;
-    task(&recording, "a").1.steps.last().copied()
+    let recording = try_read(name, &text, machine).expect("it can be read").plain;
+    task(&recording, of).1.steps.last().copied()
 }
 
 /// Fails if the waker's interrupt were left in what it computed: a replay is charged for it anew.
@@ -294,9 +299,8 @@ fn the_sleep_of_the_task_before_is_no_computing() {
             "c-12 [001] d..2. 1.000112: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state={state} ==> next_comm=b next_pid=11 next_prio=120"
         );
         let [begins, wakes, woken, _, sleeps] = A_WAKES_B;
-        let text = [begins, c_runs, wakes, woken, &goes, sleeps, B_SLEEPS].join("\n") + "\n";
-        let both = try_read(&format!("sleeper-{state}"), &text, &machine).expect("it can be read");
-        let computed = task(&both.plain, "b").1.steps.last().copied();
+        let lines = [begins, c_runs, wakes, woken, &goes, sleeps, B_SLEEPS];
+        let computed = last_step(&format!("sleeper-{state}"), &machine, &lines, "b");
         assert_eq!(computed, Some(Step::Run(computes)), "{state}");
     }
 }
@@ -307,13 +311,14 @@ fn moving_a_wakee_is_no_computing() {
     let mut machine = free("uma-8");
     machine.costs.wake_elsewhere_ns = 1_524; // 1,407 under 6.12
     for (cpu, computes) in [(1, 5_000), (2, 3_593)] {
-        let there = |line: &str| line.replace("[001]", &format!("[00{cpu}]"));
+        let there = |line: &str| {
+            let line = line.replace("[001]", &format!("[00{cpu}]"));
+            line.replace("swapper/1", &format!("swapper/{cpu}"))
+        };
         let woken = A_WAKES_B[2].replace("target_cpu=001", &format!("target_cpu=00{cpu}"));
         let [begins, wakes, _, runs, sleeps] = A_WAKES_B;
         let lines = [begins, wakes, &woken, &there(runs), sleeps, &there(B_SLEEPS)];
-        let text = lines.join("\n").replace("swapper/1", &format!("swapper/{cpu}")) + "\n";
-        let both = try_read(&format!("moved-{cpu}"), &text, &machine).expect("it can be read");
-        let computed = task(&both.plain, "a").1.steps.last().copied();
+        let computed = last_step(&format!("moved-{cpu}"), &machine, &lines, "a");
         assert_eq!(computed, Some(Step::Run(computes)), "to CPU {cpu}");
     }
 }

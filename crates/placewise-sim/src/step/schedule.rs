@@ -84,16 +84,13 @@ impl Engine<'_> {
     /// A task that blocks may stay in the queue; one that has exited leaves it. What its call takes longer for that is
     /// paid for with the switch, and when it runs again.
     fn block(&mut self, cpu: CpuId, task: TaskId) {
-        if self.tasks[task].state == TaskState::Blocked {
-            self.cpus[cpu].debt += self.costs.draw(self.costs.scheduler.sleep_ns / 2);
+        let stays = if self.tasks[task].state == TaskState::Blocked {
+            self.cpus[cpu].debt += self.costs.draw(self.costs.scheduler.half_a_sleep());
             self.tasks[task].slept = true;
-        }
-        let stays = match self.tasks[task].state {
-            TaskState::Blocked => self.scheduler.sleep(cpu, 0, self.rq_clock(cpu)),
-            _ => {
-                self.scheduler.deactivate(cpu, self.rq_clock(cpu));
-                false
-            }
+            self.scheduler.sleep(cpu, 0, self.rq_clock(cpu))
+        } else {
+            self.scheduler.deactivate(cpu, self.rq_clock(cpu));
+            false
         };
         if !stays {
             self.return_runtime(cpu, task);
@@ -106,7 +103,7 @@ impl Engine<'_> {
         loop {
             match self.scheduler.pick(cpu, self.rq_clock(cpu))? {
                 Picked::Next(task) => return Some(task),
-                Picked::Left(task) => self.return_runtime(self.scheduler.cpu_of(task), task),
+                Picked::Left(task) => self.return_runtime(cpu, task),
             }
         }
     }

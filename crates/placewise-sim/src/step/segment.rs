@@ -134,7 +134,7 @@ impl Engine<'_> {
             self.measurement.sample_woken(state.part, self.now, woken);
         }
         if std::mem::take(&mut state.slept) {
-            state.work_left += self.costs.draw(self.costs.scheduler.sleep_ns / 2);
+            state.work_left += self.costs.draw(self.costs.scheduler.half_a_sleep());
         }
         state.work_left += self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
         state.last_cpu = cpu;

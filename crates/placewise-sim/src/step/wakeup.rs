@@ -384,9 +384,7 @@ impl Engine<'_> {
     fn preempts(&mut self, cpu: CpuId, task: TaskId, enqueued_by: EnqueuedBy) -> bool {
         loop {
             match self.scheduler.preempts(cpu, (task, enqueued_by), self.now) {
-                Preemption::Left(sleeper) => {
-                    self.return_runtime(self.scheduler.cpu_of(sleeper), sleeper);
-                }
+                Preemption::Left(sleeper) => self.return_runtime(cpu, sleeper),
                 preemption => return preemption == Preemption::Preempts,
             }
         }
