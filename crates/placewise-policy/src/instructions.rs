@@ -25,7 +25,7 @@ pub struct Instructions {
     /// Two switches by sched_yield().
     pub switches: u64,
     /// What a read from a pipe that sleeps takes longer than one that need not, beside the switch: on one CPU and on
-    /// two, the mean.
+    /// two, the mean, counted step by step (docs/vm.md). How recorded rows fit with it was seen, and did not decide it.
     pub sleep: u64,
 }
 
