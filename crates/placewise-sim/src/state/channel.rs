@@ -20,6 +20,7 @@ use placewise_policy::*;
 use placewise_workload::program::ChannelKind;
 
 use crate::state::effect::Effect;
+use crate::state::event_queue::Time;
 use crate::state::lock::Lock;
 use crate::state::waker::WakerContext;
 
@@ -61,6 +62,8 @@ pub struct Channel {
     pub last_cpu: CpuId,
     pub last_of_side: [CpuId; 2],
     pub lock: Lock,
+    /// Until then a call that wakes others has the lock of their wait queue.
+    pub waking_until: Time,
     pub readers: VecDeque<TaskId>,
     pub writers: VecDeque<TaskId>,
     /// Whom a pipe wakes.
@@ -132,6 +135,7 @@ impl Channel {
             last_cpu: CpuId::default(),
             last_of_side: [CpuId::default(); 2],
             lock: Lock::default(),
+            waking_until: 0,
             readers: VecDeque::new(),
             writers: VecDeque::new(),
             rule,
@@ -287,6 +291,17 @@ impl Channel {
     #[inline]
     fn lacks(&self, bytes: u32) -> bool {
         self.held < u64::from(bytes).min(self.portion)
+    }
+
+    /// Does a call on that side take the lock of the wait queue, too, if others are being woken who are still on it? Who
+    /// sends through a socket looks whether anybody is; of the calls of a pipe those have to wake that wake all.
+    #[inline]
+    pub fn locks_queue(&self, side: Side) -> bool {
+        match self.kind {
+            ChannelKind::Pipe => self.rule == PIPE_WAKES_ALL,
+            ChannelKind::KernelQueue | ChannelKind::PolledSockets => false,
+            _ => side == Side::Writer,
+        }
     }
 
     /// A task sleeps at its end.

@@ -19,6 +19,8 @@ pub struct Effect {
     /// They come through a gate: those whose programs name the CPU that they begin on go there.
     pub begins: bool,
     pub context: WakerContext,
+    /// The channel with the wait queue whose lock is held meanwhile.
+    pub wait_queue: Option<u32>,
     /// What the kernel does around the wakeups beyond what they take.
     pub call: Call,
     pub then: Then,

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use placewise_policy::{CpuId, PIPE_WAKES_ALL, TaskId};
 use placewise_workload::program::ChannelKind;
 
-use crate::state::channel::{Channel, Side};
+use crate::state::channel::{Channel, Side, Wake};
 use crate::state::costs::CostModel;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
@@ -29,6 +29,8 @@ mod stage {
     pub const GOES_ON: u32 = 3;
     /// Not yet there: the task computes before it.
     pub const COMES: u32 = 4;
+    /// It has transferred its message, and waits for the lock of a wait queue.
+    pub const WAITS: u32 = 5;
 }
 
 /// A call that begins later than this takes no turn at the channel's lock until it has come there; nor does one that
@@ -65,6 +67,9 @@ pub(super) fn step_cost(
     match state.stage {
         stage::CALLS => {}
         stage::LOOKS | stage::SLEPT => return look(side, channel, costs, begin.cpu),
+        stage::WAITS => {
+            return begin.pace.share(channel.waking_until.saturating_sub(begin.now)).max(1);
+        }
         _ => return transfer_cost(transfer, side, channel, costs, begin),
     }
     let waits = !channel.can_transfer(side, transfer.bytes, false);
@@ -169,27 +174,33 @@ pub(super) fn end_step(
     task: TaskId,
     state: &mut Task,
     channel: &mut Channel,
-    effect: &mut Effect,
+    (now, effect): (Time, &mut Effect),
 ) -> Then {
-    if state.stage == stage::CALLS && channel.can_transfer(side, transfer.bytes, false) {
-        take_place(transfer, side, channel, state, false, effect);
-    } else if let Some(then) = hold_up(transfer, side, task, state, channel) {
+    let called = state.stage == stage::CALLS && channel.can_transfer(side, transfer.bytes, false);
+    if !called && let Some(then) = hold_up(transfer, side, task, state, (now, channel)) {
         return then;
-    } else {
-        take_place(transfer, side, channel, state, true, effect);
+    }
+    let wake = take_place(transfer, side, channel, state, !called, effect);
+    let wakes_nobody = wake != Wake::Nobody && effect.wakees.is_empty();
+    if wakes_nobody && channel.waking_until > now && channel.locks_queue(side) {
+        state.stage = stage::WAITS;
+        return Then::Again;
     }
     Then::Next
 }
 
-/// It sleeps, or goes on, unless the message is transferred after all.
+/// It sleeps, or goes on, unless the message is to be transferred after all.
 #[inline(never)]
 fn hold_up(
     transfer: &Transfer,
     side: Side,
     task: TaskId,
     state: &mut Task,
-    channel: &mut Channel,
+    (now, channel): (Time, &mut Channel),
 ) -> Option<Then> {
+    if state.stage == stage::WAITS {
+        return Some(if channel.waking_until > now { Then::Again } else { Then::Next });
+    }
     if state.stage == stage::COMES {
         state.stage = stage::CALLS;
         return Some(Then::Again);
@@ -207,7 +218,8 @@ fn hold_up(
     None
 }
 
-/// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup.
+/// The message is transferred, which wakes others; a call that `slept` may pass on its wakeup. Says whom the message
+/// wakes.
 #[inline(always)]
 fn take_place(
     transfer: &Transfer,
@@ -216,7 +228,7 @@ fn take_place(
     state: &mut Task,
     slept: bool,
     effect: &mut Effect,
-) {
+) -> Wake {
     let wake = match side {
         Side::Writer => channel.send(transfer.bytes, state.base, slept),
         Side::Reader => {
@@ -230,4 +242,5 @@ fn take_place(
     if slept && channel.rule != PIPE_WAKES_ALL && channel.kind == ChannelKind::Pipe {
         channel.wake(channel.passed_on(side), effect);
     }
+    wake
 }

@@ -175,10 +175,11 @@ impl<'e> Running<'e, '_> {
 
     #[inline(always)]
     fn end_transfer(&mut self, transfer: &Transfer, side: Side, base: u32) -> Then {
-        let Running { task, state, profile, .. } = self;
-        let channel = &mut self.channels[transfer.channel(base)];
+        let Running { task, state, profile, now, .. } = self;
+        let at = transfer.channel(base);
+        let channel = &mut self.channels[at];
         let effect = &mut self.here.effect;
-        let then = messages::end_step(transfer, side, *task, state, channel, effect);
+        let then = messages::end_step(transfer, side, *task, state, channel, (*now, effect));
         if then == Then::Next {
             let rest = messages::rest(side, channel, self.costs);
             // Where the kernel preempts itself, a wakee need not wait until a call is over.
@@ -186,6 +187,9 @@ impl<'e> Running<'e, '_> {
                 state.work_left = rest;
             } else {
                 effect.call = Call { queue_ns: 0, rest_ns: rest as u32 };
+            }
+            if !effect.wakees.is_empty() && channel.locks_queue(side) {
+                effect.wait_queue = Some(at as u32);
             }
         }
         then

@@ -43,7 +43,9 @@ impl Engine<'_> {
                 return;
             }
         }
+        self.keep_wait_queue(cpu, self.owes_until(cpu));
         let effect = &mut self.cpus[cpu].effect;
+        effect.wait_queue = None;
         let rest = std::mem::take(&mut effect.call.rest_ns);
         if rest > 0 {
             let end = self.now + self.stretched(cpu, rest.into());
@@ -162,8 +164,18 @@ impl Engine<'_> {
 
     fn step_ends_at(&mut self, cpu: CpuId, context: WakerContext, end: Time) {
         match context {
-            WakerContext::Task | WakerContext::Softirq => self.begin(cpu, Activity::Wakeup, end),
+            WakerContext::Task | WakerContext::Softirq => {
+                self.keep_wait_queue(cpu, end);
+                self.begin(cpu, Activity::Wakeup, end);
+            }
             WakerContext::Interrupt => self.events.arm(Slot::InterruptWakeup(cpu), end),
+        }
+    }
+
+    /// Until then the current task has the lock of the wait queue whose tasks it wakes.
+    fn keep_wait_queue(&mut self, cpu: CpuId, end: Time) {
+        if let Some(channel) = self.cpus[cpu].effect.wait_queue {
+            self.objects.channels[channel as usize].waking_until = end;
         }
     }
 

@@ -10,7 +10,7 @@ use placewise_workload::program::{
     ChannelKind, FOREVER, Metric, Object, Op, Program, SchedPolicy, Workload,
 };
 
-use crate::common::{Setup, figure, main_of, programs};
+use crate::common::{MS, Setup, figure, main_of, programs};
 use crate::trace::{Line, parse};
 
 /// Far more than all else that a call or a wakeup costs.
@@ -132,6 +132,33 @@ fn a_reader_that_sleeps_has_come_to_the_pipe() {
     let [(_, before), (_, after)] = stints[..] else { panic!("it sleeps once: {stints:?}") };
     // Calls, switches and wakeups take some.
     assert!((60..70).contains(&before) && (140..150).contains(&after), "{before} and {after} us");
+}
+
+/// Three writers come to one channel while its reader sleeps, a few dozen us apart, and the first one wakes it for
+/// far longer: how long after each other they are done, at most, in us.
+fn writers_end_apart(kernel: &str, kind: ChannelKind) -> u64 {
+    let (compute, send) = (Op::Run { ns: 2 * MS }, Op::Send { channel: CHANNEL, bytes: 100 });
+    let writer = || Program::new("writer", vec![compute, send, Op::Exit]);
+    let reader =
+        Program::new("reader", vec![Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    let all = programs(vec![main_of(4), reader, writer(), writer(), writer()], 10);
+    let workload = Workload { channels: vec![kind], ..all };
+    let mut setup = Setup::new("uma-8", kernel, "baseline", workload).without_spread();
+    (setup.machine.costs.wakeup_ns, setup.machine.costs.exit_ns) = (MS, 0);
+    let trace = parse(&setup.traced().1);
+    let leaves = |line: &&Line| line.event == "sched_switch" && line.text("prev_comm") == "writer";
+    let ends: Vec<u64> = trace.iter().filter(leaves).map(|line| line.micros).collect();
+    let [first, .., last] = ends[..] else { panic!("three writers: {ends:?}") };
+    last - first
+}
+
+/// Fails if only the one who wakes the reader took the time of that: the others find it on the wait queue still, and
+/// wait for the queue's lock. Of a pipe whose calls wake nobody where it was not empty they do not.
+#[test]
+fn who_sends_while_the_reader_is_woken_waits_for_that() {
+    assert!(writers_end_apart("v6.18", ChannelKind::UnixSocket) < 5);
+    assert!(writers_end_apart("v4.15", ChannelKind::Pipe) < 5);
+    assert!(writers_end_apart("v6.18", ChannelKind::Pipe) > 500);
 }
 
 /// Fails if it entered the kernel anew: it would run for half of a call more.
