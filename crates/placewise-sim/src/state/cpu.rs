@@ -1,6 +1,7 @@
 //! A simulated CPU: what it is doing, and what is waiting to be done there.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use placewise_policy::{BalanceWalk, CpuId, TaskId};
 
@@ -79,6 +80,8 @@ pub struct Cpu {
     pub lock: FifoLock,
     /// Switching away from this task, which is still on_cpu.
     pub prev: Option<TaskId>,
+    /// When whoever has slept here last was on the run queue still, and the CPU had the lock of that.
+    pub dequeues: Range<Time>,
     /// What is left of the effect of the current task's last operation.
     pub effect: Effect,
 

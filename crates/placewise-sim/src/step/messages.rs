@@ -2,7 +2,7 @@
 //!
 //! A call wakes the other side before it is over. What is left of it comes before the wakee may take the CPU, but
 //! where the kernel preempts itself. Limits: there the end of loopback's softirq comes after the switch, too; calls that
-//! transfer nothing are over with their wakeup.
+//! transfer nothing are over with their wakeup. Who waits for a wait queue's lock may be preempted.
 
 use std::num::NonZeroU64;
 

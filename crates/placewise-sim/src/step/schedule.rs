@@ -86,6 +86,10 @@ impl Engine<'_> {
     fn block(&mut self, cpu: CpuId, task: TaskId) {
         let stays = if self.tasks[task].state == TaskState::Blocked {
             self.cpus[cpu].debt += self.costs.draw(self.costs.scheduler.half_a_sleep());
+            let calls = self.owes_until(cpu);
+            let [locked, off] = self.costs.scheduler.dequeue_ns;
+            self.cpus[cpu].dequeues =
+                calls + self.stretched(cpu, locked)..calls + self.stretched(cpu, off);
             self.tasks[task].slept = true;
             self.scheduler.sleep(cpu, 0, self.rq_clock(cpu))
         } else {

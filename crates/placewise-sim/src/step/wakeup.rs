@@ -5,10 +5,12 @@
 //! choose the same CPU. A wakeup runs in the context of the current task, of a
 //! softirq that its system call ends in, or of a hard interrupt; a CPU has at
 //! most one of the first two and one of the last under way. Between choosing and enqueueing a waker
-//! may have to wait for the lock of the run queue, which a switch holds to its end.
+//! may have to wait for the lock of the run queue, which a switch holds to its end. Who wakes a task that is going to
+//! sleep waits for that, too, as long as the task is on its run queue, and chooses then; later it leaves it to its CPU.
 //!
 //! Limits: a task whose dequeue is delayed is woken at once, also where its CPU switches; the wait for the
-//! lock comes after that. So does that of forks and of balancing.
+//! lock comes after that. So does that of forks and of balancing. One that is not in schedule() yet is left to its CPU
+//! as well, where the kernel would have it go on without a switch.
 
 use placewise_policy::*;
 use placewise_run_queue::{Enqueue, EnqueuedBy, Preemption};
@@ -136,22 +138,33 @@ impl Engine<'_> {
             self.step_ends(cpu, context, figure);
         } else if !self.tasks[wakee].on_cpu {
             self.select(cpu, context, wakee);
-        } else if self.scheduler.policy.ttwu_queue_wakelist(
-            wakee.into(),
-            cpu.into(),
-            target.into(),
-            true,
-        ) {
+        } else if !self.is_dequeueing(target)
+            && self.scheduler.policy.ttwu_queue_wakelist(
+                wakee.into(),
+                cpu.into(),
+                target.into(),
+                true,
+            )
+        {
             self.queue_on_wake_list(cpu, wakee);
             self.account_wakeup(cpu, wakee);
             self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns);
         } else {
             self.tasks[wakee].spinner = Some((cpu, context));
             if context.holds_up_the_task() {
+                let left = self.events.due(Slot::Activity(target));
+                self.keep_wait_queue(cpu, left.unwrap_or(self.now));
                 self.cpus[cpu].activity = Activity::Spinning;
             }
         }
         true
+    }
+
+    /// Is who leaves that CPU on its run queue still? Whoever wakes it then waits for the lock, and a switch keeps that
+    /// to its end; to look for work elsewhere lets it go.
+    fn is_dequeueing(&self, cpu: CpuId) -> bool {
+        let here = &self.cpus[cpu];
+        here.activity == Activity::Switch && here.dequeues.contains(&self.now)
     }
 
     /// The waker's CPU is busy with this step of the wakeup for the time of `figure`, and with

@@ -161,6 +161,44 @@ fn who_sends_while_the_reader_is_woken_waits_for_that() {
     assert!(writers_end_apart("v6.18", ChannelKind::Pipe) > 500);
 }
 
+/// How long, in ms, each of two writers runs that compute for so long from when their reader begins to sleep, where a
+/// switch to the idle task takes ten ms under Linux 6.18.
+fn writers_run(kernel: &str, kind: ChannelKind, computes_ms: u64) -> [u64; 2] {
+    let (compute, send) =
+        (Op::Run { ns: computes_ms * MS }, Op::Send { channel: CHANNEL, bytes: 100 });
+    let writer = || Program::new("writer", vec![compute, send, Op::Exit]);
+    let reader =
+        Program::new("reader", vec![Op::Receive { channel: CHANNEL, bytes: 100 }, Op::Exit]);
+    let all = programs(vec![main_of(3), reader, writer(), writer()], 100);
+    let workload = Workload { channels: vec![kind], ..all };
+    let mut setup = Setup::new("uma-8", kernel, "baseline", workload).without_spread();
+    let costs = &mut setup.machine.costs;
+    (costs.switch_to_idle_ns, costs.rq_lock_hold_ns, costs.exit_ns) = (10 * MS, 0, 0);
+    (costs.thread_create_ns, costs.fork_ns) = (1_000, 1_000);
+    let stints = stints_of("writer", &parse(&setup.traced().1));
+    let [(_, first), (_, second)] = stints[..] else { panic!("they do not sleep: {stints:?}") };
+    [first, second].map(|us| us / 1_000)
+}
+
+/// Fails if a sleeper were off its run queue from the begin of schedule(), or not before the end of its switch. Its
+/// waker gets the lock with that end; later it leaves the wakee to its CPU. Until Linux 6.12 it is off the queue sooner.
+#[test]
+fn who_wakes_one_that_is_on_its_run_queue_still_waits_for_its_switch() {
+    let run = |kernel, computes: [u64; 4]| {
+        computes.map(|ms| writers_run(kernel, ChannelKind::Pipe, ms).into_iter().max().unwrap())
+    };
+    assert_eq!(run("v6.18", [0, 1, 4, 6]), [0, 10, 10, 6]);
+    // Of a little less than eight ms.
+    assert_eq!(run("v6.1.176", [0, 1, 2, 4]), [0, 7, 2, 4]);
+}
+
+/// Fails if the lock of the wait queue were held for the wakeup alone.
+#[test]
+fn who_waits_for_that_switch_has_the_lock_of_the_wait_queue() {
+    assert_eq!(writers_run("v6.18", ChannelKind::UnixSocket, 2), [10, 10]);
+    assert_eq!(writers_run("v6.18", ChannelKind::Pipe, 2), [2, 10]);
+}
+
 /// Fails if it entered the kernel anew: it would run for half of a call more.
 #[test]
 fn a_reader_whose_message_comes_when_it_looks_last_goes_on_in_its_call() {
