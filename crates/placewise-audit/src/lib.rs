@@ -50,5 +50,5 @@ pub use steps::step::{Action, DecisionTasks, PrevState, Step};
 pub use steps::task::{NameId, PID_MAX, Task, TaskNumber, Tasks};
 pub use steps::timeline::{Repairs, Timeline};
 pub use steps::wakeup::Outcome;
-pub use verdict::{Hypothesis, Kind, NoPlacement, Placed, Verdict};
+pub use verdict::{Flips, Hypothesis, Kind, NoPlacement, Placed, Verdict};
 pub use world::stated::Stated;

@@ -85,15 +85,33 @@ pub struct Placed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hypothesis {
     pub sync: bool,
-    pub wide: bool,
+    pub flips: Flips,
+}
+
+/// How often waker and wakee have changed whom they wake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flips {
+    /// As often as the trace shows.
+    #[default]
+    Counted,
+    /// So much more often before it that the wakeup is wide.
+    Wide,
+    /// Both so much more often before it, as who inherits that from who forked them, that it is not.
+    Narrow,
 }
 
 impl Hypothesis {
+    const fn new(sync: bool, flips: Flips) -> Self {
+        Hypothesis { sync, flips }
+    }
+
     /// In the order in which equal ones are preferred.
-    pub const ALL: [Hypothesis; 4] = [
-        Hypothesis { sync: false, wide: false },
-        Hypothesis { sync: true, wide: false },
-        Hypothesis { sync: false, wide: true },
-        Hypothesis { sync: true, wide: true },
+    pub const ALL: [Hypothesis; 6] = [
+        Hypothesis::new(false, Flips::Counted),
+        Hypothesis::new(true, Flips::Counted),
+        Hypothesis::new(false, Flips::Wide),
+        Hypothesis::new(true, Flips::Wide),
+        Hypothesis::new(false, Flips::Narrow),
+        Hypothesis::new(true, Flips::Narrow),
     ];
 }

@@ -1,14 +1,14 @@
 //! What a wakeup decision read and no tracepoint shows: was it sync, and had
-//! the two tasks so many wake flips from before the trace that it was wide?
+//! the two tasks so many wake flips from before the trace that it was wide, or that it was not?
 //!
 //! Both follow from who wakes whom, and how: a write to a pipe wakes with the lock of a wait queue
 //! held, a futex without, and the context of the trace tells these apart. So for each waker's and
-//! wakee's names and each context the outcomes of earlier wakeups tell which of the four combinations
+//! wakee's names and each context the outcomes of earlier wakeups tell which of the six combinations
 //! explains them best; that one is believed for the next. A decision never learns from its own outcome
 //! before it is judged.
 //!
 //! Limit: names and contexts stand for what tasks do; pairs beyond the limit are taken for neither
-//! sync nor wide.
+//! sync nor for what their flips do not make them.
 
 use placewise_trace::Context;
 
@@ -74,7 +74,7 @@ impl Belief {
     }
 
     /// Which hypotheses explained a wakeup; `None` was not possible.
-    pub fn learn(&mut self, explained: [Option<bool>; 4]) {
+    pub fn learn(&mut self, explained: [Option<bool>; Hypothesis::ALL.len()]) {
         if explained.iter().flatten().all(|&hit| hit) || !explained.contains(&Some(true)) {
             return;
         }
@@ -91,21 +91,23 @@ impl Belief {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Flips;
 
-    const SYNC: Hypothesis = Hypothesis { sync: true, wide: false };
-    const WIDE: Hypothesis = Hypothesis { sync: false, wide: true };
-    const BOTH: Hypothesis = Hypothesis { sync: true, wide: true };
+    const SYNC: Hypothesis = Hypothesis { sync: true, flips: Flips::Counted };
+    const WIDE: Hypothesis = Hypothesis { sync: false, flips: Flips::Wide };
+    const BOTH: Hypothesis = Hypothesis { sync: true, flips: Flips::Wide };
+    const ALL: usize = Hypothesis::ALL.len();
 
     fn sort(waker: NameId, wakee: NameId) -> Sort {
         Sort { waker, wakee, context: Context::Task }
     }
 
     /// Which hypotheses explain an outcome that only `right` explain.
-    fn only(right: &[Hypothesis]) -> [Option<bool>; 4] {
+    fn only(right: &[Hypothesis]) -> [Option<bool>; ALL] {
         Hypothesis::ALL.map(|hypothesis| Some(right.contains(&hypothesis)))
     }
 
-    fn taught(lessons: &[[Option<bool>; 4]]) -> Beliefs {
+    fn taught(lessons: &[[Option<bool>; ALL]]) -> Beliefs {
         let mut beliefs = Beliefs::default();
         for &lesson in lessons {
             let belief = beliefs.of(sort(1, 2)).unwrap();
@@ -120,7 +122,7 @@ mod tests {
     }
 
     /// Of the pair that was taught.
-    fn scores(mut beliefs: Beliefs) -> [i8; 4] {
+    fn scores(mut beliefs: Beliefs) -> [i8; ALL] {
         beliefs.of(sort(1, 2)).unwrap().scores
     }
 
@@ -148,14 +150,14 @@ mod tests {
     #[test]
     fn an_outcome_that_all_or_none_explain_teaches_nothing() {
         let lessons = [only(&[SYNC]), only(&[]), only(&Hypothesis::ALL)];
-        assert_eq!(scores(taught(&lessons)), [-1, 1, -1, -1]);
+        assert_eq!(scores(taught(&lessons)), [-1, 1, -1, -1, -1, -1]);
     }
 
     /// So that it can change within a few wakeups.
     #[test]
     fn no_belief_is_stronger_than_the_limit() {
         let mut lessons = vec![only(&[SYNC]); 100];
-        assert_eq!(scores(taught(&lessons)), [-8, 8, -8, -8]);
+        assert_eq!(scores(taught(&lessons)), [-8, 8, -8, -8, -8, -8]);
         lessons.extend([only(&[WIDE]); 9]);
         assert_eq!(best(taught(&lessons), sort(1, 2), true), WIDE);
     }

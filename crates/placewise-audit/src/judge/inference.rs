@@ -7,6 +7,8 @@ pub struct InferenceCounts {
     pub believed_sync: u64,
     /// Wakeups taken for wide: wake flips from before the trace.
     pub believed_wide: u64,
+    /// Wakeups taken for not wide: both had flipped before the trace, or whoever forked them.
+    pub believed_narrow: u64,
     /// Wakees that had stayed queued (delayed), by the lag they went to sleep with.
     pub delayed_by_lag: u64,
     /// Wakees that must have: the waker enqueued them where a wake list was due.
@@ -26,10 +28,11 @@ pub struct InferenceCounts {
 
 impl InferenceCounts {
     /// Each by the word that reports have for it.
-    pub fn by_word(&self) -> [(&'static str, u64); 9] {
+    pub fn by_word(&self) -> [(&'static str, u64); 10] {
         [
             ("believed_sync", self.believed_sync),
             ("believed_wide", self.believed_wide),
+            ("believed_narrow", self.believed_narrow),
             ("delayed_by_lag", self.delayed_by_lag),
             ("delayed_by_wake_list", self.delayed_by_wake_list),
             ("still_switching_out", self.still_switching_out),

@@ -26,7 +26,7 @@ use self::scan_limit::ScanLimits;
 use self::trial::{Answer, Question};
 use crate::steps::task::{TaskNumber, Tasks};
 use crate::steps::wakeup::Wakeup;
-use crate::verdict::{Hypothesis, Kind, NoPlacement, Placed, Verdict};
+use crate::verdict::{Flips, Hypothesis, Kind, NoPlacement, Placed, Verdict};
 use crate::world::World;
 
 /// From sched_switch until the task is off its CPU, at most.
@@ -121,7 +121,8 @@ impl Judge {
         let Answer { predicted, decision, believed, is_explained } =
             question.put(policy, &mut self.beliefs, actual);
         self.inferred.believed_sync += u64::from(believed.sync);
-        self.inferred.believed_wide += u64::from(believed.wide);
+        self.inferred.believed_wide += u64::from(believed.flips == Flips::Wide);
+        self.inferred.believed_narrow += u64::from(believed.flips == Flips::Narrow);
         let corrected = !is_explained && scan_limit::correct(policy, &decision, actual);
         self.inferred.scan_limits += u64::from(corrected);
         if predicted != actual && may_have_been_delayed(world, task, wakeup) {

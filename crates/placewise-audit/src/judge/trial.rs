@@ -5,7 +5,7 @@ use placewise_policy::*;
 
 use super::beliefs::{Beliefs, Sort};
 use crate::steps::task::TaskNumber;
-use crate::verdict::Hypothesis;
+use crate::verdict::{Flips, Hypothesis};
 
 /// What a wakeup asks the policy.
 pub struct Question {
@@ -50,7 +50,7 @@ impl Question {
                 }
                 before.restore(policy, self);
                 let explains = self.ask(policy, hypothesis) == actual;
-                if explains && !is_explained && hypothesis.wide == believed.wide {
+                if explains && !is_explained && hypothesis.flips == believed.flips {
                     (after, is_explained) = (Memory::of(policy, self), true);
                 }
                 Some(explains)
@@ -63,17 +63,22 @@ impl Question {
     }
 
     fn ask(&self, policy: &mut Placement, hypothesis: Hypothesis) -> u32 {
-        let own = policy.task[self.waker as usize].wakee_flips;
-        if hypothesis.wide {
-            self.pretend_wide(policy);
+        let [waker, wakee] = [self.waker, self.wakee].map(|task| task as usize);
+        let [of_waker, of_wakee] = [waker, wakee].map(|task| policy.task[task].wakee_flips);
+        match hypothesis.flips {
+            Flips::Counted => {}
+            Flips::Wide => self.pretend_wide(policy),
+            Flips::Narrow => policy.task[wakee].wakee_flips = of_wakee.max(of_waker),
         }
         let interrupt = if self.sort.context.is_interrupt() { WF_INTERRUPT } else { 0 };
         let sync = if hypothesis.sync { WF_SYNC } else { 0 };
         let flags = WF_TTWU | interrupt | sync;
         let answer =
             policy.select_task_rq(self.wakee, self.prev_cpu, self.waking_cpu, flags, self.now);
-        if hypothesis.wide {
-            policy.task[self.waker as usize].wakee_flips = own.saturating_add(1);
+        match hypothesis.flips {
+            Flips::Counted => {}
+            Flips::Wide => policy.task[waker].wakee_flips = of_waker.saturating_add(1),
+            Flips::Narrow => policy.task[wakee].wakee_flips = of_wakee,
         }
         answer
     }

@@ -92,7 +92,7 @@ impl RecordedDecisions {
             actual: trail.woken_on.unwrap_or(decision.result_cpu.into()),
             predicted,
             decision: taken,
-            believed: Hypothesis { sync, wide: false },
+            believed: Hypothesis { sync, ..Hypothesis::default() },
         };
         if kind == Kind::Fork {
             trail.fork = Some(placed);

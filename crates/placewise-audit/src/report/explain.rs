@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::agreement::search_reason;
 use crate::steps::step::{Action, Step};
 use crate::steps::task::{TaskNumber, Tasks};
-use crate::verdict::{Kind, Placed};
+use crate::verdict::{Flips, Kind, Placed};
 
 /// LLCs whose idle CPUs a fork lists.
 const LLCS_LISTED: u32 = 16;
@@ -154,8 +154,10 @@ impl View<'_> {
         };
         let flips = |task| self.task(task).wakee_flips;
         let (waker, wakee) = (flips(self.placed.waker), flips(self.placed.task));
-        let inferred =
-            if self.placed.believed.wide { " (more before the trace: inferred)" } else { "" };
+        let inferred = match self.placed.believed.flips {
+            Flips::Counted => "",
+            Flips::Wide | Flips::Narrow => " (more before the trace: inferred)",
+        };
         let saw =
             format!("flips: waker {waker}, wakee {wakee}{inferred}; CPUs in the {what}: {factor}");
         rule("wake_wide", saw, if self.decision().wide != 0 { "wide" } else { "not wide" })

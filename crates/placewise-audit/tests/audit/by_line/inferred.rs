@@ -1,6 +1,6 @@
 //! What no event shows: sync and wide wakers, delayed wakees, the phase of the tick.
 
-use placewise_audit::{Hypothesis, NoPlacement};
+use placewise_audit::{Flips, Hypothesis, NoPlacement};
 use placewise_policy::AFFINE_SYNC;
 
 use super::script::{SOFT_INTERRUPT, Script};
@@ -29,7 +29,7 @@ fn sync_is_learned_from_outcomes_and_believed_of_the_next() {
     assert_eq!(first.believed, Hypothesis::default(), "judged before anything is learned");
     assert_eq!(first.predicted, 4);
     let next = seen.decision(201);
-    assert_eq!(next.believed, Hypothesis { sync: true, wide: false });
+    assert_eq!(next.believed, Hypothesis { sync: true, flips: Flips::Counted });
     assert_eq!((next.predicted, u32::from(next.decision.affine)), (0, AFFINE_SYNC));
     assert_eq!(seen.audit.inferred.believed_sync, 2);
 }
@@ -68,9 +68,43 @@ fn wide_is_learned_the_same_way() {
     assert_eq!(first.believed, Hypothesis::default());
     assert!(first.predicted < 4, "pulled to the LLC of the waker");
     let last = seen.decision(202);
-    assert_eq!(last.believed, Hypothesis { sync: false, wide: true });
+    assert_eq!(last.believed, Hypothesis { sync: false, flips: Flips::Wide });
     assert_eq!((last.predicted, last.decision.wide), (6, 1));
     assert_eq!(seen.audit.inferred.believed_wide, 2);
+}
+
+/// Who runs on a CPU wakes one of two on CPU 7 after the other, so many times.
+fn flips(script: &mut Script, cpu: u32, times: u32) {
+    for wakee in (0..times).map(|turn| 400 + turn % 2) {
+        script.after(20).waking(cpu, wakee, 7).wakeup(7, wakee, 7);
+        script.after(20).switch(7, "R", wakee).after(20).sleeps(7);
+    }
+}
+
+/// Waker and wakees have flipped as often as makes a wakeup wide, but a sync waker pulls them: all had before the
+/// trace, too.
+#[test]
+fn narrow_is_learned_the_same_way() {
+    let mut script = sync_wakeups(2);
+    for other in [400, 401] {
+        script.named(other, "other").runs(7, other).sleeps(7);
+    }
+    flips(&mut script, 0, 60);
+    for wakee in 220..223 {
+        script.named(wakee, "wakee").runs(4, wakee);
+        flips(&mut script, 4, 6);
+        script.sleeps(4).after(1_000);
+        script.waking(0, wakee, 4).migrate(0, wakee, 4, 0).wakeup(0, wakee, 0);
+        script.switch(0, "S", wakee).after(50).switch(0, "S", 100);
+    }
+    let seen = script.audit("v6.0");
+    let first = seen.decision(220);
+    assert_eq!(first.believed, Hypothesis { sync: true, flips: Flips::Counted });
+    assert_eq!((first.predicted, first.decision.wide), (4, 1));
+    let last = seen.decision(222);
+    assert_eq!(last.believed, Hypothesis { sync: true, flips: Flips::Narrow });
+    assert_eq!((last.predicted, last.decision.wide), (0, 0));
+    assert!(seen.audit.inferred.believed_narrow > 0);
 }
 
 /// `200` has run for long, beside one that waited, and sleeps ahead of its share.
