@@ -7,8 +7,8 @@
 //! explains them best; that one is believed for the next. A decision never learns from its own outcome
 //! before it is judged.
 //!
-//! Limit: names and contexts stand for what tasks do; pairs beyond the limit are taken for neither
-//! sync nor for what their flips do not make them.
+//! Limit: names and contexts stand for what tasks do; wakeups of pairs beyond the limit are not taken
+//! for sync, and are as wide as the flips that were counted make them.
 
 use placewise_trace::Context;
 

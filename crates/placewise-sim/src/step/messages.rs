@@ -68,7 +68,9 @@ pub(super) fn step_cost(
         stage::CALLS => {}
         stage::LOOKS | stage::SLEPT => return look(side, channel, costs, begin.cpu),
         stage::WAITS => {
-            return begin.pace.share(channel.waking_until.saturating_sub(begin.now)).max(1);
+            // It may have been preempted until then; and what is rounded down to nothing would not end.
+            let wait = channel.waking_until.saturating_sub(begin.now);
+            return begin.pace.share(wait).max(1);
         }
         _ => return transfer_cost(transfer, side, channel, costs, begin),
     }
@@ -181,8 +183,8 @@ pub(super) fn end_step(
         return then;
     }
     let wake = take_place(transfer, side, channel, state, !called, effect);
-    let wakes_nobody = wake != Wake::Nobody && effect.wakees.is_empty();
-    if wakes_nobody && channel.waking_until > now && channel.locks_queue(side) {
+    let finds_nobody = wake != Wake::Nobody && effect.wakees.is_empty();
+    if finds_nobody && channel.waking_until > now && channel.locks_queue(side) {
         state.stage = stage::WAITS;
         return Then::Again;
     }

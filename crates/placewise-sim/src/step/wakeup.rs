@@ -45,9 +45,11 @@ impl Engine<'_> {
                 return;
             }
         }
-        self.keep_wait_queue(cpu, self.owes_until(cpu));
+        if self.cpus[cpu].effect.wait_queue.is_some() {
+            self.keep_wait_queue(cpu, self.owes_until(cpu));
+            self.cpus[cpu].effect.wait_queue = None;
+        }
         let effect = &mut self.cpus[cpu].effect;
-        effect.wait_queue = None;
         let rest = std::mem::take(&mut effect.call.rest_ns);
         if rest > 0 {
             let end = self.now + self.stretched(cpu, rest.into());
@@ -152,8 +154,8 @@ impl Engine<'_> {
         } else {
             self.tasks[wakee].spinner = Some((cpu, context));
             if context.holds_up_the_task() {
-                let left = self.events.due(Slot::Activity(target));
-                self.keep_wait_queue(cpu, left.unwrap_or(self.now));
+                let left = self.events.due(Slot::Activity(target)).unwrap_or(self.now);
+                self.keep_wait_queue(cpu, left);
                 self.cpus[cpu].activity = Activity::Spinning;
             }
         }

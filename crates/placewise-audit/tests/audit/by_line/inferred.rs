@@ -97,7 +97,12 @@ fn narrow_is_learned_the_same_way() {
         script.waking(0, wakee, 4).migrate(0, wakee, 4, 0).wakeup(0, wakee, 0);
         script.switch(0, "S", wakee).after(50).switch(0, "S", 100);
     }
+    script.named(150, "third").switch(0, "S", 150);
+    flips(&mut script, 0, 60);
+    script.after(1_000).waking(0, 221, 0).wakeup(0, 221, 0);
     let seen = script.audit("v6.0");
+    let by_another = seen.decisions.iter().rfind(|one| one.pid == 221).unwrap();
+    assert_eq!(by_another.placed.decision.wide, 1, "its flips are those that were counted");
     let first = seen.decision(220);
     assert_eq!(first.believed, Hypothesis { sync: true, flips: Flips::Counted });
     assert_eq!((first.predicted, first.decision.wide), (4, 1));
