@@ -339,6 +339,7 @@ struct profile {
 	bool exec_start_reset_at_enqueue; /* hotness is lost at enqueue, not when the CPU changes */
 
 	/* what is around the scheduler */
+	u32 wait_queue_batch; /* wakeups until a wait queue's lock is let go in between; 0: never */
 	enum pipe_wake_rule pipe_wakes;
 	enum measured_kernel measured;
 

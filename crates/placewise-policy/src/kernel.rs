@@ -215,6 +215,7 @@ pub const V3_10: Profile = Profile {
     wakeup_picks: false,
     exec_start_reset_at_enqueue: false,
 
+    wait_queue_batch: 0,
     pipe_wakes: PIPE_WAKES_ALL,
     measured: MEASURED_5_10,
 
@@ -235,12 +236,14 @@ pub const V3_10: Profile = Profile {
 };
 
 /// Smart wake-affine is in, and averages of load; the search goes on to CPUs of busy cores, as far
-/// as SIS_PROP lets it.
+/// as SIS_PROP lets it. A long wait queue is woken with breaks, 2554db916586 ("sched/wait: Break up
+/// long wake list walk").
 pub const V4_15: Profile = Profile {
     wake_wide: WAKE_WIDE_LLC,
     affine: AFFINE_LOADS,
     sis_prop: true,
     scan_order: SCAN_CORE_CPU_SMT_OF_TARGET,
+    wait_queue_batch: 65,
     ..V3_10
 };
 
@@ -384,7 +387,8 @@ pub const V6_6: Profile = Profile {
 /// first, 8881e1639f1f ("sched/fair: Scan cluster before scanning LLC in wake-up path") and
 /// 22165f61d0c4 ("sched/fair: Use candidate prev/recent_used CPU if scanning failed for cluster
 /// wakeup"); load of task groups is told less often, 1528c661c24b ("sched/fair: Ratelimit update to
-/// tg->load_avg"); and what came in between or before, since v6.0, on a date not known here.
+/// tg->load_avg"); wait queues are woken without breaks ("sched: remove wait bookmarks"); and what came
+/// in between or before, since v6.0, on a date not known here.
 pub const V6_12: Profile = Profile {
     scan_cluster_first: true,
     smt_scan_skips_prev: true,
@@ -395,6 +399,7 @@ pub const V6_12: Profile = Profile {
     empty_group_keeps_weight: true,
     delayed_dequeue: true,
     util_est: UTIL_EST_SINGLE,
+    wait_queue_batch: 0,
     measured: MEASURED_6_12,
     package_level_is_pkg: true,
     schedstat_version: 16,

@@ -64,7 +64,10 @@ impl Simulation {
             }
         }
         let policy = Policy::parse(kernel, &with_knobs("baseline", &knobs));
-        Ok(Self { machine, policy: policy.map_err(|error| error.to_string())?, workload })
+        let mut policy = policy.map_err(|error| error.to_string())?;
+        // A guest's lock is not handed on to who waits: who lets it go only to take it again has it at once.
+        policy.profile.wait_queue_batch = 0;
+        Ok(Self { machine, policy, workload })
     }
 
     /// After what left this memory.
@@ -259,6 +262,15 @@ mod tests {
         let as_in_guests = simulation.begun_by_the_shell(simulation.workload.clone(), 1);
         assert_eq!(as_in_guests.programs[0].wakee_flips, 51);
         assert_eq!(as_in_guests.programs[1].wakee_flips, 0, "they inherit it");
+    }
+
+    #[test]
+    fn who_opens_a_gate_of_a_guest_has_its_lock_until_all_are_woken() {
+        let directory =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
+        let load = ["two-nodes-16", "v6.1", "hackbench", CASE].map(str::to_owned);
+        let simulation = Simulation::of(&load, "6.1.176", "", &directory).unwrap();
+        assert_eq!(simulation.policy.profile.wait_queue_batch, 0);
     }
 
     #[test]

@@ -16,14 +16,19 @@ pub struct Effect {
     /// How many of them are woken, or being woken.
     woken: u32,
     pub sync: bool,
-    /// They come through a gate: those whose programs name the CPU that they begin on go there.
-    pub begins: bool,
     pub context: WakerContext,
-    /// The channel with the wait queue whose lock is held meanwhile.
-    pub wait_queue: Option<u32>,
+    /// Its lock is held meanwhile.
+    pub wait_queue: Option<WaitQueue>,
     /// What the kernel does around the wakeups beyond what they take.
     pub call: Call,
     pub then: Then,
+}
+
+/// What a wait queue belongs to whose lock matters: others want it, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum WaitQueue {
+    Channel(u32),
+    Gate(u32),
 }
 
 /// What the current task does once all its wakeups are done.
@@ -35,6 +40,8 @@ pub enum Then {
     /// The same operation again.
     Again,
     Block(Resume),
+    /// Spin, until whoever has the lock that it wants lets it go on.
+    Spin,
     Exit,
 }
 
@@ -42,7 +49,7 @@ impl Effect {
     /// Another operation begins to have its effect; what is to be done after it is said at its end.
     pub fn begin(&mut self) {
         self.call = Call::default();
-        self.begins = false;
+        self.wait_queue = None;
         self.wake_as(false, WakerContext::Task);
     }
 
@@ -68,6 +75,16 @@ impl Effect {
         while !waiters.is_empty() {
             self.wake_first(waiters);
         }
+    }
+
+    /// They come through a gate: those whose programs name the CPU that they begin on go there.
+    pub fn begins(&self) -> bool {
+        matches!(self.wait_queue, Some(WaitQueue::Gate(_)))
+    }
+
+    /// How many wakeups are over, or have begun.
+    pub fn woken(&self) -> u32 {
+        self.woken
     }
 
     pub fn next_wakee(&mut self) -> Option<TaskId> {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use placewise_policy::{CpuId, TaskId};
 
-use crate::state::effect::{Effect, Then};
+use crate::state::effect::{Effect, Then, WaitQueue};
 use crate::state::event_queue::Time;
+use crate::state::lock::FifoLock;
 use crate::state::task::Resume;
 
 /// A pthread mutex: whoever finds it free takes it; a waiter that is woken tries again.
@@ -101,27 +102,41 @@ impl Barrier {
 }
 
 /// Closed until somebody opens it, for good: a pipe that all poll. Who came last is woken first, as of all who share a
-/// wait queue.
+/// wait queue. Who is woken leaves that queue, and so needs its lock, which the opener has while it wakes the others.
 #[derive(Default)]
 pub struct Gate {
     open: bool,
+    /// Its opener wakes those who wait.
+    pub opening: bool,
+    pub lock: FifoLock,
     pub waiters: VecDeque<TaskId>,
+    /// Where tasks want the lock meanwhile, the first before the others.
+    pub spinners: Vec<CpuId>,
 }
 
 impl Gate {
-    pub fn wait(&mut self, task: TaskId) -> Then {
+    /// Before it sleeps, and once it is woken.
+    pub fn wait(&mut self, cpu: CpuId, task: TaskId) -> Then {
+        if self.opening {
+            self.spinners.push(cpu);
+            return Then::Spin;
+        }
         if self.open {
             return Then::Next;
         }
         self.waiters.push_front(task);
-        Then::Block(Resume::Next)
+        Then::Block(Resume::Retry)
     }
 
-    pub fn open(&mut self, effect: &mut Effect) -> Then {
+    /// It is the gate of this number.
+    pub fn open(&mut self, number: usize, effect: &mut Effect) -> Then {
         self.open = true;
-        effect.sync = true;
-        effect.begins = true;
-        effect.wake_all(&mut self.waiters);
+        if !self.waiters.is_empty() {
+            self.opening = true;
+            effect.sync = true;
+            effect.wait_queue = Some(WaitQueue::Gate(number as u32));
+            effect.wake_all(&mut self.waiters);
+        }
         Then::Next
     }
 }

@@ -9,6 +9,7 @@ use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{Object, Op};
 
 use super::running::Segment;
+use super::sync::SLEPT;
 use crate::engine::Engine;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
@@ -74,6 +75,7 @@ impl Engine<'_> {
                 return self.flag_cost(cpu, task, flag);
             }
             Op::LockCpu => return self.cpu_lock_cost(task),
+            Op::GateWait { .. } if self.tasks[task].stage == SLEPT => 0,
             Op::Await { semaphore, lines } => {
                 return self.await_cost(cpu, task, semaphore, lines);
             }
@@ -129,8 +131,8 @@ impl Engine<'_> {
     /// What an operation does, but for those that only compute or count, or transfer messages.
     fn perform(&mut self, cpu: CpuId, task: TaskId, op: Op, effect: &mut Effect) -> Then {
         match op {
-            Op::GateWait { gate } => self.gate(task, gate).wait(task),
-            Op::GateOpen { gate } => self.gate(task, gate).open(effect),
+            Op::GateWait { gate } => self.wait_at_gate(cpu, task, gate),
+            Op::GateOpen { gate } => self.open_gate(task, gate, effect),
             Op::Lock { mutex } => self.mutex(task, mutex).lock(task),
             Op::Unlock { mutex } => self.mutex(task, mutex).unlock(effect),
             Op::CondWait { condition, mutex } => {

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::state::channel::{Channel, Side};
 use crate::state::costs::CostModel;
 use crate::state::cpu::{Activity, Cpu};
-use crate::state::effect::Then;
+use crate::state::effect::{Then, WaitQueue};
 use crate::state::event_queue::Time;
 use crate::state::measure::Measurement;
 use crate::state::programs::{Programs, Step, Transfer};
@@ -189,7 +189,7 @@ impl<'e> Running<'e, '_> {
                 effect.call = Call { queue_ns: 0, rest_ns: rest as u32 };
             }
             if !effect.wakees.is_empty() && channel.locks_queue(side) {
-                effect.wait_queue = Some(at as u32);
+                effect.wait_queue = Some(WaitQueue::Channel(at as u32));
             }
         }
         then

@@ -25,6 +25,9 @@ const LET_GO: u32 = 2;
 /// The task's `stage` once its condition was signalled.
 const SIGNALLED: u32 = 1;
 
+/// The task's `stage` once it has come to a gate: what it does when it is woken is part of its sleep.
+pub(super) const SLEPT: u32 = 1;
+
 /// For waits without a limit: they are begun anew after this long.
 const NO_LIMIT: Time = 600_000_000_000;
 
@@ -39,9 +42,31 @@ impl Engine<'_> {
         &mut self.objects.conditions[condition]
     }
 
-    pub(super) fn gate(&mut self, task: TaskId, gate: Object) -> &mut Gate {
+    pub(super) fn wait_at_gate(&mut self, cpu: CpuId, task: TaskId, gate: Object) -> Then {
         let gate = self.object(task, gate);
-        &mut self.objects.gates[gate]
+        self.tasks[task].stage = SLEPT;
+        self.objects.gates[gate].wait(cpu, task)
+    }
+
+    pub(super) fn open_gate(&mut self, task: TaskId, gate: Object, effect: &mut Effect) -> Then {
+        let gate = self.object(task, gate);
+        self.objects.gates[gate].open(gate, effect)
+    }
+
+    /// Its opener, on `cpu`, lets go of the lock of its wait queue: those who want that take it in turn, and go on.
+    pub(super) fn release_gate(&mut self, cpu: CpuId, gate: usize) {
+        let Gate { lock, spinners, .. } = &mut self.objects.gates[gate];
+        lock.take(cpu, self.now, 0);
+        for spinner in std::mem::take(spinners) {
+            let lock = &mut self.objects.gates[gate].lock;
+            let lines = 1 + lock.lines_handed_on(self.now);
+            let hold = self.costs.cache_lines(lines, lock.last_owner, spinner);
+            let waits = lock.take(spinner, self.now, hold);
+            self.owe_turn(spinner, waits, hold);
+            let task = self.scheduler.current(spinner);
+            self.tasks[task].next_op();
+            self.go_on(spinner, task);
+        }
     }
 
     pub(super) fn semaphore(&mut self, task: TaskId, semaphore: Object) -> &mut Semaphore {

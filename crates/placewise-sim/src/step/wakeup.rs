@@ -19,7 +19,7 @@ use placewise_workload::program::Call;
 
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
-use crate::state::effect::{Effect, Then};
+use crate::state::effect::{Effect, Then, WaitQueue};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::task::{Resume, TaskState};
@@ -40,15 +40,13 @@ impl Engine<'_> {
     fn next_wakee(&mut self, cpu: CpuId) {
         let Effect { sync, context, .. } = self.cpus[cpu].effect;
         while let Some(wakee) = self.cpus[cpu].effect.next_wakee() {
+            self.pause_at_gate(cpu);
             self.tasks[wakee].woken_sync = sync;
             if self.begin_wakeup(cpu, context, wakee) {
                 return;
             }
         }
-        if self.cpus[cpu].effect.wait_queue.is_some() {
-            self.keep_wait_queue(cpu, self.owes_until(cpu));
-            self.cpus[cpu].effect.wait_queue = None;
-        }
+        self.release_wait_queue(cpu);
         let effect = &mut self.cpus[cpu].effect;
         let rest = std::mem::take(&mut effect.call.rest_ns);
         if rest > 0 {
@@ -69,6 +67,7 @@ impl Engine<'_> {
             }
             Then::Again => self.go_on(cpu, task),
             Then::Block(resume) => self.fall_asleep(cpu, task, resume),
+            Then::Spin => self.cpus[cpu].activity = Activity::Spinning,
             Then::Exit => {
                 self.tasks[task].state = TaskState::Exited;
                 self.finished |= task == TaskId::FIRST;
@@ -189,14 +188,39 @@ impl Engine<'_> {
 
     /// Until then the current task has the lock of the wait queue whose tasks it wakes.
     fn keep_wait_queue(&mut self, cpu: CpuId, end: Time) {
-        if let Some(channel) = self.cpus[cpu].effect.wait_queue {
+        if let Some(WaitQueue::Channel(channel)) = self.cpus[cpu].effect.wait_queue {
             self.objects.channels[channel as usize].waking_until = end;
+        }
+    }
+
+    /// After so many wakeups some kernels let others have the lock.
+    fn pause_at_gate(&mut self, cpu: CpuId) {
+        let batch = self.scheduler.policy.profile.wait_queue_batch;
+        if let Effect { wait_queue: Some(WaitQueue::Gate(gate)), .. } = self.cpus[cpu].effect {
+            let before = self.cpus[cpu].effect.woken() - 1;
+            if batch > 0 && before > 0 && before.is_multiple_of(batch) {
+                self.release_gate(cpu, gate as usize);
+            }
+        }
+    }
+
+    /// All who waited there are woken.
+    fn release_wait_queue(&mut self, cpu: CpuId) {
+        match self.cpus[cpu].effect.wait_queue.take() {
+            Some(WaitQueue::Channel(channel)) => {
+                self.objects.channels[channel as usize].waking_until = self.owes_until(cpu);
+            }
+            Some(WaitQueue::Gate(gate)) => {
+                self.objects.gates[gate as usize].opening = false;
+                self.release_gate(cpu, gate as usize);
+            }
+            None => {}
         }
     }
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
     pub(super) fn select(&mut self, cpu: CpuId, context: WakerContext, wakee: TaskId) {
-        let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins;
+        let begins = context == WakerContext::Task && self.cpus[cpu].effect.begins();
         if let Some(target) = begins.then(|| self.begins_on(wakee)).flatten() {
             self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
             return self.step_ends(cpu, context, self.costs.scheduler.wakeup_ns);

@@ -156,9 +156,10 @@ fn an_outlier_keeps_newly_idle_cpus_from_looking() {
     );
 }
 
-/// Two groups of hackbench for a fiftieth of a second.
-fn short_run(newidle_random: u32) -> Setup {
-    let workload = benchmark("hackbench", "groups=2,fds=8,loops=800,warmup_ms=0,window_ms=900");
+/// Two groups of hackbench for a fiftieth of a second, or less.
+fn short_run(newidle_random: u32, loops: u32) -> Setup {
+    let case = format!("groups=2,fds=8,loops={loops},warmup_ms=0,window_ms=900");
+    let workload = benchmark("hackbench", &case);
     let mut setup = Setup::new(TWO_NODES, "v6.18.15", "baseline", workload);
     setup.policy.profile.newidle_random = newidle_random;
     setup
@@ -170,17 +171,16 @@ fn looks(run: &Outcome) -> f64 {
     lb_counter(run, "lb_count", &["newly_idle"]) as f64 / idle_entries
 }
 
-/// Twenty runs. Fails if each started as after a boot, where every other look is taken to be worth it. Their dearest
+/// Sixty runs. Fails if each started as after a boot, where every other look is taken to be worth it. Their dearest
 /// pass, which CPUs remember as well, keeps them from fewer looks.
 #[test]
 fn a_run_starts_with_what_newly_idle_cpus_found_before() {
     let [always, by_success] = [NEWIDLE_ALWAYS, NEWIDLE_BY_SUCCESS].map(|rule| {
-        let (setup, mut memory) = (short_run(rule), NewidleMemory::default());
-        let mut looks = || looks(&setup.run_after(&mut memory));
-        let (first, last) = (looks(), (0..19).map(|_| looks()).last().unwrap());
-        last / first
+        let (setup, mut memory) = (short_run(rule, 200), NewidleMemory::default());
+        let looks: Vec<f64> = (0..60).map(|_| looks(&setup.run_after(&mut memory))).collect();
+        looks[40..].iter().sum::<f64>() / 20.0 / looks[0]
     });
-    assert!(by_success < 0.6 * always, "fewer looks: {by_success}, and {always} by their costs");
+    assert!(by_success < 0.75 * always, "fewer looks: {by_success}, and {always} by their costs");
 }
 
 /// A machine that just booted has rested, too. Fails if a rest went by unseen, or if all kernels forgot in it.
@@ -188,7 +188,7 @@ fn a_run_starts_with_what_newly_idle_cpus_found_before() {
 fn some_kernels_look_again_after_a_rest() {
     let rules = [NEWIDLE_BY_SUCCESS, NEWIDLE_BY_SUCCESS_AND_RATE];
     let [by_success, by_rate] = rules.map(|rule| {
-        let setup = short_run(rule);
+        let setup = short_run(rule, 800);
         let some_runs = |memory: &mut NewidleMemory| -> f64 {
             (0..20).map(|_| looks(&setup.run_after(memory))).sum()
         };

@@ -1,5 +1,5 @@
 //! Calls that find a pipe full or empty: what they cost, and what they do once they are woken; what is left of a
-//! call that wakes; and who waits for the lock of a channel.
+//! call that wakes; and who waits for the lock of a channel or a gate.
 
 use std::collections::BTreeMap;
 
@@ -197,6 +197,65 @@ fn who_wakes_one_that_is_on_its_run_queue_still_waits_for_its_switch() {
 fn who_waits_for_that_switch_has_the_lock_of_the_wait_queue() {
     assert_eq!(writers_run("v6.18", ChannelKind::UnixSocket, 2), [10, 10]);
     assert_eq!(writers_run("v6.18", ChannelKind::Pipe, 2), [2, 10]);
+}
+
+/// Main opens the gate at which so many others wait, each on a CPU of its own, and wakeups take a millisecond: how many
+/// of them main has woken when they leave, one after the other, and when that is. The run may end before the last.
+fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)> {
+    let gate = Object::shared(0);
+    let main = [
+        Op::Fork { program: 1, count: waiters, base: 0, step: 0 },
+        Op::Sleep { ns: 50 * MS, random_pct: 0 },
+        Op::GateOpen { gate },
+        Op::Join,
+        Op::Exit,
+    ];
+    let waiter = Program::new("waiter", vec![Op::GateWait { gate }, Op::Exit]);
+    let all = programs(vec![Program::new("main", main.to_vec()), waiter], 1_000);
+    let workload = Workload { gates: 1, ..all };
+    let mut setup = Setup::new("zen3-2s-nps1", kernel, "baseline", workload).without_spread();
+    let costs = &mut setup.machine.costs;
+    costs.wakeup_ns = MS;
+    let lines = &mut costs.cache_line_ns;
+    (lines.llc, lines.package, lines.remote) = (line_us * 1_000, line_us * 1_000, line_us * 1_000);
+    let (mut woken, mut left) = (0, Vec::new());
+    for line in parse(&setup.traced().1) {
+        let by_main = line.event == "sched_waking" && line.text("comm") == "waiter";
+        woken += usize::from(by_main);
+        let exits = line.event == "sched_switch" && line.text("prev_state") == "X";
+        if exits && line.text("prev_comm") == "waiter" {
+            left.push((woken, line.micros));
+        }
+    }
+    left
+}
+
+/// Fails if who is woken did not want the lock of the wait queue, or main let it go: kernels from v4.14 to v6.6 do after
+/// 65 wakeups each.
+#[test]
+fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
+    let woken = |kernel| -> Vec<usize> {
+        let left = leave_the_gate(kernel, 70, 0).into_iter().map(|(woken, _)| woken);
+        left.take(69).collect()
+    };
+    assert_eq!(woken("v6.12"), [70; 69]);
+    assert_eq!(woken("v3.10"), [70; 69]);
+    let batch = woken("v6.6").partition_point(|&woken| woken == 66);
+    assert!((55..=65).contains(&batch), "some share a CPU: {batch}");
+    assert!(woken("v6.6")[batch..].iter().all(|&woken| woken == 70));
+}
+
+/// Fails if all could leave the wait queue at once, or the lock went on without its line, or in one: whoever has it takes
+/// it back.
+#[test]
+fn those_who_leave_a_gate_take_its_lock_in_turn() {
+    let spread = |line_us| {
+        let left = leave_the_gate("v6.12", 40, line_us);
+        left[30].1 - left[0].1
+    };
+    assert!(spread(0) < 100);
+    // Of thirty, two lines each.
+    assert!((5_000..6_100).contains(&spread(100)), "{} us", spread(100));
 }
 
 /// Fails if it entered the kernel anew: it would run for half of a call more.

@@ -100,7 +100,7 @@ fn a_background_job_gives_way_to_the_service_whose_llc_it_takes() {
 #[test]
 fn what_needs_no_remedy_is_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();
-    let pipe = ["--machine=x86-12", "--workload=schedpipe", "--case=window_ms=20;warmup_ms=2"];
+    let pipe = ["--machine=x86-12", "--workload=schedpipe", "--case=window_ms=60;warmup_ms=2"];
     let trace = recorded(directory.path(), &pipe);
     let page = directory.path().join("advice.html");
     let (text, error, status) = placewise(&["advise", &trace, "--html", page.to_str().unwrap()]);
