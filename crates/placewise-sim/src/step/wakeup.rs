@@ -129,12 +129,11 @@ impl Engine<'_> {
 
         if self.scheduler.is_delayed(wakee) {
             self.wake_delayed(cpu, context, wakee);
-            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen: that is half of a wakeup (counted
-            // under Linux 6.18: 360 instructions of 730). What a trace tells is the mean of such wakeups and others.
-            let wakeup = self.costs.scheduler.wakeup_ns;
+            // ttwu_runnable() takes the lock, which is owed, and nothing is chosen. What a trace tells is the mean of such
+            // wakeups and others.
             let figure = match self.call(cpu, context, wakee).queue_ns {
-                0 => wakeup / 2,
-                beyond => wakeup + Time::from(beyond),
+                0 => self.costs.scheduler.wake_delayed_ns,
+                beyond => self.costs.scheduler.wakeup_ns + Time::from(beyond),
             };
             self.step_ends(cpu, context, figure);
         } else if !self.tasks[wakee].on_cpu {
