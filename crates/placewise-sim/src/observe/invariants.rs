@@ -277,7 +277,7 @@ fn in_flight(engine: &Engine, task: TaskId) -> usize {
     spins + engine.cpus.iter().map(of_cpu).sum::<usize>()
 }
 
-/// Whoever sleeps will be woken, and whoever is busy will tick.
+/// Whoever sleeps will be woken, who spins will be let go, and whoever is busy will tick.
 fn check_pending(engine: &Engine) {
     let now = engine.now;
     for task in engine.user_tasks() {
@@ -293,6 +293,8 @@ fn check_pending(engine: &Engine) {
         let ticks = engine.events.due(Slot::Tick(cpu)).is_some();
         let rests = here.activity == Activity::Idle;
         assert!(ticks || rests, "CPU {cpu} at {now} is busy without a tick");
+        let spins = here.activity == Activity::Spinning;
+        assert!(!spins || is_let_go(engine, cpu), "CPU {cpu} at {now} spins for ever");
     }
 }
 
@@ -310,6 +312,14 @@ fn is_awaited(engine: &Engine, task: TaskId) -> bool {
             Step::Op(Op::Join) => state.children > 0,
             _ => is_listed(engine, task),
         }
+}
+
+/// By the switch of a wakee, the end of an interrupt, or the opener of a gate.
+fn is_let_go(engine: &Engine, cpu: CpuId) -> bool {
+    let wakes = |task: TaskId| engine.tasks[task].spinner.is_some_and(|(waker, _)| waker == cpu);
+    engine.user_tasks().any(wakes)
+        || engine.events.due(Slot::InterruptWakeup(cpu)).is_some()
+        || engine.objects.gates.iter().any(|gate| gate.opening && gate.spinners.contains(&cpu))
 }
 
 fn is_listed(engine: &Engine, task: TaskId) -> bool {
