@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::CpuSet;
+use placewise_machine::{Costs, CpuSet};
 use placewise_policy::instructions::Instructions;
 use placewise_policy::{MEASURED_5_10, MEASURED_6_18};
 use placewise_workload::program::{
@@ -199,9 +199,8 @@ fn who_waits_for_that_switch_has_the_lock_of_the_wait_queue() {
     assert_eq!(writers_run("v6.18", ChannelKind::Pipe, 2), [2, 10]);
 }
 
-/// Main opens the gate at which so many others wait, each on a CPU of its own, and wakeups take a millisecond: how many
-/// of them main has woken when they leave, one after the other, and when that is. The run may end before the last.
-fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)> {
+/// Main opens the gate at which so many others wait, each on a CPU of its own, and wakeups take a millisecond.
+fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Costs)) -> Vec<Line> {
     let gate = Object::shared(0);
     let main = [
         Op::Fork { program: 1, count: waiters, base: 0, step: 0 },
@@ -214,12 +213,20 @@ fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)>
     let all = programs(vec![Program::new("main", main.to_vec()), waiter], 1_000);
     let workload = Workload { gates: 1, ..all };
     let mut setup = Setup::new("zen3-2s-nps1", kernel, "baseline", workload).without_spread();
-    let costs = &mut setup.machine.costs;
-    costs.wakeup_ns = MS;
-    let lines = &mut costs.cache_line_ns;
-    (lines.llc, lines.package, lines.remote) = (line_us * 1_000, line_us * 1_000, line_us * 1_000);
+    setup.machine.costs.wakeup_ns = MS;
+    change(&mut setup.machine.costs);
+    parse(&setup.traced().1)
+}
+
+/// How many main has woken when others leave the gate, one after the other, and when that is, in us; a line moves in so
+/// many. The run may end before the last of them.
+fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)> {
+    let trace = at_a_gate(kernel, waiters, |costs| {
+        let lines = &mut costs.cache_line_ns;
+        [lines.llc, lines.package, lines.remote] = [line_us * 1_000; 3];
+    });
     let (mut woken, mut left) = (0, Vec::new());
-    for line in parse(&setup.traced().1) {
+    for line in trace {
         let by_main = line.event == "sched_waking" && line.text("comm") == "waiter";
         woken += usize::from(by_main);
         let exits = line.event == "sched_switch" && line.text("prev_state") == "X";
@@ -243,6 +250,15 @@ fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
     let batch = woken("v6.6").partition_point(|&woken| woken == 66);
     assert!((55..=65).contains(&batch), "some share a CPU: {batch}");
     assert!(woken("v6.6")[batch..].iter().all(|&woken| woken == 70));
+}
+
+/// Fails if it called poll() once more.
+#[test]
+fn who_is_woken_at_a_gate_goes_on_in_its_call() {
+    let trace = at_a_gate("v6.12", 1, |costs| costs.futex_ns = 20 * MS);
+    let stints = stints_of("waiter", &trace);
+    let [(_, before), (_, after)] = stints[..] else { panic!("it sleeps once: {stints:?}") };
+    assert!(before >= 20_000 && after < 10_000, "{before} and {after} us");
 }
 
 /// Fails if all could leave the wait queue at once, or the lock went on without its line, or in one: whoever has it takes
