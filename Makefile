@@ -113,7 +113,7 @@ EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --runs 2 --b
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: an hour on 2 slow CPUs, hours with FULL=1
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: more than an hour on 2 slow CPUs, hours with FULL=1
 	$(RUN) reproduce $(STUDIES) $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.
