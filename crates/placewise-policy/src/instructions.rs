@@ -26,9 +26,7 @@ pub struct Instructions {
     /// a hold of the lock. Counted step by step: 360 of 730 with the interrupt, and 770 of 535 without it and without a
     /// look at a CPU under 7.3.
     pub wake_delayed_pct: u64,
-    /// From one who sleeps to another, to the idle task, and from that, in terms of two switches by sched_yield(). Under 7.3
-    /// step by step: without holds of the lock 1,853, 1,113 and 936, where 6.18 takes 1,385, 1,070 and 800.
-    pub switches: [u64; 3],
+    pub switches: Switches,
     /// What a read from a pipe that sleeps takes longer than one that need not, beside the switch: on one CPU and on
     /// two, the mean, counted step by step (docs/vm.md). How recorded rows fit with it was seen, and did not decide it.
     pub sleep: u64,
@@ -36,6 +34,16 @@ pub struct Instructions {
     /// run queue's lock, and until the sleeper is off the queue. Up to 6.6 that is so before it is dequeued, from 6.12 on
     /// after. Counted likewise; under 5.10 taken as under 6.1.
     pub dequeue_pct: [u64; 2],
+}
+
+/// In terms of two switches by sched_yield(), which all are taken to go by. But under 7.3 each was counted step by step:
+/// without holds of the lock 1,853, 1,113 and 936, where 6.18 takes 1,385, 1,070 and 800.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches {
+    /// From one who sleeps.
+    pub to_another: u64,
+    pub to_idle: u64,
+    pub from_idle: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,19 +54,21 @@ pub struct OfBothSides {
 
 impl Instructions {
     pub fn of(kernel: MeasuredKernel) -> Self {
-        let ([pipe, socket], [wake, sleep], switches, dequeue_pct) = match kernel {
+        let ([pipe, socket], [wake, wake_delayed_pct, sleep], switches, dequeue_pct) = match kernel
+        {
             // 5.10 and 6.1 differ by 3 and by 4 %. They do not switch where one of two yields: of a round trip through
             // pipes on one CPU their switches and sleeps take 0.797 of what those of 6.18 do.
-            MEASURED_5_10 => ([[864, 806], [2_705, 1_913]], [1_275, 670], [4_427; 3], [7, 14]),
-            MEASURED_6_12 => ([[863, 801], [2_118, 1_899]], [1_407, 687], [5_143; 3], [6, 50]),
+            MEASURED_5_10 => ([[864, 806], [2_705, 1_913]], [1_275, 50, 670], [4_427; 3], [7, 14]),
+            MEASURED_6_12 => ([[863, 801], [2_118, 1_899]], [1_407, 50, 687], [5_143; 3], [6, 50]),
             MEASURED_7_3 => {
-                ([[811, 679], [2_091, 1_677]], [1_624, 566], [7_431, 5_777, 6_498], [7, 55])
+                ([[811, 679], [2_091, 1_677]], [1_624, 144, 566], [7_431, 5_777, 6_498], [7, 55])
             }
             // MEASURED_6_18
-            _ => ([[714, 634], [2_063, 1_867]], [1_524, 480], [5_554; 3], [6, 50]),
+            _ => ([[714, 634], [2_063, 1_867]], [1_524, 50, 480], [5_554; 3], [6, 50]),
         };
-        let wake_delayed_pct = if kernel == MEASURED_7_3 { 144 } else { 50 };
         let [pipe, socket] = [pipe, socket].map(OfBothSides::new);
+        let [to_another, to_idle, from_idle] = switches;
+        let switches = Switches { to_another, to_idle, from_idle };
         Instructions { pipe, socket, wake, wake_delayed_pct, switches, sleep, dequeue_pct }
     }
 
@@ -68,9 +78,9 @@ impl Instructions {
             "pipe_message_ns" => self.pipe.together(),
             "socket_message_ns" => self.socket.together(),
             "wakeup_ns" | "wake_elsewhere_ns" | "rq_lock_hold_ns" => self.wake,
-            "context_switch_ns" => self.switches[0],
-            "switch_to_idle_ns" => self.switches[1],
-            "idle_switch_ns" => self.switches[2],
+            "context_switch_ns" => self.switches.to_another,
+            "switch_to_idle_ns" => self.switches.to_idle,
+            "idle_switch_ns" => self.switches.from_idle,
             "sleep_ns" => self.sleep,
             _ => return None,
         })
@@ -106,19 +116,20 @@ pub struct SchedulerCosts {
 impl SchedulerCosts {
     pub fn under(kernel: MeasuredKernel, figures: &Costs) -> Self {
         let [here, there] = [kernel, MEASURED_6_18].map(Instructions::of);
-        let wake = |figure| figure * here.wake / there.wake;
-        let switch = |which: usize, figure| figure * here.switches[which] / there.switches[which];
-        let switch_to_idle_ns = switch(1, figures.switch_to_idle_ns);
-        let to_idle = wake(figures.rq_lock_hold_ns) + switch_to_idle_ns;
+        let under = |of: fn(&Instructions) -> u64, figure: u64| figure * of(&here) / of(&there);
+        let wake = |figure| under(|it| it.wake, figure);
+        let (wakeup_ns, rq_lock_hold_ns) = (wake(figures.wakeup_ns), wake(figures.rq_lock_hold_ns));
+        let switch_to_idle_ns = under(|it| it.switches.to_idle, figures.switch_to_idle_ns);
+        let to_idle = rq_lock_hold_ns + switch_to_idle_ns;
         SchedulerCosts {
-            wakeup_ns: wake(figures.wakeup_ns),
-            wake_delayed_ns: wake(figures.wakeup_ns) * here.wake_delayed_pct / 100,
+            wakeup_ns,
+            wake_delayed_ns: wakeup_ns * here.wake_delayed_pct / 100,
             wake_elsewhere_ns: wake(figures.wake_elsewhere_ns),
-            rq_lock_hold_ns: wake(figures.rq_lock_hold_ns),
-            context_switch_ns: switch(0, figures.context_switch_ns),
+            rq_lock_hold_ns,
+            context_switch_ns: under(|it| it.switches.to_another, figures.context_switch_ns),
             switch_to_idle_ns,
-            idle_switch_ns: switch(2, figures.idle_switch_ns),
-            sleep_ns: figures.sleep_ns * here.sleep / there.sleep,
+            idle_switch_ns: under(|it| it.switches.from_idle, figures.idle_switch_ns),
+            sleep_ns: under(|it| it.sleep, figures.sleep_ns),
             dequeue_ns: here.dequeue_pct.map(|part| to_idle * part / 100),
         }
     }

@@ -196,10 +196,13 @@ mod tests {
     const CASE: &str = "groups=1;fds=2;loops=30;warmup_ms=0;window_ms=60000";
 
     fn simulation(workload: &str, knob: &str) -> Result<Simulation, String> {
+        simulation_of(["two-nodes-16", "v6.18", workload, CASE], "6.18.15+deb13-cloud-amd64", knob)
+    }
+
+    fn simulation_of(load: [&str; 4], release: &str, knob: &str) -> Result<Simulation, String> {
         let directory =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
-        let load = ["two-nodes-16", "v6.18", workload, CASE].map(str::to_owned);
-        Simulation::of(&load, "6.18.15+deb13-cloud-amd64", knob, &directory)
+        Simulation::of(&load.map(str::to_owned), release, knob, &directory)
     }
 
     fn run(simulation: &Simulation) -> Counts {
@@ -228,11 +231,9 @@ mod tests {
     fn round_trips_take_as_long_as_on_the_emulated_machine() {
         // On two the median of four distances, which cost nothing there: 10,807 to 12,435.
         for (cpus, measured) in [("cpus=0", 11_501.0), ("cpus=0,2", 11_477.0)] {
-            let machines =
-                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
             let case = "loops=2000;warmup_ms=0;window_ms=60000";
-            let load = ["two-nodes-16", "v6.18", "schedpipe", case].map(str::to_owned);
-            let counts = run(&Simulation::of(&load, "6.18.15", cpus, &machines).unwrap());
+            let load = ["two-nodes-16", "v6.18", "schedpipe", case];
+            let counts = run(&simulation_of(load, "6.18.15", cpus).unwrap());
             let round_trip = counts["ns"] / counts["messages"];
             assert!((round_trip / measured - 1.0).abs() < 0.04, "{cpus}: {round_trip}");
         }
@@ -266,10 +267,8 @@ mod tests {
 
     #[test]
     fn who_opens_a_gate_of_a_guest_has_its_lock_until_all_are_woken() {
-        let directory =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/interventions/machines");
-        let load = ["two-nodes-16", "v6.1", "hackbench", CASE].map(str::to_owned);
-        let simulation = Simulation::of(&load, "6.1.176", "", &directory).unwrap();
+        let load = ["two-nodes-16", "v6.1", "hackbench", CASE];
+        let simulation = simulation_of(load, "6.1.176", "").unwrap();
         assert_eq!(simulation.policy.profile.wait_queue_batch, 0);
     }
 

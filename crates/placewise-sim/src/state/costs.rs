@@ -14,6 +14,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use crate::state::channel::{Channel, Side};
 use crate::state::distance::{Distances, DistancesFrom, Figures};
 use crate::state::event_queue::Time;
+use crate::state::lock::FifoLock;
 use crate::state::message_cost::{MessageCost, SlowWay};
 use crate::state::speed::Speed;
 
@@ -172,6 +173,12 @@ impl<'a> CostModel<'a> {
     #[inline]
     pub fn cache_lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
         u64::from(lines) * self.line_to(to).from(from)
+    }
+
+    /// The lines that come with a lock to `by`, which asks for it at `asked`: these, and what it takes that others wait.
+    #[inline]
+    pub fn lock_lines(&self, lock: &FifoLock, lines: u32, asked: Time, by: CpuId) -> Time {
+        self.cache_lines(lines + lock.lines_handed_on(asked), lock.last_owner, by)
     }
 
     /// Moving one line to `to`.

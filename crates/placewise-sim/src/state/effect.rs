@@ -14,7 +14,7 @@ pub struct Effect {
     /// In this order, all of them in the same way.
     pub wakees: Vec<TaskId>,
     /// How many of them are woken, or being woken.
-    woken: u32,
+    pub woken: u32,
     pub sync: bool,
     pub context: WakerContext,
     /// Its lock is held meanwhile.
@@ -49,7 +49,6 @@ impl Effect {
     /// Another operation begins to have its effect; what is to be done after it is said at its end.
     pub fn begin(&mut self) {
         self.call = Call::default();
-        self.wait_queue = None;
         self.wake_as(false, WakerContext::Task);
     }
 
@@ -82,15 +81,9 @@ impl Effect {
         matches!(self.wait_queue, Some(WaitQueue::Gate(_)))
     }
 
-    /// How many wakeups are over, or have begun.
-    pub fn woken(&self) -> u32 {
-        self.woken
-    }
-
-    pub fn next_wakee(&mut self) -> Option<TaskId> {
-        let next = self.wakees.get(self.woken as usize).copied()?;
-        self.woken += 1;
-        Some(next)
+    /// Who is to be woken next.
+    pub fn wakee(&self) -> Option<TaskId> {
+        self.wakees.get(self.woken as usize).copied()
     }
 
     #[cfg(feature = "invariants")]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use placewise_policy::{CpuId, TaskId};
 
-use crate::state::effect::{Effect, Then, WaitQueue};
+use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
 use crate::state::lock::FifoLock;
 use crate::state::task::Resume;
@@ -128,16 +128,11 @@ impl Gate {
         Then::Block(Resume::Retry)
     }
 
-    /// It is the gate of this number.
-    pub fn open(&mut self, number: usize, effect: &mut Effect) -> Then {
+    pub fn open(&mut self, effect: &mut Effect) {
         self.open = true;
-        if !self.waiters.is_empty() {
-            self.opening = true;
-            effect.sync = true;
-            effect.wait_queue = Some(WaitQueue::Gate(number as u32));
-            effect.wake_all(&mut self.waiters);
-        }
-        Then::Next
+        self.opening = !self.waiters.is_empty();
+        effect.sync = true;
+        effect.wake_all(&mut self.waiters);
     }
 }
 

@@ -9,7 +9,7 @@ use placewise_policy::{CpuId, TaskId};
 use placewise_workload::program::{Object, Op};
 
 use super::running::Segment;
-use super::sync::SLEPT;
+use super::sync::CAME;
 use crate::engine::Engine;
 use crate::state::effect::{Effect, Then};
 use crate::state::event_queue::Time;
@@ -75,7 +75,7 @@ impl Engine<'_> {
                 return self.flag_cost(cpu, task, flag);
             }
             Op::LockCpu => return self.cpu_lock_cost(task),
-            Op::GateWait { .. } if self.tasks[task].stage == SLEPT => 0,
+            Op::GateWait { .. } if self.tasks[task].stage == CAME => 0,
             Op::Await { semaphore, lines } => {
                 return self.await_cost(cpu, task, semaphore, lines);
             }

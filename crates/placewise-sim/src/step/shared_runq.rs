@@ -37,8 +37,7 @@ impl Engine<'_> {
     fn change_list(&mut self, list: CpuId, by: CpuId) {
         let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let list = &mut self.cpus[list].list;
-        let lines = LIST_LINES + list.lock.lines_handed_on(asked);
-        let hold = self.costs.cache_lines(lines, list.lock.last_owner, by);
+        let hold = self.costs.lock_lines(&list.lock, LIST_LINES, asked, by);
         let waits = list.change(by, asked, pace.time_for(hold));
         self.owe_turn(by, waits, hold);
     }

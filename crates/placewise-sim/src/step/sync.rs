@@ -10,7 +10,7 @@ use placewise_workload::program::{Object, Op, Wake};
 
 use crate::engine::Engine;
 use crate::state::cpu::Activity;
-use crate::state::effect::{Effect, Then};
+use crate::state::effect::{Effect, Then, WaitQueue};
 use crate::state::event_queue::Time;
 use crate::state::events::Slot;
 use crate::state::programs::Step;
@@ -26,7 +26,7 @@ const LET_GO: u32 = 2;
 const SIGNALLED: u32 = 1;
 
 /// The task's `stage` once it has come to a gate: what it does when it is woken is part of its sleep.
-pub(super) const SLEPT: u32 = 1;
+pub(super) const CAME: u32 = 1;
 
 /// For waits without a limit: they are begun anew after this long.
 const NO_LIMIT: Time = 600_000_000_000;
@@ -44,13 +44,17 @@ impl Engine<'_> {
 
     pub(super) fn wait_at_gate(&mut self, cpu: CpuId, task: TaskId, gate: Object) -> Then {
         let gate = self.object(task, gate);
-        self.tasks[task].stage = SLEPT;
+        self.tasks[task].stage = CAME;
         self.objects.gates[gate].wait(cpu, task)
     }
 
     pub(super) fn open_gate(&mut self, task: TaskId, gate: Object, effect: &mut Effect) -> Then {
         let gate = self.object(task, gate);
-        self.objects.gates[gate].open(gate, effect)
+        self.objects.gates[gate].open(effect);
+        if !effect.wakees.is_empty() {
+            effect.wait_queue = Some(WaitQueue::Gate(gate as u32));
+        }
+        Then::Next
     }
 
     /// Its opener, on `cpu`, lets go of the lock of its wait queue: those who want that take it in turn, and go on.
@@ -59,8 +63,7 @@ impl Engine<'_> {
         lock.take(cpu, self.now, 0);
         for spinner in std::mem::take(spinners) {
             let lock = &mut self.objects.gates[gate].lock;
-            let lines = 1 + lock.lines_handed_on(self.now);
-            let hold = self.costs.cache_lines(lines, lock.last_owner, spinner);
+            let hold = self.costs.lock_lines(lock, 1, self.now, spinner);
             let waits = lock.take(spinner, self.now, hold);
             self.owe_turn(spinner, waits, hold);
             let task = self.scheduler.current(spinner);

@@ -39,8 +39,9 @@ impl Engine<'_> {
     #[inline(never)]
     fn next_wakee(&mut self, cpu: CpuId) {
         let Effect { sync, context, .. } = self.cpus[cpu].effect;
-        while let Some(wakee) = self.cpus[cpu].effect.next_wakee() {
+        while let Some(wakee) = self.cpus[cpu].effect.wakee() {
             self.pause_at_gate(cpu);
+            self.cpus[cpu].effect.woken += 1;
             self.tasks[wakee].woken_sync = sync;
             if self.begin_wakeup(cpu, context, wakee) {
                 return;
@@ -194,27 +195,27 @@ impl Engine<'_> {
 
     /// After so many wakeups some kernels let others have the lock.
     fn pause_at_gate(&mut self, cpu: CpuId) {
+        let Effect { wait_queue: Some(WaitQueue::Gate(gate)), woken, .. } = self.cpus[cpu].effect
+        else {
+            return;
+        };
         let batch = self.scheduler.policy.profile.wait_queue_batch;
-        if let Effect { wait_queue: Some(WaitQueue::Gate(gate)), .. } = self.cpus[cpu].effect {
-            let before = self.cpus[cpu].effect.woken() - 1;
-            if batch > 0 && before > 0 && before.is_multiple_of(batch) {
-                self.release_gate(cpu, gate as usize);
-            }
+        if woken > 0 && woken.is_multiple_of(batch) {
+            self.release_gate(cpu, gate as usize);
         }
     }
 
     /// All who waited there are woken.
     fn release_wait_queue(&mut self, cpu: CpuId) {
-        match self.cpus[cpu].effect.wait_queue.take() {
-            Some(WaitQueue::Channel(channel)) => {
-                self.objects.channels[channel as usize].waking_until = self.owes_until(cpu);
-            }
+        match self.cpus[cpu].effect.wait_queue {
+            Some(WaitQueue::Channel(_)) => self.keep_wait_queue(cpu, self.owes_until(cpu)),
             Some(WaitQueue::Gate(gate)) => {
                 self.objects.gates[gate as usize].opening = false;
                 self.release_gate(cpu, gate as usize);
             }
-            None => {}
+            None => return,
         }
+        self.cpus[cpu].effect.wait_queue = None;
     }
 
     /// Choose a CPU now; the wakee gets there once the search has taken its time.
@@ -451,8 +452,7 @@ impl Engine<'_> {
         let hold = self.costs.draw(self.costs.scheduler.rq_lock_hold_ns);
         let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let lock = &mut self.cpus[cpu].lock;
-        let lines = self.costs.figures.rq_lock_lines + lock.lines_handed_on(asked);
-        let hold = hold + self.costs.cache_lines(lines, lock.last_owner, by);
+        let hold = hold + self.costs.lock_lines(lock, self.costs.figures.rq_lock_lines, asked, by);
         let waits = lock.take(by, asked, pace.time_for(hold));
         self.cpus[by].counters.lock_ns += waits;
         (waits, hold)
