@@ -335,7 +335,16 @@ pub fn patch_names() -> Vec<(String, &'static str)> {
     patches.chain(hints).collect()
 }
 
+/// A task that has changed its wakee twice, as one that was let go by another and then found its partner, has no wake
+/// flips left once they have been halved twice: at wakeups that are more than a second apart.
+const FLIPS_DECAY_NS: u64 = 2_100_000_000;
+
 impl Policy {
+    /// How long tasks have to run until each of its rules can act on those that keep to one wakee.
+    pub fn acts_after_ns(&self) -> u64 {
+        if self.profile.short_needs_no_flips { FLIPS_DECAY_NS } else { 0 }
+    }
+
     /// What of it `scx_placewise` cannot do on a live kernel, as a sentence begins that says so; `None` if it
     /// can do all.
     pub fn simulated_only(&self) -> Option<&'static str> {

@@ -73,11 +73,14 @@ impl Plan {
         let (kernels, release) = kernels(args, recorded_under.kernel)?;
         let preempt = recorded_under.preempt.filter(|_| args.kernels.is_empty());
         let combinations = combinations(args, &machines, (&kernels, preempt.as_deref()))?;
+        let act_after_ns =
+            combinations.iter().map(|it| it.policy.acts_after_ns()).max().unwrap_or(0);
         for case in &mut cases {
             case.put_into(&environments)?;
             if args.quick {
                 case.shorten();
             }
+            case.warm_up_for(act_after_ns);
         }
         Ok(Self { combinations, cases, machines, release })
     }
@@ -157,6 +160,15 @@ impl PlannedCase {
         for workload in self.workloads.iter_mut().flatten() {
             workload.window.warm_up /= QUICK;
             workload.window.measure = (workload.window.measure / QUICK).max(1);
+        }
+    }
+
+    /// At least so long, under all policies alike, unless the case names its warm-up or has none.
+    fn warm_up_for(&mut self, ns: u64) {
+        for Workload { window, .. } in self.workloads.iter_mut().flatten() {
+            if window.until_steady {
+                window.warm_up = window.warm_up.max(ns);
+            }
         }
     }
 }

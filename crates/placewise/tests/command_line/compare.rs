@@ -310,6 +310,25 @@ fn a_first_look_has_fewer_and_shorter_runs() {
     assert_eq!(of(&["--case=window_ms=50", "--quick", "--runs=2"])["runs"], 2);
 }
 
+/// Five pairs on eight CPUs, under rules for tasks that have no wake flips left: soon after their start all have some.
+#[test]
+fn rules_that_wait_for_wake_flips_to_decay_act_in_the_window() {
+    let of = |case: &str, options: &[&str]| -> [f64; 2] {
+        let mut command = Command::cargo_bin("placewise").unwrap();
+        command.args(["compare", "--machine=arm64-8", "--kernel=v6.2", "--workload=netperf"]);
+        command.args(["--case", case, "--policy=sis-short", "--runs=1", "--format=json"]);
+        let output = command.args(options).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        [0, 1].map(|row: usize| report["rows"][row]["mean"].as_f64().unwrap())
+    };
+    for quick in [&[][..], &["--quick"]] {
+        let [baseline, sis_short] = of("threads=5;window_ms=100", quick);
+        assert!(sis_short > 1.1 * baseline, "{baseline}, {sis_short}");
+    }
+    let [baseline, sis_short] = of("threads=5;window_ms=100;warmup_ms=300", &[]);
+    assert_eq!(baseline, sis_short);
+}
+
 #[test]
 fn other_seeds_give_other_figures() {
     let json = |seed| quick(&["--format", "json", "--seed", seed]);
