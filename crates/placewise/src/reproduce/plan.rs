@@ -198,6 +198,21 @@ mod tests {
         assert!(planned > 2_000, "{planned}: {left_out:?}");
     }
 
+    /// As `compare` does by itself. Fails without their command in `studies/commands.toml`, or if that left out baselines.
+    #[test]
+    fn pairs_are_warmed_up_until_the_rules_of_their_policies_act() {
+        let mut plan = Plan::default();
+        let mut rows = crate::reproduce::study::all();
+        let is_pairs = |row: &Published| ["netperf", "tbench"].contains(&&*row.ran_as.workload);
+        rows.retain(|row| row.series == "sis-short" && is_pairs(row));
+        let acts_after = Policy::parse("v6.2", "sis-short").unwrap().acts_after_ns();
+        assert!(rows.len() > 100 && acts_after > 1_000_000_000, "{}, {acts_after}", rows.len());
+        for row in &rows {
+            let at = plan.add(row).unwrap();
+            assert!(plan.scenarios[at].workload.window.warm_up >= acts_after, "{:?}", row.ran_as);
+        }
+    }
+
     /// A row of each machine in the studies, with the window cut short.
     #[test]
     fn the_machines_of_the_studies_can_be_simulated() {
