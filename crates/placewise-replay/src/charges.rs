@@ -76,6 +76,16 @@ impl<'a> Charges<'a> {
         self.figures.timer_ns
     }
 
+    /// Lines that come along with the lock of a run queue, which `from` had last, to `to`.
+    pub fn lock_lines(&self, from: u32, to: u32) -> Nanos {
+        u64::from(self.figures.rq_lock_lines) * self.line(from, to)
+    }
+
+    /// Those of a task that `from` has put on the run queue of `to`, once it runs.
+    pub fn task_lines(&self, from: u32, to: u32) -> Nanos {
+        u64::from(self.figures.wakeup_lines) * self.line(from, to)
+    }
+
     /// One cache line that was written on `from` and is read on `to`.
     pub fn line(&self, from: u32, to: u32) -> Nanos {
         self.by_distance(&self.figures.cache_line_ns, from, to)

@@ -185,6 +185,8 @@ pub struct FollowedTask {
     post_from: Option<u32>,
     /// When it was put on a run queue, and by which CPU.
     enqueued: Option<(Nanos, u32)>,
+    /// The CPU that has its lines since then, until it runs.
+    lines_on: Option<u32>,
     /// Of the interrupt that is waking it: its CPU, and what placing takes by the machine's figures.
     interrupt: Option<(u32, Nanos)>,
     /// How much longer each took until it was on a run queue, and how much longer until it ran where it interrupted
@@ -213,6 +215,8 @@ struct OnCpu {
     since: Nanos,
     /// When it was seen to idle last.
     idled: Nanos,
+    /// Which CPU had the lock of its run queue last.
+    locked_by: Option<u32>,
 }
 
 pub struct Follower<'a> {
@@ -279,7 +283,10 @@ impl<'a> Follower<'a> {
             Action::Waking { task, prev_cpu, outcome } => {
                 self.waking(step, task, (prev_cpu, outcome), tasks);
             }
-            Action::Wakeup { task, .. } => self.woken(task, cpu),
+            Action::Wakeup { task, target_cpu } => {
+                self.lock(target_cpu, cpu);
+                self.woken(task, cpu);
+            }
             Action::Fork { parent, child } => self.fork(cpu, parent, child, tasks),
             Action::WakeupNew { task, target_cpu } => self.begins(task, target_cpu, tasks),
             Action::Switch { prev, prev_state, next } => {
@@ -376,6 +383,7 @@ impl<'a> Follower<'a> {
             woken_early: false,
             post_from: None,
             enqueued: None,
+            lines_on: None,
             interrupt: None,
             excesses: Vec::new(),
             rests: Vec::new(),
@@ -519,8 +527,22 @@ impl<'a> Follower<'a> {
                 self.left_idle(cpu, index);
             }
             let from_sleeper = prev_state == PrevState::Asleep;
-            self.task(index).charged += self.charges.switch(prev < FIRST_TASK, from_sleeper);
+            let enqueued_by = self.task(index).lines_on.take();
+            let lines = enqueued_by.map_or(0, |by| self.charges.task_lines(by, cpu));
+            self.task(index).charged +=
+                self.charges.switch(prev < FIRST_TASK, from_sleeper) + lines;
             self.enter(cpu, index);
+        }
+        self.lock(cpu, cpu);
+    }
+
+    /// `by` has the lock of the run queue of `cpu`: its lines come there, on the time of whoever runs there.
+    fn lock(&mut self, cpu: u32, by: u32) {
+        let Some(queue) = self.cpus.get_mut(cpu as usize) else { return };
+        let last = queue.locked_by.replace(by);
+        if let (Some(last), Some(pays)) = (last, self.cpus[by as usize].task) {
+            let lines = self.charges.lock_lines(last, by);
+            self.task(pays).charged += lines;
         }
     }
 
@@ -781,6 +803,7 @@ impl<'a> Follower<'a> {
         let now = self.now;
         let task = self.task(index);
         task.enqueued = Some((now, by));
+        task.lines_on = Some(by);
         let (early, interrupt) = (task.early.take(), task.interrupt.take());
         let Some(&Seen::Slept { until, cause, .. }) = task.seen.last() else { return };
         if early.is_some() || task.woken_early {
