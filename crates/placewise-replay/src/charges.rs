@@ -37,11 +37,9 @@ impl<'a> Charges<'a> {
     /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue. One that was still queued
     /// takes less, which is not told apart.
     pub fn placing(&self, prev_cpu: u32, cpu: u32, hint: Hint) -> Nanos {
-        let figures = self.figures;
-        let lines = u64::from(figures.wakeup_lines);
         self.scheduler.wakeup_ns
-            + lines * self.by_distance(&figures.cache_line_ns, prev_cpu, cpu)
-            + u64::from(hint.scanned) * figures.scan_cpu_ns
+            + self.task_lines(prev_cpu, cpu)
+            + u64::from(hint.scanned) * self.figures.scan_cpu_ns
             + if hint.moved { self.scheduler.wake_elsewhere_ns } else { 0 }
     }
 
@@ -81,7 +79,7 @@ impl<'a> Charges<'a> {
         u64::from(self.figures.rq_lock_lines) * self.line(from, to)
     }
 
-    /// Those of a task that `from` has put on the run queue of `to`, once it runs.
+    /// Those of a task and of its run queue: to its waker, and to where it runs if another CPU has put it on the queue.
     pub fn task_lines(&self, from: u32, to: u32) -> Nanos {
         u64::from(self.figures.wakeup_lines) * self.line(from, to)
     }
