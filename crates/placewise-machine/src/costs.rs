@@ -62,7 +62,7 @@ pub struct Costs {
     pub wakeup_ns: u64,
     /// What a wakeup takes longer that moves its wakee to another CPU: its load average goes along.
     pub wake_elsewhere_ns: u64,
-    /// Looking at one CPU in the search for an idle one.
+    /// Looking at one CPU in the search for an idle one: nearly all of it is the wait for a line.
     pub scan_cpu_ns: u64,
     /// How long one enqueue, dequeue or pick holds the run-queue lock, uncontended; a switch that follows holds it
     /// to its end.
@@ -80,13 +80,14 @@ pub struct Costs {
     pub llc_idle_residency_ns: u64,
     /// Size of a last-level cache; as the kernel sees it, of the part that a CPU's LLC has.
     pub llc_kib: u64,
-    /// Moving one cache line from one core to another.
+    /// Moving one cache line from one core to another, whatever the speed of who waits for it.
     pub cache_line_ns: ByDistance,
     /// Refilling one KiB of a migrated task's footprint, by the distance it moved.
     pub refill_ns_per_kib: ByDistance,
     /// The most that one refill can cost.
     pub refill_cap_ns: u64,
-    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of more, see `thread_pct`.
+    /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of more, see `thread_pct`. Cache
+    /// lines come to it as fast as to one alone.
     pub smt_throughput_pct: u32,
     /// What tasks that stream through the memory of one NUMA node get together.
     pub node_bandwidth_mbps: ByAccess,

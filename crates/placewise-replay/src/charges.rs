@@ -34,13 +34,15 @@ impl<'a> Charges<'a> {
         self.scheduler.half_a_sleep()
     }
 
-    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue. One that was still queued
+    /// A wakeup until its task is put on a run queue, but for the lines that come meanwhile. One that was still queued
     /// takes less, which is not told apart.
-    pub fn placing(&self, prev_cpu: u32, cpu: u32, hint: Hint) -> Nanos {
-        self.scheduler.wakeup_ns
-            + self.task_lines(prev_cpu, cpu)
-            + u64::from(hint.scanned) * self.figures.scan_cpu_ns
-            + if hint.moved { self.scheduler.wake_elsewhere_ns } else { 0 }
+    pub fn placing(&self, hint: Hint) -> Nanos {
+        self.scheduler.wakeup_ns + if hint.moved { self.scheduler.wake_elsewhere_ns } else { 0 }
+    }
+
+    /// Those that its search reads of other CPUs.
+    pub fn scan(&self, hint: Hint) -> Nanos {
+        u64::from(hint.scanned) * self.figures.scan_cpu_ns
     }
 
     /// To put a task on a run queue.
@@ -74,7 +76,8 @@ impl<'a> Charges<'a> {
         self.figures.timer_ns
     }
 
-    /// Lines that come along with the lock of a run queue, which `from` had last, to `to`.
+    /// Lines that come along with the lock of a run queue, which `from` had last, to `to`. Lines take their time whatever
+    /// the speed of the CPU that waits for them.
     pub fn lock_lines(&self, from: u32, to: u32) -> Nanos {
         u64::from(self.figures.rq_lock_lines) * self.line(from, to)
     }

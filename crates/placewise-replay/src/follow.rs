@@ -409,6 +409,11 @@ impl<'a> Follower<'a> {
         speed - (u128::from(speed) * u128::from(ticks) / 1_000_000_000).min(speed.into()) as u64
     }
 
+    /// What so long a time on `cpu` is worth as work.
+    fn work_of(&self, cpu: u32, ns: Nanos) -> Nanos {
+        ns * self.speed(cpu as usize) / FULL_SPEED
+    }
+
     /// What runs on `cpu` and beside it has computed until now.
     fn account(&mut self, cpu: u32) {
         let mut cpus = self.siblings[cpu as usize].clone();
@@ -482,7 +487,7 @@ impl<'a> Follower<'a> {
             self.wake(index, Cause::Arrival { on: None });
         }
         let post_from = self.task(index).post_from.take();
-        let line = post_from.map_or(0, |from| self.charges.line(from, cpu));
+        let line = post_from.map_or(0, |from| self.work_of(cpu, self.charges.line(from, cpu)));
         let task = self.task(index);
         if let Some(Seen::Slept { line_ns, .. }) = task.seen.last_mut() {
             *line_ns += line;
@@ -529,8 +534,8 @@ impl<'a> Follower<'a> {
             let from_sleeper = prev_state == PrevState::Asleep;
             let enqueued_by = self.task(index).lines_on.take();
             let lines = enqueued_by.map_or(0, |by| self.charges.task_lines(by, cpu));
-            self.task(index).charged +=
-                self.charges.switch(prev < FIRST_TASK, from_sleeper) + lines;
+            let switch = self.charges.switch(prev < FIRST_TASK, from_sleeper);
+            self.task(index).charged += switch + self.work_of(cpu, lines);
             self.enter(cpu, index);
         }
         self.lock(cpu, cpu);
@@ -542,7 +547,7 @@ impl<'a> Follower<'a> {
         let last = queue.locked_by.replace(by);
         if let (Some(last), Some(pays)) = (last, self.cpus[by as usize].task) {
             let lines = self.charges.lock_lines(last, by);
-            self.task(pays).charged += lines;
+            self.task(pays).charged += self.work_of(by, lines);
         }
     }
 
@@ -566,7 +571,7 @@ impl<'a> Follower<'a> {
         let Some(Seen::Slept { cause: Cause::Arrival { .. }, .. }) = last else { return };
         let Some(since) = self.since_queued(index, cpu) else { return };
         let figures = if prev < FIRST_TASK { self.charges.leaving_the_idle_task() } else { 0 };
-        let rest = (since * self.speed(cpu as usize) / FULL_SPEED).saturating_sub(figures);
+        let rest = self.work_of(cpu, since).saturating_sub(figures);
         self.task(index).rests.push(rest);
         if let Some(&prev) = self.by_number.get(&prev) {
             self.task(prev).charged += rest;
@@ -743,6 +748,12 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue.
+    fn placing(&self, prev_cpu: u32, cpu: u32, hint: Hint) -> Nanos {
+        let lines = self.charges.task_lines(prev_cpu, cpu) + self.charges.scan(hint);
+        self.charges.placing(hint) + self.work_of(cpu, lines)
+    }
+
     /// Who makes the wakeup of a step, which has told another CPU in so much time; a task takes it as a step of its own.
     fn cause(
         &mut self,
@@ -754,7 +765,7 @@ impl<'a> Follower<'a> {
         let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
         self.task(wakee).interrupt = None;
         let Some(waker) = self.cpus[step.cpu as usize].task else {
-            let placing = self.charges.placing(prev_cpu, step.cpu, Hint::default());
+            let placing = self.placing(prev_cpu, step.cpu, Hint::default());
             let task = self.task(wakee);
             task.softirqs_of_idle += u32::from(is_softirq);
             task.interrupt = Some((step.cpu, placing));
@@ -762,7 +773,7 @@ impl<'a> Follower<'a> {
         };
         let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
         let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
-        let placing = self.charges.placing(prev_cpu, step.cpu, hint);
+        let placing = self.placing(prev_cpu, step.cpu, hint);
         let takes = placing + self.charges.queueing() + telling;
         if waker == wakee || step.context.is_hard_interrupt() {
             let interrupt = self.charges.interrupt();
@@ -809,7 +820,8 @@ impl<'a> Follower<'a> {
         if early.is_some() || task.woken_early {
             return;
         }
-        let beyond = |placing: Nanos| (now - until) as i64 - placing as i64;
+        let took = self.work_of(by, now - until) as i64;
+        let beyond = |placing: Nanos| took - placing as i64;
         match cause {
             Cause::Wakeup(at) => {
                 let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];

@@ -338,24 +338,34 @@ fn the_end_of_a_call_that_has_slept_is_no_computing() {
     );
 }
 
-/// a wakes b on another CPU three times, where it has the lock of the run queue after whoever has slept there last.
-/// Fails if what one computes had the lines in it that the other had: a replay is charged for them anew.
-#[test]
-fn lines_of_a_run_queue_and_of_a_wakee_are_no_computing() {
+/// For how long, in us, each of two computes on cores of that speed, of 1,024. a wakes b on another CPU three times, where
+/// it has the lock of the run queue after whoever has slept there last.
+fn computes_beside_lines(speed: u32) -> [Vec<u64>; 2] {
     let mut machine = free("uma-8");
     machine.costs.cache_line_ns.llc = US;
     (machine.costs.rq_lock_lines, machine.costs.wakeup_lines) = (1, 2);
+    machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
     let c_sleeps = "c-12 [001] d..2. 1.000090: sched_switch: prev_comm=c prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
     let text = format!("{c_sleeps}\n{}\n", messages_to_b(2).join("\n"));
-    let both = try_read("lines", &text, &machine);
+    let both = try_read(&format!("lines-{speed}"), &text, &machine);
     let recording = both.expect("it can be read").plain;
-    let computes = |name: &str| {
+    ["a", "b"].map(|name| {
         let steps = task(&recording, name).1.steps.iter();
-        let ns = |step: &Step| if let Step::Run(ns) = step { Some(*ns / US) } else { None };
-        Vec::from_iter(steps.filter_map(ns))
-    };
-    assert_eq!(computes("b"), [17; 3], "the lock's line and its own two");
-    assert_eq!(computes("a"), [100, 97, 97, 18], "two for where b was, and one for the lock");
+        let us = |ns: u64| ns * 1024 / u64::from(speed) / US;
+        let computed = |step: &Step| if let Step::Run(ns) = step { Some(us(*ns)) } else { None };
+        steps.filter_map(computed).collect()
+    })
+}
+
+/// Fails if what one computes had the lines in it that the other had, for which a replay is charged anew; or if they took
+/// slower cores longer.
+#[test]
+fn lines_of_a_run_queue_and_of_a_wakee_are_no_computing() {
+    for speed in [1024, 512] {
+        let [a, b] = computes_beside_lines(speed);
+        assert_eq!(b, [17; 3], "the lock's line and its own two, at {speed}");
+        assert_eq!(a, [100, 97, 97, 18], "two for where b was, and one for the lock, at {speed}");
+    }
 }
 
 /// a computes for 10 us and wakes b, or what runs then does, as the flags have it; b is on the run queue 2 us later,

@@ -41,7 +41,7 @@ pub struct CostModel<'a> {
     /// Of one thread of the core of each CPU, by how many threads of the core are busy.
     thread_speeds: Table<CpuId, [Speed; 1 + NR_SIBLINGS as usize]>,
     /// What a balance pass over each level of each CPU takes, before its spread.
-    passes: Table<CpuId, Vec<Time>>,
+    passes: Table<CpuId, Vec<Pass>>,
     rng: Pcg64Mcg,
     jitter: Jitter,
 }
@@ -59,6 +59,13 @@ impl LineTo<'_> {
     pub fn from(self, from: CpuId) -> Time {
         self.distances.figure(self.figures, from)
     }
+}
+
+/// What one pass over a level of sched domains does, and for how long it waits for lines meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pass {
+    looks: Time,
+    reads: Time,
 }
 
 /// Multiplies by a number drawn from 1 +- spread, in fixed point.
@@ -119,26 +126,20 @@ impl<'a> CostModel<'a> {
     }
 
     /// Looking at the run queues of `cpus` from `reader` costs the lines that come from them.
-    fn read_run_queues(&self, reader: CpuId, cpus: impl Iterator<Item = CpuId>) -> Time {
+    fn read_run_queues(&self, reader: CpuId, cpus: impl Iterator<Item = CpuId>) -> Pass {
         let figures = self.figures;
-        let (mut looks, mut reads) = (0, 0);
+        let (mut looks, mut reads) = (figures.balance_ns, 0);
         for cpu in cpus {
             looks += figures.balance_cpu_ns;
             reads += self.cache_lines(figures.balance_lines_per_cpu, cpu, reader);
         }
-        figures.balance_ns + looks + reads / Time::from(figures.balance_overlap)
+        Pass { looks, reads: reads / Time::from(figures.balance_overlap) }
     }
 
-    /// Taking a waiting task from the run queue of `from`, done by `by`.
-    pub fn move_task(&mut self, by: CpuId, from: CpuId) -> Time {
-        let figures = self.figures;
-        self.draw(figures.move_task_ns) + self.cache_lines(figures.wakeup_lines, from, by)
-    }
-
-    /// One pass of `cpu` over a level of its sched domains.
-    pub fn balance_pass(&mut self, cpu: CpuId, level: u32) -> Time {
-        let figure = self.passes[cpu][level as usize];
-        self.draw(figure)
+    /// The work of one pass of `cpu`, which has this speed, over a level of its sched domains.
+    pub fn balance_pass(&mut self, cpu: CpuId, level: u32, pace: Speed) -> Time {
+        let Pass { looks, reads } = self.passes[cpu][level as usize];
+        self.draw(looks + pace.share(reads))
     }
 
     /// The dearest of many newly-idle ones, which nothing is drawn for: it takes a task from the CPU of the
@@ -149,7 +150,8 @@ impl<'a> CostModel<'a> {
         let lines = figures.wakeup_lines + figures.rq_lock_lines;
         let farthest = span.cpus.iter().map(|from| self.cache_lines(lines, from.into(), cpu)).max();
         let pull = figures.move_task_ns + self.scheduler.rq_lock_hold_ns + farthest.unwrap_or(0);
-        self.passes[cpu][level] + pull + figures.newidle_outlier_ns
+        let Pass { looks, reads } = self.passes[cpu][level];
+        looks + reads + pull + figures.newidle_outlier_ns
     }
 
     /// `figure` with this machine's spread.
@@ -169,7 +171,7 @@ impl<'a> CostModel<'a> {
         if limit == 0 { 0 } else { self.rng.next_u64() % limit }
     }
 
-    /// Moving `lines` cache lines that `from` wrote last to `to`.
+    /// How long `lines` cache lines that `from` wrote last take to come to `to`, whatever the speed of that.
     #[inline]
     pub fn cache_lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
         u64::from(lines) * self.line_to(to).from(from)
@@ -181,7 +183,7 @@ impl<'a> CostModel<'a> {
         self.cache_lines(lines + lock.lines_handed_on(asked), lock.last_owner, by)
     }
 
-    /// Moving one line to `to`.
+    /// How long one line to `to` takes.
     #[inline(always)]
     pub fn line_to(&self, to: CpuId) -> LineTo<'_> {
         LineTo { distances: self.distances.from(to), figures: &self.cache_line }
@@ -245,9 +247,24 @@ mod tests {
         let cpu = CpuId::new(0);
         let dearest = [0, 1, 2, 3].map(|level| costs.dearest_pass(cpu, level, &domains));
         let looking = [2, 16, 128, 256].map(|cpus| 500 + 10 * cpus);
-        assert_eq!(costs.passes[cpu], looking);
+        assert_eq!(costs.passes[cpu], looking.map(|looks| Pass { looks, reads: 0 }));
         let more = [1, 2, 3, 4].map(|line| 1000 + 100 + 3 * line + 30_000);
         assert_eq!(dearest, std::array::from_fn(|level| looking[level] + more[level]));
+    }
+
+    /// Fails if a core of half the speed waited twice as long for what it reads of other CPUs.
+    #[test]
+    fn a_pass_reads_other_cpus_in_the_same_time_at_any_speed() {
+        let mut machine = placewise_machine::load("zen3-2s-nps1").unwrap();
+        let figures = &mut machine.costs;
+        (figures.balance_ns, figures.balance_cpu_ns, figures.jitter_pct) = (0, 0, 0);
+        let mut costs = under_6_18(&machine);
+        let mut takes = |speed| {
+            let pace = Speed::new(100, speed);
+            pace.time_for(costs.balance_pass(CpuId::new(0), 2, pace))
+        };
+        let (full, half) = (takes(1024), takes(512));
+        assert!(full > 0 && full.abs_diff(half) <= 1, "{full} and {half} ns");
     }
 
     fn under_6_18(machine: &Machine) -> CostModel<'_> {

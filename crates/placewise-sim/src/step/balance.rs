@@ -47,7 +47,7 @@ impl Engine<'_> {
             self.scheduler.policy.newidle_balance_end(&mut walk);
             return self.pick_after_newidle(cpu);
         }
-        let cost = self.costs.balance_pass(cpu, level);
+        let cost = self.costs.balance_pass(cpu, level, self.cpus[cpu].pace);
         let began = self.pay(cpu, 0);
         let end = began + self.stretched(cpu, cost);
         self.cpus[cpu].newidle_began = began;
@@ -101,7 +101,7 @@ impl Engine<'_> {
             // A CPU that is not chosen to balance has looked at its own group only.
             let continues = self.scheduler.policy.balance.continue_balancing != 0;
             if continues {
-                cost += self.costs.balance_pass(cpu, level);
+                cost += self.costs.balance_pass(cpu, level, self.cpus[by].pace);
             }
             let moved = self.carry_out(by, cause);
             self.scheduler
@@ -188,7 +188,8 @@ impl Engine<'_> {
     /// What that takes, with `attach` after it, `by` owes.
     fn detach(&mut self, by: CpuId, task: TaskId, to: CpuId) {
         let from = self.scheduler.cpu_of(task);
-        self.cpus[by].debt += self.costs.move_task(by, from);
+        let lines = self.lines(self.costs.figures.wakeup_lines, from, by);
+        self.cpus[by].debt += self.costs.draw(self.costs.figures.move_task_ns) + lines;
         self.add_wait(from, task);
         self.scheduler.dequeue(task, Dequeue::Balance, self.now);
         self.return_runtime(from, task);

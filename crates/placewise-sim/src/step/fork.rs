@@ -138,8 +138,7 @@ impl Engine<'_> {
 
     fn select_for_child(&mut self, cpu: CpuId, child: TaskId) -> CpuId {
         let target = self.select_task_rq(cpu, WakerContext::Task, child, cpu, WF_FORK);
-        let scan =
-            u64::from(self.scheduler.policy.decision.scanned) * self.costs.figures.scan_cpu_ns;
+        let scan = self.scan(cpu);
         self.cpus[cpu].debt += self.costs.draw(scan);
         target
     }

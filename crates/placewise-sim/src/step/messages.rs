@@ -66,7 +66,7 @@ pub(super) fn step_cost(
 ) -> Time {
     match state.stage {
         stage::CALLS => {}
-        stage::LOOKS | stage::SLEPT => return look(side, channel, costs, begin.cpu),
+        stage::LOOKS | stage::SLEPT => return look(side, channel, costs, &begin),
         stage::WAITS => {
             // It may have been preempted until then; and what is rounded down to nothing would not end.
             let wait = channel.waking_until.saturating_sub(begin.now);
@@ -82,7 +82,7 @@ pub(super) fn step_cost(
     let way = way(side, channel, costs);
     if waits {
         state.stage = stage::LOOKS;
-        return way + look(side, channel, costs, begin.cpu);
+        return way + look(side, channel, costs, &begin);
     }
     begin.before += way;
     way + transfer_cost(transfer, side, channel, costs, begin)
@@ -90,9 +90,10 @@ pub(super) fn step_cost(
 
 /// A step that only looks takes the lines in which it does, and copies nothing.
 #[inline(never)]
-fn look(side: Side, channel: &mut Channel, costs: &CostModel, cpu: CpuId) -> Time {
-    let from = std::mem::replace(&mut channel.last_cpu, cpu);
-    costs.cache_lines(costs.message(channel.kind, side).lines.channel, from, cpu)
+fn look(side: Side, channel: &mut Channel, costs: &CostModel, begin: &Begin) -> Time {
+    let from = std::mem::replace(&mut channel.last_cpu, begin.cpu);
+    let lines = costs.message(channel.kind, side).lines.channel;
+    begin.pace.share(costs.cache_lines(lines, from, begin.cpu))
 }
 
 #[inline(always)]
@@ -103,7 +104,7 @@ fn transfer_cost(
     costs: &mut CostModel,
     begin: Begin,
 ) -> Time {
-    let inside = inside(transfer, side, channel, costs, begin.cpu);
+    let inside = inside(transfer, side, channel, costs, &begin);
     inside.all + lock_wait(side, channel, begin, inside)
 }
 
@@ -130,13 +131,14 @@ fn inside(
     side: Side,
     channel: &mut Channel,
     costs: &mut CostModel,
-    cpu: CpuId,
+    begin: &Begin,
 ) -> Inside {
     let turns_page = channel.turns_page(side, transfer.bytes);
     let copy = costs.copy(channel, side, transfer.bytes, turns_page);
     let cost = costs.message(channel.kind, side);
+    let (cpu, pace) = (begin.cpu, begin.pace);
     let line_to = costs.line_to(cpu);
-    let line = line_to.from(channel.last_cpu);
+    let line = pace.share(line_to.from(channel.last_cpu));
     let same_side = line_to.from(channel.last_of(side));
     let other_side = line_to.from(channel.last_of(side.other()));
     let shared = Time::from(cost.lines.channel) * line;
@@ -145,6 +147,7 @@ fn inside(
     let moved = Time::from(cost.lines.side) * same_side
         + Time::from(cost.lines.message + turned) * other_side
         + cost.lines_at_once.map_or(0, |at_once| own / NonZeroU64::from(at_once));
+    let moved = pace.share(moved);
     channel.last_cpu = cpu;
     channel.last_of_side[side as usize] = cpu;
     let locked = shared + cost.locked(copy).map_or(0, |ns| ns + moved);

@@ -146,7 +146,7 @@ impl Engine<'_> {
         let state = &mut self.tasks[next];
         state.on_cpu = true;
         if let Some(by) = state.lines_on.take() {
-            self.cpus[cpu].debt += self.costs.cache_lines(figures.wakeup_lines, by, cpu);
+            self.cpus[cpu].debt += self.lines(figures.wakeup_lines, by, cpu);
         }
         self.begin_switch(cpu, prev, next);
     }

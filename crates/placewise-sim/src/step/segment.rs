@@ -57,6 +57,18 @@ impl Engine<'_> {
         here.debt += here.pace.share(waits) + work;
     }
 
+    /// Cache lines come to `to` in their own time, whatever its speed: what that is in work of it.
+    #[inline]
+    pub(super) fn lines(&self, lines: u32, from: CpuId, to: CpuId) -> Time {
+        self.cpus[to].pace.share(self.costs.cache_lines(lines, from, to))
+    }
+
+    /// So do those that the search of the last decision, on `cpu`, has read of other CPUs.
+    pub(super) fn scan(&self, cpu: CpuId) -> Time {
+        let scanned = Time::from(self.scheduler.policy.decision.scanned);
+        self.cpus[cpu].pace.share(scanned * self.costs.figures.scan_cpu_ns)
+    }
+
     /// What the core of `cpu` gives it while those of its siblings are busy that are.
     pub(crate) fn pace(&self, cpu: CpuId) -> Speed {
         let core = &self.scheduler.policy.cpu[cpu];

@@ -35,11 +35,11 @@ impl Engine<'_> {
     }
 
     fn change_list(&mut self, list: CpuId, by: CpuId) {
-        let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
+        let asked = self.owes_until(by);
         let list = &mut self.cpus[list].list;
         let hold = self.costs.lock_lines(&list.lock, LIST_LINES, asked, by);
-        let waits = list.change(by, asked, pace.time_for(hold));
-        self.owe_turn(by, waits, hold);
+        let waits = list.change(by, asked, hold);
+        self.owe_turn(by, waits + hold, 0);
     }
 
     /// Nothing is queued on `cpu`: is it to take over what waits in a list? It has looked at them, and has the
@@ -69,7 +69,7 @@ impl Engine<'_> {
         loop {
             if self.cpus[list].list.is_news_to(cpu) {
                 let owner = self.cpus[list].list.lock.last_owner;
-                self.cpus[cpu].debt += self.costs.cache_lines(1, owner, cpu);
+                self.cpus[cpu].debt += self.lines(1, owner, cpu);
             }
             if holds == Some(list) {
                 return self.change_list(list, cpu);

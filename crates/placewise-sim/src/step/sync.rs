@@ -65,7 +65,7 @@ impl Engine<'_> {
             let lock = &mut self.objects.gates[gate].lock;
             let hold = self.costs.lock_lines(lock, 1, self.now, spinner);
             let waits = lock.take(spinner, self.now, hold);
-            self.owe_turn(spinner, waits, hold);
+            self.owe_turn(spinner, waits + hold, 0);
             let task = self.scheduler.current(spinner);
             self.tasks[task].next_op();
             self.go_on(spinner, task);
@@ -86,7 +86,7 @@ impl Engine<'_> {
         lines: u32,
     ) -> Time {
         let posted_on = self.semaphore(task, semaphore).posted_on();
-        posted_on.map_or(0, |from| self.costs.cache_lines(lines, from, cpu))
+        posted_on.map_or(0, |from| self.lines(lines, from, cpu))
     }
 
     /// Posts to the first of `unanswered` in an inbox, else to a semaphore.
@@ -140,7 +140,7 @@ impl Engine<'_> {
     /// What it takes to write how many are at a barrier.
     fn count_cost(&mut self, cpu: CpuId, barrier: usize) -> Time {
         let from = std::mem::replace(&mut self.objects.barriers[barrier].last_cpu, cpu);
-        self.costs.cache_lines(1, from, cpu)
+        self.lines(1, from, cpu)
     }
 
     pub(super) fn arrival_cost(&mut self, cpu: CpuId, task: TaskId, barrier: Object) -> Time {
@@ -232,7 +232,7 @@ impl Engine<'_> {
             LET_GO => 0,
             _ => {
                 let from = std::mem::replace(&mut self.objects.flags[flag].last_cpu, cpu);
-                self.costs.cache_lines(1, from, cpu)
+                self.lines(1, from, cpu)
             }
         }
     }
@@ -288,7 +288,7 @@ impl Engine<'_> {
         let line = self.costs.cache_lines(1, cpu, there);
         let state = &mut self.tasks[waiter];
         state.stage = LET_GO;
-        state.work_left = state.work_left.min(line);
+        state.work_left = state.work_left.min(self.cpus[there].pace.share(line));
         let spins_there = self.scheduler.current(there) == waiter
             && self.cpus[there].activity == Activity::Segment;
         if spins_there {

@@ -236,9 +236,9 @@ impl Engine<'_> {
             cpu.into(),
             u64::from(self.scheduler.policy.decision.timed_scan) * figures.scan_cpu_ns,
         );
-        let scan = u64::from(self.scheduler.policy.decision.scanned) * figures.scan_cpu_ns;
+        let scan = self.scan(cpu);
         self.set_placed(cpu, context, Placed { wakee, cpu: target, has_turn: false });
-        let lines = self.costs.cache_lines(figures.wakeup_lines, prev, cpu);
+        let lines = self.lines(figures.wakeup_lines, prev, cpu);
         let beyond = Time::from(self.call(cpu, context, wakee).queue_ns);
         let scheduler = &self.costs.scheduler;
         let elsewhere = if target == prev { 0 } else { scheduler.wake_elsewhere_ns };
@@ -452,7 +452,8 @@ impl Engine<'_> {
         let hold = self.costs.draw(self.costs.scheduler.rq_lock_hold_ns);
         let (asked, pace) = (self.owes_until(by), self.cpus[by].pace);
         let lock = &mut self.cpus[cpu].lock;
-        let hold = hold + self.costs.lock_lines(lock, self.costs.figures.rq_lock_lines, asked, by);
+        let lines = self.costs.lock_lines(lock, self.costs.figures.rq_lock_lines, asked, by);
+        let hold = hold + pace.share(lines);
         let waits = lock.take(by, asked, pace.time_for(hold));
         self.cpus[by].counters.lock_ns += waits;
         (waits, hold)

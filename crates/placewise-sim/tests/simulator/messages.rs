@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::{Costs, CpuSet};
+use placewise_machine::{CpuSet, Machine};
 use placewise_policy::instructions::Instructions;
 use placewise_policy::{MEASURED_5_10, MEASURED_6_18};
 use placewise_workload::program::{
@@ -27,6 +27,11 @@ fn for_ever(name: &str, mut ops: Vec<Op>) -> Program {
 /// which they do, on a pipe whose reader is ten times as slow. Before v6.18 each read of the full pipe
 /// wakes one of them.
 fn stints_of_writers() -> Vec<u64> {
+    stints_where(|_| ())
+}
+
+/// The same on another machine.
+fn stints_where(change: impl FnOnce(&mut Machine)) -> Vec<u64> {
     let receive = Op::Receive { channel: CHANNEL, bytes: 100 };
     let reader = for_ever("reader", vec![Op::Run { ns: 10 * MESSAGE_US * 1_000 }, receive]);
     let writer = || for_ever("writer", vec![Op::Send { channel: CHANNEL, bytes: 100 }]);
@@ -34,6 +39,7 @@ fn stints_of_writers() -> Vec<u64> {
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..all };
     let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload).without_spread();
     setup.machine.costs.pipe_message_ns = MESSAGE_US * 1_000;
+    change(&mut setup.machine);
     let stints = stints_of("writer", &parse(&setup.traced().1));
     stints.into_iter().filter(|(state, _)| state == "S").map(|(_, runs)| runs).collect()
 }
@@ -65,6 +71,23 @@ fn a_writer_woken_in_vain_only_looks() {
     let looks = stints.iter().filter(|stint| !copies(stint)).count();
     assert!(stints.len() > 200, "{} stints", stints.len());
     assert!(looks * 10 > stints.len() * 9, "{looks} of {} stints only look", stints.len());
+}
+
+/// Fails if it looked without the line of the pipe, or that took longer to get to a slower core.
+#[test]
+fn who_only_looks_waits_for_the_line_of_the_pipe() {
+    let looks = |line_us: u64, speed| {
+        let mut stints = stints_where(|machine| {
+            machine.costs.cache_line_ns.llc = line_us * 1_000;
+            machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
+        });
+        stints.sort_unstable();
+        stints[stints.len() / 2]
+    };
+    for speed in [1024, 512] {
+        let longer = looks(20, speed) - looks(0, speed);
+        assert_eq!(longer, 20, "us for a line of 20, at {speed}");
+    }
 }
 
 /// Fails if a writer that slept merged its message into the last page, as one that comes anew does: it
@@ -200,7 +223,7 @@ fn who_waits_for_that_switch_has_the_lock_of_the_wait_queue() {
 }
 
 /// Main opens the gate at which so many others wait, each on a CPU of its own, and wakeups take a millisecond.
-fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Costs)) -> Vec<Line> {
+fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Machine)) -> Vec<Line> {
     let gate = Object::shared(0);
     let main = [
         Op::Fork { program: 1, count: waiters, base: 0, step: 0 },
@@ -214,16 +237,17 @@ fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Costs)) -> Vec
     let workload = Workload { gates: 1, ..all };
     let mut setup = Setup::new("zen3-2s-nps1", kernel, "baseline", workload).without_spread();
     setup.machine.costs.wakeup_ns = MS;
-    change(&mut setup.machine.costs);
+    change(&mut setup.machine);
     parse(&setup.traced().1)
 }
 
 /// How many main has woken when others leave the gate, one after the other, and when that is, in us; a line moves in so
-/// many. The run may end before the last of them.
-fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)> {
-    let trace = at_a_gate(kernel, waiters, |costs| {
-        let lines = &mut costs.cache_line_ns;
+/// many, to cores of that speed, of 1,024. The run may end before the last of them.
+fn leave_the_gate(kernel: &str, waiters: u32, (line_us, speed): (u64, u32)) -> Vec<(usize, u64)> {
+    let trace = at_a_gate(kernel, waiters, |machine| {
+        let lines = &mut machine.costs.cache_line_ns;
         [lines.llc, lines.package, lines.remote] = [line_us * 1_000; 3];
+        machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
     });
     let (mut woken, mut left) = (0, Vec::new());
     for line in trace {
@@ -242,7 +266,7 @@ fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)>
 #[test]
 fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
     let woken = |kernel| -> Vec<usize> {
-        let left = leave_the_gate(kernel, 70, 0).into_iter().map(|(woken, _)| woken);
+        let left = leave_the_gate(kernel, 70, (0, 1024)).into_iter().map(|(woken, _)| woken);
         left.take(69).collect()
     };
     assert_eq!(woken("v6.12"), [70; 69]);
@@ -255,23 +279,26 @@ fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
 /// Fails if it called poll() once more.
 #[test]
 fn who_is_woken_at_a_gate_goes_on_in_its_call() {
-    let trace = at_a_gate("v6.12", 1, |costs| costs.futex_ns = 20 * MS);
+    let trace = at_a_gate("v6.12", 1, |machine| machine.costs.futex_ns = 20 * MS);
     let stints = stints_of("waiter", &trace);
     let [(_, before), (_, after)] = stints[..] else { panic!("it sleeps once: {stints:?}") };
     assert!(before >= 20_000 && after < 10_000, "{before} and {after} us");
 }
 
 /// Fails if all could leave the wait queue at once, or the lock went on without its line, or in one: whoever has it takes
-/// it back.
+/// it back; or if lines took longer to get to slower cores.
 #[test]
 fn those_who_leave_a_gate_take_its_lock_in_turn() {
-    let spread = |line_us| {
-        let left = leave_the_gate("v6.12", 40, line_us);
+    let spread = |line_us, speed| {
+        let left = leave_the_gate("v6.12", 40, (line_us, speed));
         left[30].1 - left[0].1
     };
-    assert!(spread(0) < 100);
-    // Of thirty, two lines each.
-    assert!((5_000..6_100).contains(&spread(100)), "{} us", spread(100));
+    assert!(spread(0, 1024) < 100);
+    for speed in [1024, 512] {
+        // Of thirty, two lines each.
+        let us = spread(100, speed);
+        assert!((5_000..6_100).contains(&us), "{us} us at {speed}");
+    }
 }
 
 /// Fails if it entered the kernel anew: it would run for half of a call more.
@@ -366,6 +393,11 @@ fn stint(trace: &str, comm: &str) -> u64 {
 
 /// How many lines the writer of messages waits for, and their reader, which comes when all are there.
 fn lines_of(kind: ChannelKind, count: usize, bytes: u32) -> [f64; 2] {
+    lines_at(1024, kind, count, bytes)
+}
+
+/// The same on cores of that speed, of 1,024.
+fn lines_at(speed: u32, kind: ChannelKind, count: usize, bytes: u32) -> [f64; 2] {
     const LINE_US: u64 = 10;
     let [send, receive] =
         [Op::Send { channel: CHANNEL, bytes }, Op::Receive { channel: CHANNEL, bytes }];
@@ -379,6 +411,7 @@ fn lines_of(kind: ChannelKind, count: usize, bytes: u32) -> [f64; 2] {
         let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload.clone());
         setup.machine.costs.jitter_pct = 0;
         setup.machine.costs.cache_line_ns.llc = 1_000 * line_us;
+        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
         let trace = setup.traced().1;
         ["writer", "reader"].map(|comm| stint(&trace, comm))
     };
@@ -396,6 +429,18 @@ fn the_lines_of_each_message_come_to_its_reader() {
     let messages = reader - writer;
     let at_once = 40.0 * 2.0 / 3.0;
     assert!((at_once..at_once + 10.0).contains(&messages), "{messages} lines more");
+}
+
+/// Fails if cores of half the speed waited twice as long for the lines of messages, of wakeups and of run queues.
+#[test]
+fn lines_come_in_their_own_time_whatever_the_speed() {
+    for kind in [ChannelKind::Pipe, ChannelKind::UnixSocket, ChannelKind::LoopbackTcp] {
+        let [full, half] = [1024, 512].map(|speed| lines_at(speed, kind, 40, 100));
+        for side in [0, 1] {
+            let more = half[side] - full[side];
+            assert!(more.abs() < 1.0, "{kind:?}: {} and {} lines", full[side], half[side]);
+        }
+    }
 }
 
 /// Fails if a page that was read before were as good as new, or came along with each message that is put into it.

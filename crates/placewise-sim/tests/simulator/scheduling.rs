@@ -202,12 +202,14 @@ fn woken_beside_a_hog(from: usize) -> Setup {
     setup
 }
 
-/// Fails if the lines of a wakee that another CPU has put on the run queue were there at once.
+/// Fails if the lines of a wakee that another CPU has put on the run queue were there at once, or took longer to get to a
+/// slower core.
 #[test]
 fn what_another_cpu_has_enqueued_comes_back_when_it_runs() {
-    let stint = |from, lines| {
+    let stint = |from, lines, speed| {
         let mut setup = woken_beside_a_hog(from);
         setup.machine.costs.wakeup_lines = lines;
+        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
         let text = setup.traced().1;
         let switches = parse(&text).into_iter().filter(|line| line.event == "sched_switch");
         let (mut begun, mut stints) = (None, Vec::new());
@@ -219,9 +221,46 @@ fn what_another_cpu_has_enqueued_comes_back_when_it_runs() {
         stints.sort_unstable();
         stints[stints.len() / 2]
     };
-    let longer = |from| stint(from, 20).abs_diff(stint(from, 0));
-    assert!(longer(1).abs_diff(20) <= 1, "{} us for 20 lines", longer(1));
-    assert!(longer(0) <= 1, "{} us on the same CPU", longer(0));
+    let longer = |from, speed| stint(from, 20, speed).abs_diff(stint(from, 0, speed));
+    for speed in [1024, 512] {
+        let (elsewhere, here) = (longer(1, speed), longer(0, speed));
+        assert!(elsewhere.abs_diff(20) <= 1, "{elsewhere} us for 20 lines, at {speed}");
+        assert!(here <= 1, "{here} us on the same CPU, at {speed}");
+    }
+}
+
+/// From `sched_waking` until `sched_wakeup`, in us, where all CPUs are busy and looking at one takes so long.
+fn searching(scan_cpu_ns: u64, speed: u32) -> u64 {
+    let hog = |cpu| on(cpu, for_ever("hog", vec![Op::Run { ns: 1_000 }]));
+    let channel = Object::shared(0);
+    let pause = Op::Sleep { ns: MS, random_pct: 0 };
+    let others = [
+        for_ever("waker", vec![pause, Op::Send { channel, bytes: 1 }]),
+        for_ever("wakee", vec![Op::Receive { channel, bytes: 1 }]),
+    ];
+    let all = [vec![main_of(10)], (0..8).map(hog).collect(), others.to_vec()].concat();
+    let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
+    let mut setup = Setup::new("uma-8", "v5.3", "baseline", workload);
+    (setup.machine.costs.jitter_pct, setup.machine.costs.scan_cpu_ns) = (0, scan_cpu_ns);
+    setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
+    let (mut began, mut took) = (0, Vec::new());
+    for line in parse(&setup.traced().1) {
+        match line.event.as_str() {
+            "sched_waking" if line.text("comm") == "wakee" => began = line.micros,
+            "sched_wakeup" if line.text("comm") == "wakee" => took.push(line.micros - began),
+            _ => {}
+        }
+    }
+    took.sort_unstable();
+    took[took.len() / 2]
+}
+
+/// Fails if looking at CPUs took slower ones longer.
+#[test]
+fn a_search_reads_other_cpus_in_the_same_time_at_any_speed() {
+    let longer = |speed| searching(10_000, speed).abs_diff(searching(0, speed));
+    let (full, half) = (longer(1024), longer(512));
+    assert!(full >= 20 && full.abs_diff(half) <= 1, "{full} and {half} us");
 }
 
 /// Fails if the lock of a run queue were free while who has enqueued a task there still sends the interrupt.

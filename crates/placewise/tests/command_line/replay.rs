@@ -54,7 +54,7 @@ fn a_trace_and_the_file_made_of_it_are_the_same_workload() {
 #[test]
 fn a_replay_preempts_as_its_trace_says() {
     let directory = tempfile::tempdir().unwrap();
-    let trace = recorded_under("v6.18.32", 52, directory.path());
+    let trace = recorded_under("v6.18.32", 80, directory.path());
     let text = fs::read_to_string(&trace).unwrap();
     fs::write(&trace, format!("# preempt: full\n{text}")).unwrap();
     let file = directory.path().join("replay.json").display().to_string();
