@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use placewise_machine::{CpuSet, Machine};
+use placewise_machine::{Costs, CpuSet, Machine};
 use placewise_policy::instructions::Instructions;
 use placewise_policy::{MEASURED_5_10, MEASURED_6_18};
 use placewise_workload::program::{
@@ -223,7 +223,7 @@ fn who_waits_for_that_switch_has_the_lock_of_the_wait_queue() {
 }
 
 /// Main opens the gate at which so many others wait, each on a CPU of its own, and wakeups take a millisecond.
-fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Machine)) -> Vec<Line> {
+fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Costs)) -> Vec<Line> {
     let gate = Object::shared(0);
     let main = [
         Op::Fork { program: 1, count: waiters, base: 0, step: 0 },
@@ -237,17 +237,16 @@ fn at_a_gate(kernel: &str, waiters: u32, change: impl FnOnce(&mut Machine)) -> V
     let workload = Workload { gates: 1, ..all };
     let mut setup = Setup::new("zen3-2s-nps1", kernel, "baseline", workload).without_spread();
     setup.machine.costs.wakeup_ns = MS;
-    change(&mut setup.machine);
+    change(&mut setup.machine.costs);
     parse(&setup.traced().1)
 }
 
 /// How many main has woken when others leave the gate, one after the other, and when that is, in us; a line moves in so
-/// many, to cores of that speed, of 1,024. The run may end before the last of them.
-fn leave_the_gate(kernel: &str, waiters: u32, (line_us, speed): (u64, u32)) -> Vec<(usize, u64)> {
-    let trace = at_a_gate(kernel, waiters, |machine| {
-        let lines = &mut machine.costs.cache_line_ns;
+/// many. The run may end before the last of them.
+fn leave_the_gate(kernel: &str, waiters: u32, line_us: u64) -> Vec<(usize, u64)> {
+    let trace = at_a_gate(kernel, waiters, |costs| {
+        let lines = &mut costs.cache_line_ns;
         [lines.llc, lines.package, lines.remote] = [line_us * 1_000; 3];
-        machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
     });
     let (mut woken, mut left) = (0, Vec::new());
     for line in trace {
@@ -266,7 +265,7 @@ fn leave_the_gate(kernel: &str, waiters: u32, (line_us, speed): (u64, u32)) -> V
 #[test]
 fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
     let woken = |kernel| -> Vec<usize> {
-        let left = leave_the_gate(kernel, 70, (0, 1024)).into_iter().map(|(woken, _)| woken);
+        let left = leave_the_gate(kernel, 70, 0).into_iter().map(|(woken, _)| woken);
         left.take(69).collect()
     };
     assert_eq!(woken("v6.12"), [70; 69]);
@@ -279,26 +278,23 @@ fn who_is_woken_at_a_gate_waits_until_its_opener_has_woken_all() {
 /// Fails if it called poll() once more.
 #[test]
 fn who_is_woken_at_a_gate_goes_on_in_its_call() {
-    let trace = at_a_gate("v6.12", 1, |machine| machine.costs.futex_ns = 20 * MS);
+    let trace = at_a_gate("v6.12", 1, |costs| costs.futex_ns = 20 * MS);
     let stints = stints_of("waiter", &trace);
     let [(_, before), (_, after)] = stints[..] else { panic!("it sleeps once: {stints:?}") };
     assert!(before >= 20_000 && after < 10_000, "{before} and {after} us");
 }
 
 /// Fails if all could leave the wait queue at once, or the lock went on without its line, or in one: whoever has it takes
-/// it back; or if lines took longer to get to slower cores.
+/// it back.
 #[test]
 fn those_who_leave_a_gate_take_its_lock_in_turn() {
-    let spread = |line_us, speed| {
-        let left = leave_the_gate("v6.12", 40, (line_us, speed));
+    let spread = |line_us| {
+        let left = leave_the_gate("v6.12", 40, line_us);
         left[30].1 - left[0].1
     };
-    assert!(spread(0, 1024) < 100);
-    for speed in [1024, 512] {
-        // Of thirty, two lines each.
-        let us = spread(100, speed);
-        assert!((5_000..6_100).contains(&us), "{us} us at {speed}");
-    }
+    assert!(spread(0) < 100);
+    // Of thirty, two lines each.
+    assert!((5_000..6_100).contains(&spread(100)), "{} us", spread(100));
 }
 
 /// Fails if it entered the kernel anew: it would run for half of a call more.
