@@ -411,7 +411,7 @@ impl<'a> Follower<'a> {
 
     /// What so long a time on `cpu` is worth as work.
     fn work_of(&self, cpu: u32, ns: Nanos) -> Nanos {
-        ns * self.speed(cpu as usize) / FULL_SPEED
+        ns.saturating_mul(self.speed(cpu as usize)) / FULL_SPEED
     }
 
     /// What runs on `cpu` and beside it has computed until now.
