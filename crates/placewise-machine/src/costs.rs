@@ -82,7 +82,7 @@ pub struct Costs {
     pub llc_kib: u64,
     /// Moving one cache line from one core to another, whatever the speed of who waits for it.
     pub cache_line_ns: ByDistance,
-    /// Refilling one KiB of a migrated task's footprint, by the distance it moved.
+    /// Refilling one KiB of a migrated task's footprint, by the distance it moved and whatever the speed of its CPU.
     pub refill_ns_per_kib: ByDistance,
     /// The most that one refill can cost.
     pub refill_cap_ns: u64,

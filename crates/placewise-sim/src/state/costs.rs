@@ -207,7 +207,7 @@ impl<'a> CostModel<'a> {
         self.jitter.apply(ns + Time::from(bytes) * cost.ns_per_kib / 1024, random)
     }
 
-    /// Refilling the caches with a task's footprint after it moved.
+    /// Refilling the caches with a task's footprint after it moved, whatever the speed of where it is now.
     pub fn refill(&self, footprint_kib: u32, from: CpuId, to: CpuId) -> Time {
         let per_kib = self.distances.figure(&self.refill_per_kib, to, from);
         (u64::from(footprint_kib) * per_kib).min(self.figures.refill_cap_ns)

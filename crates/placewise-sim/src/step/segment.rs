@@ -148,7 +148,8 @@ impl Engine<'_> {
         if std::mem::take(&mut state.slept) {
             state.work_left += self.costs.draw(self.costs.scheduler.half_a_sleep());
         }
-        state.work_left += self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
+        let refill = self.costs.refill(state.footprint_kib, state.last_cpu, cpu);
+        state.work_left += self.cpus[cpu].pace.share(refill);
         state.last_cpu = cpu;
     }
 }

@@ -3,7 +3,8 @@
 use placewise_machine::{Costs, CpuSet};
 use placewise_policy::{MEASURED_5_10, MEASURED_6_18, MEASURED_7_3, PREEMPT_FULL, PREEMPT_LAZY};
 use placewise_workload::program::{
-    Call, Cgroup, ChannelKind, FOREVER, Metric, Object, Op, Program, Wake, Workload,
+    Call, Cgroup, Change, ChannelKind, FOREVER, Metric, Object, Op, Program, Setting, Wake,
+    Workload,
 };
 
 use crate::common::{MS, Setup, benchmark, counter, figure, main_of, proc_sched, programs};
@@ -572,6 +573,32 @@ fn a_migrated_task_refills_its_caches() {
     let refill = heavy - light;
     // Both came to their first LLC at the price of a refill as well.
     assert!(refill >= 0.9 * 400.0 * figure, "{refill} ns for 400 KiB of {figure} ns");
+}
+
+/// Fails if a core of half the speed waited for its refills for twice as long.
+#[test]
+fn refills_come_in_their_own_time_whatever_the_speed() {
+    let refill = |speed| {
+        let [heavy, light] = [400, 0].map(|footprint_kib| {
+            let ops = vec![Op::Run { ns: 2 * MS }, Op::Exit];
+            let child = Program::new("child", ops).with_footprint(footprint_kib);
+            let affinity = |at, cpu| Change {
+                at,
+                to: Setting::Affinity { task: "child".into(), cpus: CpuSet::single(cpu) },
+            };
+            let changes = vec![affinity(0, 0), affinity(MS, 1)];
+            let workload = Workload { changes, ..programs(vec![main_of(1), child], 50) };
+            let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+            setup.machine.costs.jitter_pct = 0;
+            setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
+            let figure = 400 * setup.machine.costs.refill_ns_per_kib.llc;
+            proc_sched(&setup.run(), "child", "se.sum_exec_runtime") * 1e6 / figure as f64
+        });
+        heavy - light
+    };
+    for speed in [1024, 512] {
+        assert!((refill(speed) - 1.0).abs() < 0.01, "{} refills at {speed}", refill(speed));
+    }
 }
 
 /// Fails if a thread cost what a process does.

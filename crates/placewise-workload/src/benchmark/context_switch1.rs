@@ -51,10 +51,6 @@ const PARAMETERS: [Parameter; 6] = [
     Parameter::window_ms(200),
 ];
 
-/// Stacks, page tables and code of a process that finds another core cold (assumed: large enough
-/// that the throughput falls past one task per CPU, as published).
-const FOOTPRINT_KIB: u32 = 128;
-
 /// The published ladder climbs from one instance to one per CPU in this many equal steps.
 const STEPS: usize = 14;
 
@@ -95,8 +91,8 @@ fn build(settings: &Settings) -> Workload {
     };
     let programs = vec![
         Program::new("context_switch1", main),
-        Program::new("context_switch1", instance).with_footprint(FOOTPRINT_KIB),
-        Program::new("context_switch1", partner).with_footprint(FOOTPRINT_KIB),
+        Program::new("context_switch1", instance).with_footprint(Program::TASK_KIB),
+        Program::new("context_switch1", partner).with_footprint(Program::TASK_KIB),
     ];
     Workload {
         channels: vec![ChannelKind::Pipe; instances as usize * 2 + 1],

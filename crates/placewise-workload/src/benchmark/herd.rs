@@ -44,9 +44,6 @@ const PARAMETERS: [Parameter; 6] = [
     Parameter::window_ms(200),
 ];
 
-/// Stack and a few lines that all share (assumed).
-const FOOTPRINT_KIB: u32 = 16;
-
 fn default_cases(nr_cpus: usize) -> Vec<Case> {
     vec![Case::default().with("tasks", nr_cpus)]
 }
@@ -79,8 +76,8 @@ fn build(settings: &Settings) -> Workload {
     let follower = rounds(&[wait(ROUND), user, Op::Count, arrive(DONE)]);
     let programs = vec![
         Program::new("herd", main),
-        Program::new("driver", driver).with_footprint(FOOTPRINT_KIB),
-        Program::new("follower", follower).with_footprint(FOOTPRINT_KIB),
+        Program::new("driver", driver).with_footprint(Program::TASK_KIB),
+        Program::new("follower", follower).with_footprint(Program::TASK_KIB),
     ];
     Workload {
         barriers: vec![tasks + 1; 2],

@@ -67,9 +67,6 @@ const PARAMETERS: [Parameter; 7] = [
     },
 ];
 
-/// Worker and messenger only spin and look at the clock: a stack and a few lines (assumed).
-const FOOTPRINT_KIB: u32 = 16;
-
 /// What each thread has in memory, in KiB: its stack and its samples (assumed).
 const STACK_KIB: u64 = 16;
 
@@ -100,8 +97,8 @@ fn build(settings: &Settings) -> Workload {
     let threads = u64::from(messengers) * u64::from(workers + 1);
     let programs = vec![
         Program::new("schbench", main(messengers)).with_memory(threads * STACK_KIB),
-        Program::new("messenger", messenger(settings, workers)).with_footprint(FOOTPRINT_KIB),
-        Program::new("worker", worker(settings)).with_footprint(FOOTPRINT_KIB),
+        Program::new("messenger", messenger(settings, workers)).with_footprint(Program::TASK_KIB),
+        Program::new("worker", worker(settings)).with_footprint(Program::TASK_KIB),
     ];
     Workload {
         lists: messengers,

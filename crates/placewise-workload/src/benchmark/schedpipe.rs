@@ -47,9 +47,6 @@ const PARAMETERS: [Parameter; 4] = [
     Parameter::window_ms(500),
 ];
 
-/// The token, the stack and the kernel's side of two pipes (assumed).
-const FOOTPRINT_KIB: u32 = 16;
-
 const MESSAGE_BYTES: u32 = 4;
 
 fn default_cases(_nr_cpus: usize) -> Vec<Case> {
@@ -75,8 +72,8 @@ fn build(settings: &Settings) -> Workload {
     let second =
         vec![receive(0), user, send(1), Op::Repeat { counter: 0, times: loops, to: 0 }, Op::Exit];
     let programs = vec![
-        Program::new("sched-pipe", first).with_footprint(FOOTPRINT_KIB),
-        Program::new("sched-pipe", second).with_footprint(FOOTPRINT_KIB),
+        Program::new("sched-pipe", first).with_footprint(Program::TASK_KIB),
+        Program::new("sched-pipe", second).with_footprint(Program::TASK_KIB),
     ];
     Workload {
         channels: vec![ChannelKind::Pipe; 2],

@@ -53,9 +53,6 @@ const PARAMETERS: [Parameter; 7] = [
     Parameter::window_ms(600_000),
 ];
 
-/// A thread's stack and its part of libgomp's state; its arrays do not stay in caches (assumed).
-const FOOTPRINT_KIB: u32 = 16;
-
 const ARRAYS: u64 = 3;
 
 /// The loops in their order, each with the bytes it counts per element.
@@ -93,9 +90,9 @@ fn build(settings: &Settings) -> Workload {
     let part = |per_element| bytes(per_element) / u64::from(threads);
     let programs = vec![
         Program::new("stream", main(&team, settings, part))
-            .with_footprint(FOOTPRINT_KIB)
+            .with_footprint(Program::TASK_KIB)
             .with_memory(bytes(ARRAYS * 8) / 1024),
-        Program::new("stream", thread(&team, settings, part)).with_footprint(FOOTPRINT_KIB),
+        Program::new("stream", thread(&team, settings, part)).with_footprint(Program::TASK_KIB),
     ];
     let rate = |(section, (name, _, per_element)): (usize, (&'static str, Access, u64))| {
         Metric::BestRate { name, section: section as u8, bytes: bytes(per_element) }

@@ -15,9 +15,6 @@ use super::task::{Phase, Task};
 use crate::error::{WorkloadError, quoted, suggestion};
 use crate::program::{FOREVER, Nanos, Object, Op, Program, ProgramId, Window, Workload};
 
-/// rt-app's load loop touches next to no memory (assumed).
-const FOOTPRINT_KIB: u32 = 16;
-
 /// The barrier at which all tasks wait for each other before their first phase.
 const TOGETHER: Object = Object::shared(0);
 
@@ -183,7 +180,7 @@ impl<'a> Compiler<'a> {
             nice: self.task.nice,
             policy: self.task.policy,
             cpus: self.task.cpus,
-            footprint_kib: FOOTPRINT_KIB,
+            footprint_kib: Program::TASK_KIB,
             ..Program::new(&self.task.name, self.ops)
         })
     }
