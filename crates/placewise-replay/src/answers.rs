@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use placewise_workload::program::{Nanos, Wake};
 
 use crate::charges::Charges;
-use crate::follow::{Cause, Followed, Names, Seen, Wakeup};
+use crate::followed::{Cause, Followed, Names, Seen, Wakeup};
 use crate::recording::TaskIndex;
 
 /// Fewer answers tell nothing.

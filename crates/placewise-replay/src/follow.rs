@@ -6,26 +6,20 @@
 //!
 //! A switch that is missing shows when another task turns out to run: who ran before has slept since then if it is woken
 //! next, or if its CPU idles before it runs again.
-//!
-//! A wakeup may come while its task has not been switched out yet. Then either it did not sleep, and
-//! the wakeup is none, or that sleep was over as it began: what follows tells.
-//!
-//! A wakee that preempts another CPU's task soon after its wakeup does so because of it: its waker has interrupted
-//! that CPU.
-//!
-//! A wakee that preempts its waker, and sleeps before the waker goes on, may have answered it: nobody
-//! was asleep to be woken then. That answer is taken down as a wakeup that is only likely.
+
+mod wakeups;
 
 use std::collections::HashMap;
 
-use placewise_audit::{Action, Outcome, PrevState, Step, TaskNumber, Tasks};
+use placewise_audit::{Action, PrevState, Step, TaskNumber, Tasks};
 use placewise_machine::Machine;
 use placewise_policy::{FIRST_TASK, MeasuredKernel};
-use placewise_workload::program::{Nanos, Wake};
+use placewise_workload::program::Nanos;
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
-use crate::hints::{Hint, Hints};
+use crate::followed::{Cause, Followed, FollowedTask, Seen, Span, Wakeup};
+use crate::hints::Hints;
 use crate::recording::{AtEnd, TaskIndex};
 
 /// Of a thread alone on the fastest core.
@@ -40,104 +34,6 @@ const MOST_STEPS: usize = 24_000_000;
 /// 49 in nine of ten.
 const SOON_NS: Nanos = 100_000;
 
-/// What ended a sleep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A wakeup that another task made, as its place in [`Followed::wakeups`].
-    Wakeup(u32),
-    /// An interrupt on that CPU, or something that the trace does not show.
-    Arrival { on: Option<u32> },
-}
-
-/// When a task computed, perhaps not all the while, and where it did last.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Span {
-    pub from: Nanos,
-    pub until: Nanos,
-    pub cpu: u32,
-}
-
-/// A step of a task as the trace shows it.
-#[derive(Clone, Copy, Debug)]
-pub enum Seen {
-    Run(Nanos, Span),
-    Wakeup(u32),
-    /// `line_ns`: what a cache line takes from where it was woken to where it ran then.
-    Slept {
-        from: Nanos,
-        until: Nanos,
-        cause: Cause,
-        line_ns: Nanos,
-    },
-    Fork(TaskIndex),
-}
-
-/// A wakeup by a task.
-#[derive(Clone, Copy, Debug)]
-pub struct Wakeup {
-    pub waker: TaskIndex,
-    pub wakee: TaskIndex,
-    pub wake: Wake,
-    pub cpu: u32,
-    /// It ended a sleep.
-    pub counts: bool,
-    /// Its waker has interrupted another CPU, for all that is known.
-    pub told: bool,
-    /// What the machine's figures say that it takes until its wakee is on a run queue, and how much more it took, where
-    /// its waker has put it there; in the end without the interrupt of another CPU.
-    pub placing: Nanos,
-    pub excess: Option<i64>,
-    /// From when its waker had put the wakee on their run queue until that preempted it.
-    pub rest: Option<Nanos>,
-    /// How much longer than by the machine's figures it took until the wakee ran, on another CPU that idled.
-    pub idle_exit: Option<i64>,
-    /// From when its waker had put the wakee on the run queue of another CPU until it preempted the task there.
-    pub preempted: Option<Nanos>,
-    pub seen: Evidence,
-    /// Whom it goes to depends on who has posted to its waker.
-    pub answers: bool,
-}
-
-/// Who wakes and who is woken, by their names, as [`Followed::names`] has them.
-pub type Names = (usize, usize);
-
-impl Wakeup {
-    pub fn names(&self, names: &[usize]) -> Names {
-        (names[self.waker as usize], names[self.wakee as usize])
-    }
-
-    /// A message that its wakee found there.
-    pub fn silent((waker, wakee): (TaskIndex, TaskIndex), wake: Wake, cpu: u32) -> Self {
-        Wakeup {
-            waker,
-            wakee,
-            wake,
-            cpu,
-            counts: true,
-            told: false,
-            placing: 0,
-            excess: None,
-            rest: None,
-            idle_exit: None,
-            preempted: None,
-            seen: Evidence::Silent,
-            answers: false,
-        }
-    }
-}
-
-/// How a wakeup is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
-    Recorded,
-    /// Recorded, and its wakee preempted the waker.
-    Preempted,
-    /// The answer of a wakee that had preempted its waker.
-    Likely,
-    /// A message that its wakee found there.
-    Silent,
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -147,26 +43,10 @@ enum State {
     Runs(u32),
 }
 
-#[derive(Debug, Clone)]
-pub struct FollowedTask {
-    pub number: TaskNumber,
-    pub pid: u32,
-    pub name: String,
-    pub prio: i32,
-    pub begins_on: u32,
-    pub runs_at_once: bool,
-    /// Who forked it, and when.
-    pub parent: Option<TaskIndex>,
-    pub forked_ns: Nanos,
-    pub exits: bool,
-    pub at_end: AtEnd,
-    /// How often a softirq woke it on a CPU that idled.
-    pub softirqs_of_idle: u32,
-    pub seen: Vec<Seen>,
-    /// On CPUs, whatever was computed there.
-    pub ran_ns: Nanos,
-    /// How often it woke another task than the time before.
-    pub flips: u64,
+/// What is known of a task, and what it is at.
+#[derive(Default)]
+struct Tracked {
+    known: FollowedTask,
     last_wakee: Option<TaskNumber>,
     state: State,
     /// Computed since the last step, times the speed; and when.
@@ -189,24 +69,10 @@ pub struct FollowedTask {
     lines_on: Option<u32>,
     /// Of the interrupt that is waking it: its CPU, and what placing takes by the machine's figures.
     interrupt: Option<(u32, Nanos)>,
-    /// How much longer each took until it was on a run queue, and how much longer until it ran where it interrupted
-    /// another task, or nobody.
-    pub excesses: Vec<i64>,
-    pub rests: Vec<Nanos>,
     /// The wakeup that it has made last, unless it has gone on since.
     made_last: Option<u32>,
     /// Whom it has preempted, by that one's wakeup.
     answers: Option<TaskIndex>,
-}
-
-impl FollowedTask {
-    /// The CPUs where its stretches of computing ended.
-    pub fn ran_on(&self) -> impl Iterator<Item = u32> {
-        self.seen.iter().filter_map(|seen| match seen {
-            Seen::Run(_, span) => Some(span.cpu),
-            _ => None,
-        })
-    }
 }
 
 #[derive(Default, Clone, Copy)]
@@ -226,29 +92,12 @@ pub struct Follower<'a> {
     siblings: Vec<Vec<usize>>,
     cpus: Vec<OnCpu>,
     by_number: HashMap<TaskNumber, TaskIndex>,
-    tasks: Vec<FollowedTask>,
+    tasks: Vec<Tracked>,
     wakeups: Vec<Wakeup>,
     steps: usize,
     start: Option<Nanos>,
     now: Nanos,
     silent_ns: Nanos,
-}
-
-#[derive(Clone)]
-pub struct Followed {
-    pub length_ns: Nanos,
-    pub nr_cpus: usize,
-    pub tasks: Vec<FollowedTask>,
-    pub wakeups: Vec<Wakeup>,
-}
-
-impl Followed {
-    /// Of each task its name's place among all names.
-    pub fn names(&self) -> Vec<usize> {
-        let mut known: HashMap<&str, usize> = HashMap::new();
-        let tasks = self.tasks.iter().zip(0..);
-        tasks.map(|(task, next)| *known.entry(task.name.as_str()).or_insert(next)).collect()
-    }
 }
 
 impl<'a> Follower<'a> {
@@ -328,7 +177,7 @@ impl<'a> Follower<'a> {
             let idled = |(since, cpu): &(Nanos, u32)| self.cpus[*cpu as usize].idled > *since;
             let lost = task.lost.filter(idled).map(|(since, _)| since);
             let sleeps = (task.state == State::Asleep).then_some(task.slept_since).or(lost);
-            task.at_end = sleeps.map_or(AtEnd::Runs, |since| AtEnd::Sleeps(self.now - since));
+            task.known.at_end = sleeps.map_or(AtEnd::Runs, |since| AtEnd::Sleeps(self.now - since));
         }
         // Another CPU's interrupt is sent before sched_wakeup, and charged by itself.
         let telling = self.charges.telling(false) as i64;
@@ -337,13 +186,14 @@ impl<'a> Follower<'a> {
         }
         // A number may be another task's by now.
         for (&number, &index) in &self.by_number {
-            tasks.name_of(number).clone_into(&mut self.tasks[index as usize].name);
+            tasks.name_of(number).clone_into(&mut self.tasks[index as usize].known.name);
         }
         let nr_cpus = self.cpus.len();
-        Followed { length_ns: self.now, nr_cpus, tasks: self.tasks, wakeups: self.wakeups }
+        let tasks = self.tasks.into_iter().map(|task| task.known).collect();
+        Followed { length_ns: self.now, nr_cpus, tasks, wakeups: self.wakeups }
     }
 
-    fn task(&mut self, index: TaskIndex) -> &mut FollowedTask {
+    fn task(&mut self, index: TaskIndex) -> &mut Tracked {
         &mut self.tasks[index as usize]
     }
 
@@ -357,46 +207,22 @@ impl<'a> Follower<'a> {
         }
         let index = self.tasks.len() as TaskIndex;
         let task = tasks.get(number);
-        self.tasks.push(FollowedTask {
+        let known = FollowedTask {
             number,
             pid: task.pid,
             name: tasks.name_of(number).to_owned(),
             prio: task.prio,
             begins_on: cpu,
-            runs_at_once: false,
-            parent: None,
-            forked_ns: 0,
-            exits: false,
-            at_end: AtEnd::default(),
-            softirqs_of_idle: 0,
-            seen: Vec::new(),
-            ran_ns: 0,
-            flips: 0,
-            last_wakee: None,
-            state: State::Asleep,
-            work: 0,
-            span: Span::default(),
-            charged: 0,
-            slept_since: 0,
-            lost: None,
-            early: None,
-            woken_early: false,
-            post_from: None,
-            enqueued: None,
-            lines_on: None,
-            interrupt: None,
-            excesses: Vec::new(),
-            rests: Vec::new(),
-            made_last: None,
-            answers: None,
-        });
+            ..FollowedTask::default()
+        };
+        self.tasks.push(Tracked { known, ..Tracked::default() });
         self.by_number.insert(number, index);
         Some(index)
     }
 
     fn see(&mut self, index: TaskIndex, seen: Seen) {
         self.steps += 1;
-        self.task(index).seen.push(seen);
+        self.task(index).known.seen.push(seen);
     }
 
     /// How fast a thread of `cpu` computes beside its siblings.
@@ -424,7 +250,7 @@ impl<'a> Follower<'a> {
             let ran = now.saturating_sub(since);
             let work = ran.saturating_mul(self.speed(at));
             let task = self.task(task);
-            task.ran_ns += ran;
+            task.known.ran_ns += ran;
             let from = if task.work == 0 { since } else { task.span.from };
             task.span = Span { from, until: now, cpu: at as u32 };
             task.work = task.work.saturating_add(work);
@@ -444,7 +270,7 @@ impl<'a> Follower<'a> {
         if ns == 0 {
             return;
         }
-        match task.seen.last_mut() {
+        match task.known.seen.last_mut() {
             Some(Seen::Run(before, Span { until, cpu, .. })) => {
                 *before = before.saturating_add(ns);
                 (*until, *cpu) = (span.until, span.cpu);
@@ -459,7 +285,7 @@ impl<'a> Follower<'a> {
         let known = self.by_number.contains_key(&number);
         let Some(index) = self.index(number, cpu, tasks) else { return };
         if !known {
-            self.task(index).runs_at_once = true;
+            self.task(index).known.runs_at_once = true;
         }
         self.enter(cpu, index);
     }
@@ -482,14 +308,14 @@ impl<'a> Follower<'a> {
 
     fn enter(&mut self, cpu: u32, index: TaskIndex) {
         self.account(cpu);
-        if self.task(index).state == State::Asleep && !self.task(index).runs_at_once {
+        if self.task(index).state == State::Asleep && !self.task(index).known.runs_at_once {
             // Nobody was seen to wake it.
             self.wake(index, Cause::Arrival { on: None });
         }
         let post_from = self.task(index).post_from.take();
         let line = post_from.map_or(0, |from| self.work_of(cpu, self.charges.line(from, cpu)));
         let task = self.task(index);
-        if let Some(Seen::Slept { line_ns, .. }) = task.seen.last_mut() {
+        if let Some(Seen::Slept { line_ns, .. }) = task.known.seen.last_mut() {
             *line_ns += line;
         }
         task.woken_early = false;
@@ -510,7 +336,7 @@ impl<'a> Follower<'a> {
         let known = self.by_number.contains_key(&prev);
         if let Some(index) = self.index(prev, cpu, tasks) {
             if !known {
-                self.task(index).runs_at_once = true;
+                self.task(index).known.runs_at_once = true;
             }
             self.leave(cpu);
             match prev_state {
@@ -527,7 +353,7 @@ impl<'a> Follower<'a> {
         }
         let known = self.by_number.contains_key(&next);
         if let Some(index) = self.index(next, cpu, tasks) {
-            self.task(index).runs_at_once |= !known;
+            self.task(index).known.runs_at_once |= !known;
             if prev < FIRST_TASK {
                 self.left_idle(cpu, index);
             }
@@ -551,86 +377,6 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// A task makes way for `next`, perhaps for whom it has just woken.
-    fn preempted(&mut self, cpu: u32, index: TaskIndex, next: TaskNumber) {
-        self.task(index).state = State::Queued;
-        self.tell_of_preemption(cpu, next);
-        let Some(at) = self.task(index).made_last else { return };
-        let wakee = self.wakeups[at as usize].wakee;
-        if self.wakeups[at as usize].counts && self.by_number.get(&next) == Some(&wakee) {
-            self.wakeups[at as usize].rest = self.since_queued(wakee, cpu);
-            self.wakeups[at as usize].seen = Evidence::Preempted;
-            self.task(wakee).answers = Some(index);
-        }
-    }
-
-    /// `next` runs where an interrupt has just woken it, which was on the time of `prev`.
-    fn arrived(&mut self, cpu: u32, prev: TaskNumber, next: TaskNumber) {
-        let Some(&index) = self.by_number.get(&next) else { return };
-        let last = self.tasks[index as usize].seen.last();
-        let Some(Seen::Slept { cause: Cause::Arrival { .. }, .. }) = last else { return };
-        let Some(since) = self.since_queued(index, cpu) else { return };
-        let figures = if prev < FIRST_TASK { self.charges.leaving_the_idle_task() } else { 0 };
-        let rest = self.work_of(cpu, since).saturating_sub(figures);
-        self.task(index).rests.push(rest);
-        if let Some(&prev) = self.by_number.get(&prev) {
-            self.task(prev).charged += rest;
-        }
-    }
-
-    /// `cpu` has idled, and runs a task that another CPU has told it of.
-    fn left_idle(&mut self, cpu: u32, index: TaskIndex) {
-        let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) =
-            self.tasks[index as usize].seen.last()
-        else {
-            return;
-        };
-        let (wakeup, took) = (&mut self.wakeups[at as usize], self.now - until);
-        if wakeup.cpu != cpu && wakeup.told && took < SOON_NS {
-            let figures = wakeup.placing + self.charges.leaving_idle(wakeup.cpu, cpu);
-            wakeup.idle_exit = Some(took as i64 - figures as i64);
-        }
-    }
-
-    /// How long ago `cpu` put a task on a run queue, if that was soon before.
-    fn since_queued(&self, index: TaskIndex, cpu: u32) -> Option<Nanos> {
-        let (at, by) = self.tasks[index as usize].enqueued?;
-        Some(self.now - at).filter(|&since| by == cpu && since < SOON_NS)
-    }
-
-    /// `next` preempts a task of `cpu`, perhaps as another CPU has just woken it.
-    fn tell_of_preemption(&mut self, cpu: u32, next: TaskNumber) {
-        let Some(&next) = self.by_number.get(&next) else { return };
-        let Some(&Seen::Slept { until, cause: Cause::Wakeup(at), .. }) =
-            self.tasks[next as usize].seen.last()
-        else {
-            return;
-        };
-        let since_queued = self.since_queued(next, self.wakeups[at as usize].cpu);
-        let wakeup = &mut self.wakeups[at as usize];
-        if wakeup.cpu != cpu && !wakeup.told && self.now - until < SOON_NS {
-            wakeup.preempted = since_queued;
-            wakeup.told = true;
-            let waker = wakeup.waker;
-            self.task(waker).charged += self.charges.telling(false);
-        }
-    }
-
-    /// A task sleeps that had preempted its waker, which has not gone on since.
-    fn answer(&mut self, index: TaskIndex, cpu: u32) {
-        let Some(waker) = self.task(index).answers.take() else { return };
-        if self.task(waker).state != State::Queued || self.task(waker).made_last.is_none() {
-            return;
-        }
-        let at = self.wakeups.len() as u32;
-        let seen = Evidence::Likely;
-        self.wakeups.push(Wakeup { seen, ..Wakeup::silent((index, waker), Wake::Sync, cpu) });
-        let (from, until) = (self.now, self.now);
-        self.see(index, Seen::Wakeup(at));
-        self.close(waker);
-        self.see(waker, Seen::Slept { from, until, cause: Cause::Wakeup(at), line_ns: 0 });
-    }
-
     fn sleeps(&mut self, index: TaskIndex, cpu: u32) {
         self.close(index);
         self.answer(index, cpu);
@@ -648,10 +394,10 @@ impl<'a> Follower<'a> {
         self.close(index);
         let exit = self.charges.exit();
         let task = self.task(index);
-        task.exits = true;
-        task.name = tasks.name_of(task.number).to_owned();
-        let number = task.number;
-        if let Some(Seen::Run(last, _)) = task.seen.last_mut() {
+        task.known.exits = true;
+        task.known.name = tasks.name_of(task.known.number).to_owned();
+        let number = task.known.number;
+        if let Some(Seen::Run(last, _)) = task.known.seen.last_mut() {
             *last = last.saturating_sub(exit);
         }
         self.by_number.remove(&number);
@@ -659,187 +405,7 @@ impl<'a> Follower<'a> {
 
     fn exits(&mut self, number: TaskNumber) {
         if let Some(&index) = self.by_number.get(&number) {
-            self.task(index).exits = true;
-        }
-    }
-
-    fn wake(&mut self, index: TaskIndex, cause: Cause) {
-        let until = self.now;
-        let from = std::mem::replace(&mut self.task(index).slept_since, until);
-        self.see(index, Seen::Slept { from, until, cause, line_ns: 0 });
-        let post_from = match cause {
-            Cause::Wakeup(at) => {
-                self.wakeups[at as usize].counts = true;
-                Some(self.wakeups[at as usize].cpu)
-            }
-            Cause::Arrival { .. } => None,
-        };
-        let timed = self.charges.timed_sleep();
-        let task = self.task(index);
-        task.post_from = post_from;
-        task.state = State::Queued;
-        if matches!(cause, Cause::Arrival { .. }) {
-            // The call was before the sleep.
-            if let [.., Seen::Run(before, _), Seen::Slept { .. }] = &mut task.seen[..] {
-                *before = before.saturating_sub(timed);
-            }
-        }
-    }
-
-    fn waking(
-        &mut self,
-        step: &Step,
-        number: TaskNumber,
-        (prev_cpu, outcome): (u32, Option<Outcome>),
-        tasks: &Tasks,
-    ) {
-        self.flips(step.cpu, number);
-        let Some(index) = self.index(number, prev_cpu, tasks) else { return };
-        let telling = outcome.map_or(0, |outcome| self.telling(step.cpu, outcome));
-        let cause = self.cause(step, (index, number), (prev_cpu, telling), tasks);
-        let task = &self.tasks[index as usize];
-        match task.state {
-            State::Asleep => self.wake(index, cause),
-            State::Runs(_) => self.task(index).early = Some((cause, self.now)),
-            State::Queued if task.woken_early => self.wake_again(index, cause),
-            State::Queued => self.slept_unseen(index, cause),
-        }
-    }
-
-    /// A wakeup of who waits for a CPU, for all that was seen: none but those that sleep are woken.
-    fn slept_unseen(&mut self, index: TaskIndex, cause: Cause) {
-        if let Some((since, _)) = self.task(index).lost.take() {
-            self.task(index).slept_since = since;
-            self.wake(index, cause);
-        }
-    }
-
-    /// Whoever is current wakes, for all that the kernel counts.
-    fn flips(&mut self, cpu: u32, wakee: TaskNumber) {
-        if let Some(current) = self.cpus[cpu as usize].task {
-            let waker = self.task(current);
-            waker.flips += u64::from(waker.last_wakee.replace(wakee) != Some(wakee));
-        }
-    }
-
-    /// The wakeup before was no end of the sleep; this one is.
-    fn wake_again(&mut self, index: TaskIndex, by: Cause) {
-        let now = self.now;
-        let task = self.task(index);
-        task.woken_early = false;
-        let Some(Seen::Slept { until, cause, .. }) = task.seen.last_mut() else { return };
-        *until = now;
-        if let Cause::Wakeup(before) = std::mem::replace(cause, by) {
-            self.wakeups[before as usize].counts = false;
-        }
-        if let Cause::Wakeup(at) = by {
-            self.wakeups[at as usize].counts = true;
-            self.task(index).post_from = Some(self.wakeups[at as usize].cpu);
-        }
-    }
-
-    /// What a waker has spent to tell the CPU of its wakee at once: one that takes it from its wake list, or idles.
-    fn telling(&self, cpu: u32, outcome: Outcome) -> Nanos {
-        let idles = self.cpus[outcome.cpu as usize].task.is_none();
-        let listed = outcome.woken_by == Some(outcome.cpu);
-        match outcome.cpu != cpu && (idles || listed) {
-            true => self.charges.telling(idles),
-            false => 0,
-        }
-    }
-
-    /// A wakeup on `cpu` of a task that slept on `prev_cpu`, until that is put on a run queue.
-    fn placing(&self, prev_cpu: u32, cpu: u32, hint: Hint) -> Nanos {
-        let lines = self.charges.task_lines(prev_cpu, cpu) + self.charges.scan(hint);
-        self.charges.placing(hint) + self.work_of(cpu, lines)
-    }
-
-    /// Who makes the wakeup of a step, which has told another CPU in so much time; a task takes it as a step of its own.
-    fn cause(
-        &mut self,
-        step: &Step,
-        (wakee, number): (TaskIndex, TaskNumber),
-        (prev_cpu, telling): (u32, Nanos),
-        tasks: &Tasks,
-    ) -> Cause {
-        let is_softirq = step.context.is_interrupt() && !step.context.is_hard_interrupt();
-        self.task(wakee).interrupt = None;
-        let Some(waker) = self.cpus[step.cpu as usize].task else {
-            let placing = self.placing(prev_cpu, step.cpu, Hint::default());
-            let task = self.task(wakee);
-            task.softirqs_of_idle += u32::from(is_softirq);
-            task.interrupt = Some((step.cpu, placing));
-            return Cause::Arrival { on: Some(step.cpu) };
-        };
-        let names = (tasks.get(self.tasks[waker as usize].number).name, tasks.get(number).name);
-        let hint = self.hints.wakeup((step.time_ns + self.silent_ns, number), names);
-        let placing = self.placing(prev_cpu, step.cpu, hint);
-        let takes = placing + self.charges.queueing() + telling;
-        if waker == wakee || step.context.is_hard_interrupt() {
-            let interrupt = self.charges.interrupt();
-            self.task(waker).charged += takes + interrupt;
-            self.task(wakee).interrupt = Some((step.cpu, placing));
-            return Cause::Arrival { on: Some(step.cpu) };
-        }
-        let wake = if is_softirq { Wake::Softirq } else { hint.wake };
-        self.close(waker);
-        let at = self.wakeups.len() as u32;
-        let (cpu, seen) = (step.cpu, Evidence::Recorded);
-        let told = telling > 0;
-        self.wakeups.push(Wakeup {
-            waker,
-            wakee,
-            wake,
-            cpu,
-            counts: false,
-            told,
-            placing,
-            excess: None,
-            rest: None,
-            idle_exit: None,
-            preempted: None,
-            seen,
-            answers: false,
-        });
-        self.see(waker, Seen::Wakeup(at));
-        self.task(waker).charged += takes;
-        self.task(waker).made_last = Some(at);
-        Cause::Wakeup(at)
-    }
-
-    /// sched_wakeup: the CPU `by` has put a task on a run queue. If it has not slept, the wakeup that was to come is
-    /// none.
-    fn woken(&mut self, number: TaskNumber, by: u32) {
-        let Some(&index) = self.by_number.get(&number) else { return };
-        let now = self.now;
-        let task = self.task(index);
-        task.enqueued = Some((now, by));
-        task.lines_on = Some(by);
-        let (early, interrupt) = (task.early.take(), task.interrupt.take());
-        let Some(&Seen::Slept { until, cause, .. }) = task.seen.last() else { return };
-        if early.is_some() || task.woken_early {
-            return;
-        }
-        let took = self.work_of(by, now - until) as i64;
-        let beyond = |placing: Nanos| took - placing as i64;
-        match cause {
-            Cause::Wakeup(at) => {
-                let Wakeup { cpu, placing, excess, .. } = &mut self.wakeups[at as usize];
-                *excess = (*cpu == by).then(|| beyond(*placing));
-            }
-            Cause::Arrival { .. } => {
-                if let Some((_, placing)) = interrupt.filter(|(cpu, _)| *cpu == by) {
-                    self.interrupted(index, by, beyond(placing));
-                }
-            }
-        }
-    }
-
-    /// An interrupt on `cpu` took so much longer to put a task on a run queue, on the time of who ran there.
-    fn interrupted(&mut self, index: TaskIndex, cpu: u32, excess: i64) {
-        self.task(index).excesses.push(excess);
-        if let Some(other) = self.cpus[cpu as usize].task {
-            self.task(other).charged += excess.max(0) as Nanos;
+            self.task(index).known.exits = true;
         }
     }
 
@@ -850,12 +416,12 @@ impl<'a> Follower<'a> {
         self.close(parent);
         let fork = self.charges.fork();
         let forker = self.task(parent);
-        if let Some(Seen::Run(before, _)) = forker.seen.last_mut() {
+        if let Some(Seen::Run(before, _)) = forker.known.seen.last_mut() {
             *before = before.saturating_sub(fork);
         }
         let now = self.now;
         let task = self.task(child);
-        (task.parent, task.forked_ns) = (Some(parent), now);
+        (task.known.parent, task.known.forked_ns) = (Some(parent), now);
         task.state = State::Queued;
         self.see(parent, Seen::Fork(child));
     }
@@ -864,9 +430,9 @@ impl<'a> Follower<'a> {
         let known = self.by_number.contains_key(&number);
         let Some(index) = self.index(number, cpu, tasks) else { return };
         let task = self.task(index);
-        task.begins_on = cpu;
+        task.known.begins_on = cpu;
         task.state = State::Queued;
         // Its fork is not in the trace.
-        task.runs_at_once |= !known;
+        task.known.runs_at_once |= !known;
     }
 }

@@ -29,6 +29,7 @@ mod charges;
 mod error;
 mod file;
 mod follow;
+mod followed;
 mod groups;
 mod hints;
 mod measure;

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use placewise_workload::program::{Nanos, Wake};
 
 use crate::charges::Charges;
-use crate::follow::{Cause, Followed, Names, Seen, Span, Wakeup};
+use crate::followed::{Cause, Followed, Names, Seen, Span, Wakeup};
 use crate::recording::TaskIndex;
 
 /// Fewer turns do not tell what a message takes.

@@ -12,7 +12,8 @@ use placewise_workload::program::{Call, SchedPolicy};
 
 use crate::charges::Charges;
 use crate::error::ReplayError;
-use crate::follow::{Followed, FollowedTask, Follower};
+use crate::follow::Follower;
+use crate::followed::{Followed, FollowedTask};
 use crate::hints::Hints;
 use crate::measure::{Measured, Meter};
 use crate::recording::{Calls, RecordedCgroup, RecordedTask, Recording, TaskIndex};

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use placewise_machine::Machine;
 use placewise_workload::program::{Call, Nanos, Wake};
 
-use crate::follow::{Cause, Evidence, Followed, FollowedTask, Names, Seen, Wakeup};
+use crate::followed::{Cause, Evidence, Followed, FollowedTask, Names, Seen, Wakeup};
 use crate::recording::{Calls, MOST_OF_CALL_NS, Step, TaskIndex};
 
 /// Fewer posts over a distance do not tell what it takes.
