@@ -129,6 +129,8 @@ void task_change_group(struct state *st, u32 task, u32 group, u64 now);
 void throttle_cfs_rq(struct state *st, u32 group, u32 cpu, u64 now);
 /* It has got some, and is back. */
 void unthrottle_cfs_rq(struct state *st, u32 group, u32 cpu, u64 now);
+/* Of a cgroup without tasks on `cpu`, whose entity was `delayed`: it has spent its lag, and leaves. */
+void dequeue_delayed_group(struct state *st, u32 group, u32 cpu, u64 now);
 /* The load that a task adds to its CPU: its share of the hierarchy. */
 u64 task_h_load(struct state *st, struct task *task);
 /* How much of a CPU a task is taken to use. */

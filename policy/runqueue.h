@@ -374,6 +374,19 @@ static inline void unthrottle_cfs_rq(struct state __arena *st, u32 group,
 	update_idle(st, cpu);
 }
 
+/* The entity of @group was delayed on @cpu, and has spent its lag: it leaves. */
+static inline void dequeue_delayed_group(struct state __arena *st, u32 group,
+					 u32 cpu, u64 now)
+{
+	struct group_counts none = {};
+
+	if (group == ROOT_TASK_GROUP)
+		return;
+	set_clock(st, now);
+	group_rq_of(st, group, cpu)->delayed = false;
+	dequeue_entities(st, group, cpu, &none, now);
+}
+
 /* @p sleeps, but stays queued until it would be picked (delayed dequeue). */
 static inline void delay_dequeue(struct state __arena *st, u32 task, u64 now)
 {

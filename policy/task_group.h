@@ -24,9 +24,8 @@
  * as a whole in all kernels, where v6.18 takes their tasks off one by one, once
  * they return to user space.
  * New shares show at an entity's next tick, enqueue or dequeue, not at once.
- * An entity leaves with its last task, and is never delayed itself. A switch
- * between two tasks of one group updates all levels, not only those below the
- * one they share.
+ * A switch between two tasks of one group updates all levels, not only those
+ * below the one they share.
  */
 #ifndef PLACEWISE_TASK_GROUP_H
 #define PLACEWISE_TASK_GROUP_H
@@ -391,11 +390,18 @@ static subprogram bool enqueue_entities(struct state __arena *st, u32 group,
 		if (!rq->on_rq)
 			cfs->load_weight += rq->weight;
 		rq->on_rq = true;
+		rq->delayed = false;
 		cfs->h_nr_queued += counts->queued;
 		cfs->h_nr_idle += counts->idle;
 		cfs->h_nr_delayed += counts->delayed;
 	}
 	return true;
+}
+
+/* Is the entity queued for nothing? One that is delayed stays for its lag, and loads its queue. */
+static inline bool entity_leaves(const struct group_rq __arena *rq)
+{
+	return rq->throttled || (!rq->cfs.load_weight && !rq->delayed);
 }
 
 /*
@@ -420,9 +426,10 @@ static subprogram bool dequeue_entities(struct state __arena *st, u32 group,
 			return false;
 		update_entity_avg(st, group, cpu, now);
 		rq->runnable = cfs_rq_runnable(st, &rq->cfs);
-		if (rq->throttled || !rq->cfs.load_weight) {
+		if (entity_leaves(rq)) {
 			cfs->load_weight -= rq->weight;
 			rq->on_rq = false;
+			rq->delayed = false;
 		}
 		update_cfs_group(st, group, cpu);
 		cfs->h_nr_queued -= counts->queued;

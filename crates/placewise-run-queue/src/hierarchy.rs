@@ -17,7 +17,7 @@
 //!
 //! With delayed dequeue the entity of a group without tasks that has had more
 //! than its share stays queued until its lag is spent, as a task does that
-//! sleeps so. The policy does not know: in its averages the entity is gone.
+//! sleeps so. The policy is told, for whose averages it is there.
 
 use std::ops::{Index, IndexMut};
 
@@ -49,6 +49,8 @@ struct Groups {
     queued: Vec<bool>,
     /// Queued without a task.
     delayed: Vec<bool>,
+    /// Not any more, since the policy was told last.
+    spent: Vec<u32>,
     throttled: Vec<bool>,
 }
 
@@ -175,6 +177,7 @@ impl Hierarchy {
                 parents: std::iter::once(ROOT).chain(parents.iter().copied()).collect(),
                 queued: vec![false; count],
                 delayed: vec![false; count],
+                spent: Vec::new(),
                 throttled: vec![false; count],
             },
             previous: ROOT,
@@ -226,17 +229,7 @@ impl Hierarchy {
     #[cfg(feature = "invariants")]
     pub fn group_weights(&self) -> Vec<(u32, u64)> {
         let queued = (1..self.queues.len()).filter(|&group| self.groups.queued[group]);
-        let with_tasks = queued.filter(|&group| !self.is_left_behind(group));
-        with_tasks.map(|group| (group as u32, self.groups.entities[group].weight)).collect()
-    }
-
-    /// Is the entity queued for nothing but lag, its own or that of entities below?
-    #[cfg(feature = "invariants")]
-    fn is_left_behind(&self, group: usize) -> bool {
-        let is_behind =
-            |entity| matches!(entity, Member::Group(group) if self.is_left_behind(group as usize));
-        let mut waiting = self.queues[group].waiting().iter().map(|place| place.entity).peekable();
-        self.groups.delayed[group] || waiting.peek().is_some() && waiting.all(is_behind)
+        queued.map(|group| (group as u32, self.groups.entities[group].weight)).collect()
     }
 
     pub fn fork(&self, creator: &Entity, child: &mut Entity, running: u64) {
@@ -340,7 +333,21 @@ impl Hierarchy {
         let (queue, mut members) = self.parts(tasks, at);
         queue.finish_delayed(&mut members, beside, Member::Group(group));
         self.groups.delayed[group as usize] = false;
+        self.groups.spent.push(group);
         self.groups.left(group);
+    }
+
+    pub fn has_delayed(&self) -> bool {
+        self.groups.delayed.contains(&true)
+    }
+
+    pub fn is_delayed(&self, group: u32) -> bool {
+        self.groups.delayed[group as usize]
+    }
+
+    /// A group whose entity was delayed, and has left.
+    pub fn take_spent(&mut self) -> Option<u32> {
+        self.groups.spent.pop()
     }
 
     /// A task group leaves with all its tasks, none of which is current.

@@ -201,7 +201,7 @@ fn throttled_between(scheduler: &Scheduler, group: u32, above: u32, cpu: CpuId) 
 
 /// A cgroup's counts are those of the tasks in it and below it that are not throttled there; its
 /// weight that of the tasks and cgroups right in it that are queued, which is each cgroup with
-/// tasks.
+/// tasks, and those that are queued for lag alone.
 fn check_group(scheduler: &Scheduler, group: u32, cpu: CpuId, fair: &[TaskId]) {
     let cfs = cfs_rq(scheduler, group, cpu);
     let tasks = || fair.iter().map(|&task| &scheduler.policy.task[task]);
@@ -216,11 +216,20 @@ fn check_group(scheduler: &Scheduler, group: u32, cpu: CpuId, fair: &[TaskId]) {
     let entities = children(scheduler, group).map(|child| {
         let entity = &scheduler.policy.group_rq[child as usize][cpu];
         let has_tasks = entity.cfs.h_nr_queued > 0 && entity.throttled == 0;
-        assert_eq!(entity.on_rq != 0, has_tasks, "CPU {cpu}: cgroup {child} is queued");
+        let stays = has_tasks || is_left_behind(scheduler, child, cpu);
+        assert_eq!(entity.on_rq != 0, stays, "CPU {cpu}: cgroup {child} is queued");
         u64::from(entity.weight) * u64::from(entity.on_rq)
     });
     let weight = own + entities.sum::<u64>();
     assert_eq!(cfs.load_weight, weight, "CPU {cpu}: weight in cgroup {group}");
+}
+
+/// Is the entity of a cgroup queued for nothing but lag, its own or that of one below?
+fn is_left_behind(scheduler: &Scheduler, group: u32, cpu: CpuId) -> bool {
+    let entity = &scheduler.policy.group_rq[group as usize][cpu];
+    let mut below = children(scheduler, group);
+    entity.delayed != 0
+        || entity.throttled == 0 && below.any(|child| is_left_behind(scheduler, child, cpu))
 }
 
 /// The list of CFS tasks by recency: the same in both directions, and complete.

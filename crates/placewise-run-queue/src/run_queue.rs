@@ -212,6 +212,25 @@ impl RunQueue {
         }
     }
 
+    /// Does the entity of a group stay queued without tasks?
+    pub fn is_group_delayed(&self, group: u32) -> bool {
+        matches!(&self.levels, Levels::Many(queue) if queue.is_delayed(group))
+    }
+
+    #[inline]
+    pub fn has_delayed_groups(&self) -> bool {
+        matches!(&self.levels, Levels::Many(queue) if queue.has_delayed())
+    }
+
+    /// A group whose entity has stayed so, and has left since this was asked last.
+    #[inline]
+    pub fn take_spent_group(&mut self) -> Option<u32> {
+        match &mut self.levels {
+            Levels::One(_) => None,
+            Levels::Many(queue) => queue.take_spent(),
+        }
+    }
+
     /// A delayed task leaves because it was picked; its lag is not positive.
     pub fn finish_delayed(&mut self, entities: &mut Tasks, current: Option<TaskId>, task: TaskId) {
         levels!(&mut self.levels, queue => queue.finish_delayed(entities, current, task))

@@ -123,10 +123,11 @@ impl Scheduler {
         self.policy.task[task].delayed != 0
     }
 
-    /// Does any task sleep on the run queue of `cpu`, but in groups that are out of runtime?
+    /// Does any task sleep on the run queue of `cpu`, but in groups that are out of runtime, or is a group there
+    /// without tasks?
     #[inline]
     pub fn has_delayed(&self, cpu: CpuId) -> bool {
-        self.policy.rq[cpu].cfs.h_nr_delayed > 0
+        self.policy.rq[cpu].cfs.h_nr_delayed > 0 || self.cpus[cpu].queue.has_delayed_groups()
     }
 
     /// The CPU that a task is on, or was last.
@@ -251,8 +252,30 @@ impl Scheduler {
     /// A task has left the queue of `cpu`: the policy learns of it.
     #[inline]
     fn dequeued(&mut self, cpu: CpuId, task: TaskId, flags: u32, now: u64) {
+        let group = self.policy.task[task].task_group;
+        self.mark_delayed_groups(cpu, group);
         self.policy.dequeue_task(task.into(), flags, now);
-        self.weigh_groups(cpu, self.policy.task[task].task_group);
+        self.weigh_groups(cpu, group);
+    }
+
+    /// The policy learns which entities stay without tasks, of a group and of those that it is in.
+    #[inline]
+    fn mark_delayed_groups(&mut self, cpu: CpuId, mut group: u32) {
+        while group != ROOT_TASK_GROUP {
+            let delayed = self.cpus[cpu].queue.is_group_delayed(group);
+            self.policy.group_rq[group as usize][cpu].delayed = delayed.into();
+            group = self.policy.task_group[group as usize].parent;
+        }
+    }
+
+    /// And which have left since.
+    #[inline]
+    fn dequeue_spent_groups(&mut self, cpu: CpuId, now: u64) {
+        while let Some(group) = self.cpus[cpu].queue.take_spent_group() {
+            self.mark_delayed_groups(cpu, group);
+            self.policy.dequeue_delayed_group(group, cpu.into(), now);
+            self.weigh_groups(cpu, group);
+        }
     }
 
     /// The current task goes to sleep: it leaves the queue, or stays there delayed until its lag is
@@ -318,8 +341,9 @@ impl Scheduler {
         if rq.rt_nr_running > 0 {
             return Some(Picked::Next(rq.rt_head.into()));
         }
-        let queue = &mut self.cpus[cpu].queue;
-        let task = queue.pick(&mut self.entities)?;
+        let task = self.cpus[cpu].queue.pick(&mut self.entities);
+        self.dequeue_spent_groups(cpu, now);
+        let task = task?;
         if self.policy.task[task].delayed == 0 {
             return Some(Picked::Next(task));
         }
@@ -396,7 +420,9 @@ impl Scheduler {
         (task, by): (TaskId, EnqueuedBy),
         now: u64,
     ) -> Preemption {
-        match self.rival(cpu, task, by) {
+        let rival = self.rival(cpu, task, by);
+        self.dequeue_spent_groups(cpu, now);
+        match rival {
             Some(rival) if rival == task => Preemption::Preempts,
             Some(rival) if self.policy.profile.wakeup_picks && self.is_delayed(rival) => {
                 self.finish_delayed(cpu, rival, now);
@@ -437,6 +463,7 @@ impl Scheduler {
         let current = self.running_fair(cpu);
         self.cpus[cpu].queue.throttle(&mut self.entities, current, group);
         self.policy.throttle_cfs_rq(group, cpu.into(), now);
+        self.dequeue_spent_groups(cpu, now);
         self.weigh_groups(cpu, group);
         self.throttle_tasks(cpu);
     }
@@ -447,6 +474,7 @@ impl Scheduler {
         self.weigh_groups(cpu, group);
         let current = self.running_fair(cpu);
         self.cpus[cpu].queue.unthrottle(&mut self.entities, current, group);
+        self.dequeue_spent_groups(cpu, now);
         self.unthrottle_tasks(cpu);
     }
 

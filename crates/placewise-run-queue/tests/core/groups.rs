@@ -40,17 +40,49 @@ fn a_group_that_has_won_its_lag_back_begins_anew() {
     assert!(!world.preempts(ONE));
 }
 
+/// The weight of what is queued, which loads the CPU.
+fn queued_weight(world: &World) -> u64 {
+    world.scheduler.policy.rq[CPU].cfs.load_weight
+}
+
 /// The entity without tasks is to run before `THIRD`. Where wakeups pick, it leaves.
 #[test]
 fn a_wakeup_that_picks_lets_groups_without_tasks_go() {
-    let preempts = |kernel: &str| {
+    let woken = |kernel: &str| {
         let mut world = ran_ahead(kernel);
         world.run(0);
         world.wakes(THIRD);
-        world.preempts(THIRD)
+        (world.preempts(THIRD), queued_weight(&world))
     };
-    assert!(!preempts("v6.18"));
-    assert!(preempts("v6.18.32"));
+    assert_eq!(woken("v6.18"), (false, 3 * 1024));
+    assert_eq!(woken("v6.18.32"), (true, 2 * 1024));
+}
+
+/// Wakeups elsewhere compare loads. Fails if the policy took a group to be gone with its last task, or to stay for ever.
+#[test]
+fn a_group_without_tasks_loads_its_cpu_until_its_lag_is_spent() {
+    for (kernel, stays) in [("v6.18", true), ("v6.6", false)] {
+        let mut world = ran_ahead(kernel);
+        assert_eq!(queued_weight(&world), if stays { 2 * 1024 } else { 1024 }, "{kernel}");
+        assert_eq!(world.scheduler.has_delayed(CPU), stays, "{kernel}");
+        world.run(0);
+        assert_eq!(world.next(), OTHER, "{kernel}");
+        assert_eq!(queued_weight(&world), 1024, "{kernel}");
+        assert!(!world.scheduler.has_delayed(CPU), "{kernel}");
+    }
+}
+
+/// Fails if it counted twice, or not any more.
+#[test]
+fn a_group_that_is_woken_where_it_stayed_loads_its_cpu_once() {
+    let mut world = ran_ahead("v6.18");
+    world.scheduler.wake_delayed_group(ONE);
+    world.scheduler.enqueue(ONE, Enqueue::Wakeup, world.now);
+    assert_eq!(queued_weight(&world), 2 * 1024);
+    world.run(0);
+    world.switch_to(ONE);
+    world.scheduler.deactivate(CPU, world.now);
+    assert_eq!(queued_weight(&world), 1024, "it is not ahead any more");
 }
 
 #[test]

@@ -309,7 +309,12 @@ fn task_groups_count_alike() {
             drawn.m.p.place_new_task(task, cpu);
             drawn.m.p.enqueue_task(task, 0, now);
         } else if generator.chance(2) {
+            let Task { cpu, task_group, .. } = drawn.m.p.task[task as usize];
+            if task_group != ROOT_TASK_GROUP {
+                drawn.m.p.group_rq[task_group as usize][usize::from(cpu)].delayed = 1;
+            }
             drawn.m.p.dequeue_task(task, DEQUEUE_MIGRATE, now + 2_000_000);
+            drawn.m.p.dequeue_delayed_group(task_group, cpu.into(), now + 3_000_000);
         }
         drawn.m.p.unthrottle_cfs_rq(throttled, cpu, now + 5_000_000);
         if generator.chance(4) {
