@@ -168,7 +168,7 @@ struct group_rq {
 	u32 weight;	   /* of the entity; 0 = it has no averages yet */
 	u32 runnable; /* tasks in it that could run, when one last came or went */
 	u16 on_rq;    /* the entity is queued */
-	u16 delayed;  /* without tasks, until its lag is spent: who keeps the queue says so */
+	u16 delayed; /* without tasks, until its lag is spent: who keeps the queue says so */
 	u16 throttled; /* out of runtime: its tasks wait, but the entity does not */
 	u16 throttle_count; /* so many are throttled of it and the groups above */
 	u64 throttled_clock; /* ns; since when its averages stand still, if they do */
