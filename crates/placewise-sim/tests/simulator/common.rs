@@ -49,6 +49,12 @@ impl Setup {
         self
     }
 
+    /// All cores are that fast, of 1,024.
+    pub fn at_speed(mut self, speed: u32) -> Self {
+        self.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
+        self
+    }
+
     pub fn run(&self) -> Outcome {
         simulate(&self.scenario(), None).expect("the run ends well")
     }

@@ -404,10 +404,9 @@ fn lines_at(speed: u32, kind: ChannelKind, count: usize, bytes: u32) -> [f64; 2]
     let all = programs(vec![main_of(2), writer, reader], 50);
     let workload = Workload { channels: vec![kind], ..all };
     let stints = |line_us: u64| {
-        let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload.clone());
+        let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload.clone()).at_speed(speed);
         setup.machine.costs.jitter_pct = 0;
         setup.machine.costs.cache_line_ns.llc = 1_000 * line_us;
-        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
         let trace = setup.traced().1;
         ["writer", "reader"].map(|comm| stint(&trace, comm))
     };

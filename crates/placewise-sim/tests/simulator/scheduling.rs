@@ -122,9 +122,9 @@ fn who_waits_for_a_lock_waits_as_long_as_it_is_held() {
     let duration = |speed| {
         let (all, channels) = pairs_with_one_cpu(7, 50);
         let workload = Workload { channels, ..programs(all, 10_000) };
-        let mut setup = Setup::new("pack:1 l3:1 core:8 pu:1", "v5.3", "baseline", workload);
+        let mut setup =
+            Setup::new("pack:1 l3:1 core:8 pu:1", "v5.3", "baseline", workload).at_speed(speed);
         (setup.machine.costs.rq_lock_hold_ns, setup.machine.costs.jitter_pct) = (100_000, 0);
-        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
         setup.run().statistics.simulated_ns as f64
     };
     let ratio = duration(512) / duration(1024);
@@ -208,9 +208,8 @@ fn woken_beside_a_hog(from: usize) -> Setup {
 #[test]
 fn what_another_cpu_has_enqueued_comes_back_when_it_runs() {
     let stint = |from, lines, speed| {
-        let mut setup = woken_beside_a_hog(from);
+        let mut setup = woken_beside_a_hog(from).at_speed(speed);
         setup.machine.costs.wakeup_lines = lines;
-        setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
         let text = setup.traced().1;
         let switches = parse(&text).into_iter().filter(|line| line.event == "sched_switch");
         let (mut begun, mut stints) = (None, Vec::new());
@@ -241,9 +240,8 @@ fn searching(scan_cpu_ns: u64, speed: u32) -> u64 {
     ];
     let all = [vec![main_of(10)], (0..8).map(hog).collect(), others.to_vec()].concat();
     let workload = Workload { channels: vec![ChannelKind::Pipe], ..programs(all, 20) };
-    let mut setup = Setup::new("uma-8", "v5.3", "baseline", workload);
+    let mut setup = Setup::new("uma-8", "v5.3", "baseline", workload).at_speed(speed);
     (setup.machine.costs.jitter_pct, setup.machine.costs.scan_cpu_ns) = (0, scan_cpu_ns);
-    setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
     let (mut began, mut took) = (0, Vec::new());
     for line in parse(&setup.traced().1) {
         match line.event.as_str() {
@@ -588,9 +586,8 @@ fn refills_come_in_their_own_time_whatever_the_speed() {
             };
             let changes = vec![affinity(0, 0), affinity(MS, 1)];
             let workload = Workload { changes, ..programs(vec![main_of(1), child], 50) };
-            let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload);
+            let mut setup = Setup::new("uma-8", "v6.0", "baseline", workload).at_speed(speed);
             setup.machine.costs.jitter_pct = 0;
-            setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = speed);
             let figure = 400 * setup.machine.costs.refill_ns_per_kib.llc;
             proc_sched(&setup.run(), "child", "se.sum_exec_runtime") * 1e6 / figure as f64
         });

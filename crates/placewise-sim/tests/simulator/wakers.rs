@@ -122,8 +122,8 @@ fn pgbench_wakes_sync_over_sockets_and_not_for_locks() {
 
 /// Mean throughput of pgbench on x86-12 with v3.10.
 fn pgbench(clients: u32, policy: &str) -> f64 {
-    const SEEDS: u64 = 8;
-    let case = format!("clients={clients},warmup_ms=400,window_ms=400");
+    const SEEDS: u64 = 4;
+    let case = format!("clients={clients}");
     let setup = Setup::new("x86-12", "v3.10", policy, benchmark("pgbench", &case));
     let run = |seed| figure(&Setup { seed, ..setup.clone() }.run(), "throughput");
     (1..=SEEDS).map(run).sum::<f64>() / SEEDS as f64
@@ -136,7 +136,7 @@ fn pgbench(clients: u32, policy: &str) -> f64 {
 fn wide_wakeups_spare_the_core_of_pgbench() {
     let gain = |clients| pgbench(clients, "wake-wide") / pgbench(clients, "baseline") - 1.0;
     assert!(gain(2).abs() < 0.01, "{} at 2 clients", gain(2));
-    assert!(gain(16) > 0.1, "{} at 16 clients", gain(16));
+    assert!(gain(16) > 0.15, "{} at 16 clients", gain(16));
 }
 
 /// Iterations of a pair that wake each other on idle CPUs of one LLC, which do not watch their flags, with something
@@ -277,8 +277,8 @@ fn sleeping_servers_pile_up_where_forks_stay_near() {
 /// At full speed, as the server ran of which the rates were published.
 fn netperf_pair(kernel: &str, cpus: usize, polling: bool) -> f64 {
     let workload = benchmark("netperf", "warmup_ms=20,window_ms=50");
-    let mut setup = Setup::new("spr-112", kernel, "baseline", workload).without_spread();
-    setup.machine.cpus.iter_mut().for_each(|cpu| cpu.speed = 1024);
+    let mut setup =
+        Setup::new("spr-112", kernel, "baseline", workload).without_spread().at_speed(1024);
     setup.machine.costs.idle_states.iter_mut().for_each(|state| state.polling = polling);
     for program in &mut setup.workload.programs {
         program.cpus = Some(CpuSet::first_n(cpus));

@@ -12,8 +12,8 @@
 //! channel. The figure is the time for groups x fds x fds x loops messages.
 //!
 //! **Left out.** Work on the data itself, beyond `user_ns` per message on either side; the cost of
-//! a change of address space between processes; that whoever
-//! waits for the mutex inside a pipe sleeps once its owner does not run, here all spin; exec.
+//! a change of address space between processes; that whoever waits for the mutex inside a pipe
+//! sleeps once its owner does not run, here all spin; exec.
 //!
 //! **Weak points.** Published tables that name only the groups do not say what tasks and what
 //! transport they used, nor how many loops. Their author gave the command line for the same kind of
