@@ -89,6 +89,8 @@ pub struct Costs {
     /// Speed of each of two busy SMT siblings, in percent of a thread alone on the core; of more, see `thread_pct`. Cache
     /// lines come to it as fast as to one alone.
     pub smt_throughput_pct: u32,
+    /// Clock of a package all of whose cores are busy, in percent of that of one that is busy alone.
+    pub all_busy_clock_pct: u32,
     /// What tasks that stream through the memory of one NUMA node get together.
     pub node_bandwidth_mbps: ByAccess,
     /// The most that the CPUs of one LLC can stream together, in MB/s.

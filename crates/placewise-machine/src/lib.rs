@@ -5,6 +5,7 @@
 //! running host, hwloc XML, lstopo synthetic strings, headers of traces), refuses what it cannot model
 //! with one clear line, derives the sched domains, and writes machines as files.
 
+mod clock;
 mod costs;
 mod cpuset;
 pub mod domains;
@@ -14,6 +15,7 @@ mod import;
 mod machine;
 mod scaled;
 
+pub use clock::{Clocks, FULL_CLOCK};
 pub use costs::{
     BandwidthCurve, ByAccess, ByChannel, ByDistance, BySide, ChannelLines, Costs, IdleState, Place,
     RemoteBandwidth, SHORT_COPY_OVERLAP,

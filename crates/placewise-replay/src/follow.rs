@@ -1,8 +1,8 @@
 //! Follows a trace, CPU by CPU, and takes down what each task computed, whom it woke, and how each of
 //! its sleeps ended.
 //!
-//! Time on a CPU is computing at the speed that the CPU had then: half of a core whose sibling is busy
-//! is worth what the machine's figures say. What the machine charged is taken off.
+//! Time on a CPU is computing at the speed that the CPU had then: half of a core whose sibling is busy, and a core of
+//! a package that is busy enough to slow down, are worth what the machine's figures say. What the machine charged is taken off.
 //!
 //! A switch that is missing shows when another task turns out to run: who ran before has slept since then if it is woken
 //! next, or if its CPU idles before it runs again.
@@ -12,7 +12,7 @@ mod wakeups;
 use std::collections::HashMap;
 
 use placewise_audit::{Action, PrevState, Step, TaskNumber, Tasks};
-use placewise_machine::Machine;
+use placewise_machine::{Clocks, FULL_CLOCK, Machine};
 use placewise_policy::{FIRST_TASK, MeasuredKernel};
 use placewise_workload::program::Nanos;
 
@@ -33,6 +33,9 @@ const MOST_STEPS: usize = 24_000_000;
 /// In traces of a virtual machine, which were in view, preempting a task there takes 19 to 25 us in the median, and
 /// 49 in nine of ten.
 const SOON_NS: Nanos = 100_000;
+
+/// After so many looks nothing is known any more of what was before.
+const LONGEST_GAP_NS: Nanos = 100 * Clocks::PERIOD_NS;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -90,6 +93,10 @@ pub struct Follower<'a> {
     charges: Charges<'a>,
     hints: &'a Hints,
     siblings: Vec<Vec<usize>>,
+    clocks: Option<Clocks>,
+    /// When they are looked at next, and that of each package until then.
+    next_look: Nanos,
+    clock: Vec<u32>,
     cpus: Vec<OnCpu>,
     by_number: HashMap<TaskNumber, TaskIndex>,
     tasks: Vec<Tracked>,
@@ -112,6 +119,9 @@ impl<'a> Follower<'a> {
             charges: Charges::new(machine, kernel),
             hints,
             siblings: (0..machine.cpus.len()).map(sibling).collect(),
+            clocks: Clocks::new(machine),
+            next_look: Clocks::PERIOD_NS,
+            clock: vec![FULL_CLOCK; machine.nr_packages()],
             cpus: vec![OnCpu::default(); machine.cpus.len()],
             by_number: HashMap::new(),
             tasks: Vec::new(),
@@ -125,7 +135,7 @@ impl<'a> Follower<'a> {
 
     pub fn step(&mut self, step: &Step, tasks: &Tasks) -> Result<(), ReplayError> {
         let start = *self.start.get_or_insert(step.time_ns);
-        self.now = self.now.max(step.time_ns.saturating_sub(start));
+        self.go_to(self.now.max(step.time_ns.saturating_sub(start)));
         let cpu = step.cpu;
         match step.action {
             Action::Running { task } => self.runs(cpu, task, tasks),
@@ -231,8 +241,26 @@ impl<'a> Follower<'a> {
         let costs = &self.machine.costs;
         let percent = costs.thread_pct(1 + busy as u32);
         let ticks = costs.tick_ns * u64::from(costs.hz);
-        let speed = u64::from(percent) * u64::from(self.machine.cpus[cpu].speed);
+        let here = &self.machine.cpus[cpu];
+        let clock = self.clock[usize::from(here.package)];
+        let speed = u64::from(percent) * u64::from(here.speed * clock / FULL_CLOCK);
         speed - (u128::from(speed) * u128::from(ticks) / 1_000_000_000).min(speed.into()) as u64
+    }
+
+    /// Until then packages are as busy as they are now, and their clocks are looked at.
+    fn go_to(&mut self, time: Nanos) {
+        let Some(mut clocks) = self.clocks.take() else { return self.now = time };
+        self.next_look = self.next_look.max(time.saturating_sub(LONGEST_GAP_NS));
+        while self.next_look <= time {
+            self.now = self.next_look;
+            for package in clocks.look(|cpu| self.cpus[cpu].task.is_some()) {
+                clocks.cpus_of(package).for_each(|cpu| self.account(cpu as u32));
+                self.clock[package] = clocks.of(package);
+            }
+            self.next_look += Clocks::PERIOD_NS;
+        }
+        self.clocks = Some(clocks);
+        self.now = time;
     }
 
     /// What so long a time on `cpu` is worth as work.

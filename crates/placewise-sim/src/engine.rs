@@ -202,6 +202,7 @@ impl<'a> Engine<'a> {
         self.enqueue(task, Enqueue::Fork);
         self.kick_idle(cpu, self.now);
         self.await_change();
+        self.await_clocks();
     }
 
     /// Something comes that is no end of what a CPU does: a deadlock leaves nothing else.
@@ -214,6 +215,7 @@ impl<'a> Engine<'a> {
             Slot::InterruptWakeup(cpu) => self.interrupt_wakeup_done(cpu),
             Slot::Timer(task) => self.timer_expired(task),
             Slot::Change => self.change()?,
+            Slot::Clock => self.look_at_clocks(),
             Slot::Period(group) => self.period_begins(group),
             Slot::Slack(group) => self.slack_timer(group),
         }

@@ -17,6 +17,7 @@ pub(crate) fn bounds(figure: &str) -> RangeInclusive<i64> {
     match figure {
         "hz" => HZ,
         "smt_throughput_pct" | "remote_bandwidth_pct" => 1..=100,
+        "all_busy_clock_pct" => 10..=100,
         "jitter_pct" => 0..=50,
         // What is left for the others does not get below zero.
         "message_spread_pct" => 0..=500,

@@ -966,3 +966,41 @@ proptest! {
         check_any(&lines);
     }
 }
+
+/// What each of so many tasks is read to have computed, that ran on a CPU each for 100 ms.
+fn computed_beside_others(tasks: u32) -> u64 {
+    let mut machine = free("pack:1 l3:1 core:8 pu:1");
+    machine.costs.all_busy_clock_pct = 50;
+    let switch = |cpu, time, (prev, prev_pid): (String, u32), (next, next_pid): (String, u32)| {
+        let before = format!("prev_comm={prev} prev_pid={prev_pid} prev_prio=120 prev_state=S");
+        let after = format!("next_comm={next} next_pid={next_pid} next_prio=120");
+        format!("{prev}-{prev_pid} [{cpu:03}] d..2. {time}: sched_switch: {before} ==> {after}\n")
+    };
+    let idle = |cpu| (format!("swapper/{cpu}"), 0);
+    let task = |cpu| (format!("t{cpu}"), 10 + cpu);
+    let begins = (0..tasks).map(|cpu| switch(cpu, "1.000000", idle(cpu), task(cpu)));
+    let ends = (0..tasks).map(|cpu| switch(cpu, "1.100000", task(cpu), idle(cpu)));
+    // One is seen to sleep.
+    let again = [
+        "<idle>-0 [000] d..2. 1.200000: sched_waking: comm=t0 pid=10 prio=120 target_cpu=000\n"
+            .to_owned(),
+        switch(0, "1.200001", idle(0), task(0)),
+        switch(0, "1.200002", task(0), idle(0)),
+    ];
+    let text: String = begins.chain(ends).chain(again).collect();
+    let recording = try_read("busy", &text, &machine).expect("it can be read").plain;
+    let runs = recording.tasks.iter().flat_map(|task| &task.steps).map(|step| match step {
+        Step::Run(ns) => *ns,
+        _ => 0,
+    });
+    runs.sum::<u64>() / u64::from(tasks)
+}
+
+/// Fails if time on a package that was busy enough to slow down counted for as much as elsewhere, or that before it did so
+/// for less.
+#[test]
+fn cores_of_a_busy_package_compute_less() {
+    assert!(computed_beside_others(1) >= 100_000 * US);
+    let busy = computed_beside_others(8);
+    assert!((51_000 * US..52_000 * US).contains(&busy), "{busy}");
+}

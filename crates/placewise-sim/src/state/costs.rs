@@ -4,7 +4,7 @@
 //! number of CPUs looked at, the time an LLC has been idle. Draws are uniform
 //! around the figure, so that no two runs of different seeds are alike.
 
-use placewise_machine::{Costs, Cpu, Domains, Machine};
+use placewise_machine::{Costs, Cpu, Domains, FULL_CLOCK, Machine};
 use placewise_policy::instructions::SchedulerCosts;
 use placewise_policy::{CpuId, MeasuredKernel, NR_SIBLINGS, Table};
 use placewise_workload::program::ChannelKind;
@@ -106,7 +106,7 @@ impl<'a> CostModel<'a> {
             thread_speeds: machine
                 .cpus
                 .iter()
-                .map(|cpu| thread_speeds(cpu, &machine.costs))
+                .map(|cpu| thread_speeds(cpu, &machine.costs, FULL_CLOCK))
                 .collect(),
             rng: Pcg64Mcg::seed_from_u64(seed),
             passes: Table::default(),
@@ -166,6 +166,11 @@ impl<'a> CostModel<'a> {
         self.thread_speeds[cpu][busy]
     }
 
+    /// The core of a CPU is clocked so much slower, of [`FULL_CLOCK`].
+    pub fn set_clock(&mut self, id: CpuId, cpu: &Cpu, clock: u32) {
+        self.thread_speeds[id] = thread_speeds(cpu, self.figures, clock);
+    }
+
     /// A number below `limit`, or 0.
     pub fn random_below(&mut self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.rng.next_u64() % limit }
@@ -220,8 +225,9 @@ impl<'a> CostModel<'a> {
     }
 }
 
-fn thread_speeds(cpu: &Cpu, figures: &Costs) -> [Speed; 1 + NR_SIBLINGS as usize] {
-    std::array::from_fn(|busy| Speed::new(figures.thread_pct(busy as u32), cpu.speed))
+fn thread_speeds(cpu: &Cpu, figures: &Costs, clock: u32) -> [Speed; 1 + NR_SIBLINGS as usize] {
+    let core = cpu.speed * clock / FULL_CLOCK;
+    std::array::from_fn(|busy| Speed::new(figures.thread_pct(busy as u32), core))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::state::calendar::Calendar;
 use crate::state::event_queue::{DISARMED, EventQueue, NUMBER_BITS, Time};
 
 /// The events a CPU can have, then one per task for its timer. Idle tasks have none: their slots are
-/// that of the next change and those of the timers of cgroups.
+/// that of the next change, that of the clocks and those of the timers of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     Activity(CpuId),
@@ -16,6 +16,8 @@ pub enum Slot {
     /// A wakeup made by an interrupt goes on.
     InterruptWakeup(CpuId),
     Change,
+    /// The clocks of packages may change.
+    Clock,
     /// A period of a cgroup's quota ends.
     Period(u32),
     /// Runtime of a cgroup that was given back is handed out.
@@ -116,6 +118,7 @@ impl Events {
             Slot::InterruptWakeup(cpu) => SLOTS_OF_A_CPU * u32::from(cpu) + 3,
             Slot::Change => self.timers,
             Slot::Period(group) => self.timers + group,
+            Slot::Clock => self.timers + SLACK_SLOTS,
             Slot::Slack(group) => self.timers + SLACK_SLOTS + group,
             Slot::Timer(task) => self.timers + u32::from(task),
         }
@@ -128,6 +131,7 @@ impl Events {
                 task @ FIRST_TASK.. => Slot::Timer(task.into()),
                 0 => Slot::Change,
                 group @ 1..SLACK_SLOTS => Slot::Period(group),
+                SLACK_SLOTS => Slot::Clock,
                 slack => Slot::Slack(slack - SLACK_SLOTS),
             };
         }
@@ -222,6 +226,7 @@ mod tests {
             Slot::Change,
             Slot::Period(1),
             Slot::Period(NR_TASK_GROUPS - 1),
+            Slot::Clock,
             Slot::Slack(1),
             Slot::Slack(NR_TASK_GROUPS - 1),
             Slot::Timer(TaskId::FIRST),

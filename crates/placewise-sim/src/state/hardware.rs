@@ -1,6 +1,6 @@
 //! The machine as it is at the moment: what of it is online, busy and in use.
 
-use placewise_machine::{Domains, Machine};
+use placewise_machine::{Clocks, Domains, Machine};
 use placewise_policy::CpuId;
 
 use crate::state::event_queue::Time;
@@ -14,6 +14,8 @@ pub struct Hardware<'a> {
     pub domains: Domains,
     pub hotplug: Hotplug,
     pub memory: MemoryBandwidth,
+    /// `None` where they stay as they are.
+    pub clocks: Option<Clocks>,
     pub address_spaces: AddressSpaces,
     /// By cache.
     pub caches: Vec<CacheActivity>,
@@ -36,6 +38,7 @@ impl<'a> Hardware<'a> {
             domains,
             hotplug: Hotplug::default(),
             memory: MemoryBandwidth::new(machine),
+            clocks: Clocks::new(machine),
             address_spaces: AddressSpaces::new(),
             caches: vec![CacheActivity::default(); machine.nr_caches()],
             interrupt_cpu: CpuId::default(),

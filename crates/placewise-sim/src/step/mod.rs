@@ -5,6 +5,7 @@ mod affinity;
 mod balance;
 mod cfs_bandwidth;
 mod changes;
+mod clock;
 mod fork;
 mod hotplug;
 mod idle;

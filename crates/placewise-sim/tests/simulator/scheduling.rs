@@ -86,6 +86,27 @@ fn siblings_share_their_core() {
     );
 }
 
+/// Fails if busy cores did not slow down their package, slowed down another one, or if what runs kept its speed.
+#[test]
+fn busy_cores_slow_down_their_package() {
+    let finished = |cpus: &[usize]| {
+        let hogs = cpus.iter().map(|&cpu| on(cpu, compute("hog", 100)));
+        let all = std::iter::once(main_of(cpus.len() as u32)).chain(hogs).collect();
+        let machine = "pack:2 l3:1 core:8 pu:1";
+        let mut setup = Setup::new(machine, "v6.0", "baseline", programs(all, 1_000));
+        (setup.machine.costs.jitter_pct, setup.machine.costs.all_busy_clock_pct) = (0, 50);
+        setup.run().statistics.simulated_ns as f64
+    };
+    let alone = finished(&[1]);
+    let [apart, half, all] =
+        [vec![1, 9], vec![1, 2, 3, 4], (0..8).collect()].map(|it| finished(&it));
+    assert!((apart / alone - 1.0).abs() < 0.01, "{apart} and {alone}");
+    // Four of eight cores have twice the power of eight each, and the cube root of that is 1.26.
+    for (busy, slowdown) in [(half, 2.0 / 1.26), (all, 2.0)] {
+        assert!((busy / alone / slowdown - 1.0).abs() < 0.05, "{busy}, alone {alone}: {slowdown}");
+    }
+}
+
 /// So many tasks on CPU 0, each with one on a CPU of its own: they wake each other so many times.
 fn pairs_with_one_cpu(pairs: u32, times: u32) -> (Vec<Program>, Vec<ChannelKind>) {
     let mut all = vec![main_of(2 * pairs)];
