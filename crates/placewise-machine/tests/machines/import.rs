@@ -231,7 +231,7 @@ fn costs_are_those_of_the_nearest_preset() {
         assert_eq!(load(machine).unwrap().costs_of, format!("those of {lender}"), "{machine}");
     }
     assert_eq!(load("uma-8").unwrap().costs_of, "its own");
-    assert_eq!(load("spr-112").unwrap().costs_of, "those of icx-2s and 2 of its own");
+    assert_eq!(load("spr-112").unwrap().costs_of, "those of icx-2s and 22 of its own");
 }
 
 #[test]

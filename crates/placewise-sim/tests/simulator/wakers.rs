@@ -274,7 +274,7 @@ fn sleeping_servers_pile_up_where_forks_stay_near() {
     assert!(near < 0.9 * spread, "{spread} without, {near} with fork_affine");
 }
 
-/// At full speed, as the server ran of which the rates were published.
+/// At full speed, which is 3.0 GHz.
 fn netperf_pair(kernel: &str, cpus: usize, polling: bool) -> f64 {
     let workload = benchmark("netperf", "warmup_ms=20,window_ms=50");
     let mut setup =
@@ -286,12 +286,12 @@ fn netperf_pair(kernel: &str, cpus: usize, polling: bool) -> f64 {
     figure(&setup.run(), "throughput")
 }
 
-/// Published: 134,504 transactions per second on one CPU, 83,528 on two cores. Fails if a message
-/// over loopback cost no more than one through a pipe, or if only waking another CPU cost anything.
+/// Published: 134,504 transactions per second on one CPU, 83,528 on two cores, of such a part, whose turbo is 3.8 GHz. Fails
+/// if a message over loopback cost no more than one through a pipe, or if only waking another CPU cost anything.
 #[test]
 fn a_netperf_pair_is_near_the_published_rates() {
     for (cpus, published) in [(1, 134_504.0), (2, 83_528.0)] {
-        let rate = netperf_pair("v6.6", cpus, true);
+        let rate = 3.8 / 3.0 * netperf_pair("v6.6", cpus, true);
         assert!((rate / published - 1.0).abs() < 0.1, "{rate} on {cpus} CPUs");
     }
 }
@@ -300,7 +300,10 @@ fn a_netperf_pair_is_near_the_published_rates() {
 #[test]
 fn a_polling_cpu_is_woken_by_a_store() {
     assert!((netperf_pair("v6.0", 1, true) / netperf_pair("v6.0", 1, false) - 1.0).abs() < 0.001);
-    assert!(netperf_pair("v6.0", 2, true) > 1.1 * netperf_pair("v6.0", 2, false));
+    let [polled, interrupted] = [true, false].map(|polling| 1e9 / netperf_pair("v6.0", 2, polling));
+    let delivery = placewise_machine::load("spr-112").expect("a preset").costs.ipi_delivery_ns.llc;
+    let saved = (interrupted - polled) / 2.0;
+    assert!(saved > 0.8 * delivery as f64, "{saved} ns a wakeup, an interrupt takes {delivery}");
 }
 
 /// A machine whose costs were measured where the kernels were watched.
