@@ -106,14 +106,15 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
-# All rows and many runs with FULL=1; else two cases of each experiment, with more than four runs only where
+# All rows and many runs with FULL=1; else CASES cases of each experiment, with more than four runs only where
 # these are cheap or promise a verdict.
 # One series: STUDIES='studies/sis-util_*'.
-EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample 2 --runs 2 --budget 8 --events 4)
+CASES = 1
+EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample $(CASES) --runs 2 --budget 8 --events 4)
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: more than an hour on 2 slow CPUs, hours with FULL=1
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md; CASES=2 takes more than an hour on 2 slow CPUs, FULL=1 many
 	$(RUN) reproduce $(STUDIES) $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.

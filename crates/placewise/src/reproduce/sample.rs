@@ -1,8 +1,8 @@
 //! Which rows are worth their time: a few judged ones of each experiment, or all that say something.
 //!
 //! An experiment's rows are one question asked many times, so that a few of its cases, spread evenly
-//! from the first to the last that are judged, answer for all. Which these are hangs on what was
-//! published alone, never on a prediction.
+//! from the first to the last that are judged, or the one between these, answer for all. Which they are hangs on
+//! what was published alone, never on a prediction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,10 +43,14 @@ pub fn sample(rows: Vec<Published>, most: usize) -> Vec<Published> {
     rows.into_iter().enumerate().filter(|(at, _)| needed.contains(at)).map(|(_, row)| row).collect()
 }
 
-/// At most `most` of the first `count` numbers: the first, the last, and others evenly between.
+/// At most `most` of the first `count` numbers: the first, the last, and others evenly between. One alone is that in the
+/// middle.
 fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(most);
-    (0..taken).map(move |nth| nth * (count - 1) / (taken - 1).max(1))
+    (0..taken).map(move |nth| match taken {
+        1 => count / 2,
+        _ => nth * (count - 1) / (taken - 1),
+    })
 }
 
 #[cfg(test)]
@@ -70,7 +74,7 @@ mod tests {
         let of = |count, most| spread(count, most).collect::<Vec<_>>();
         assert_eq!(of(9, 3), [0, 4, 8]);
         assert_eq!(of(2, 3), [0, 1]);
-        assert_eq!(of(9, 1), [0]);
+        assert_eq!(of(9, 1), [4]);
         assert_eq!(of(1, 1), [0]);
     }
 
