@@ -11,7 +11,7 @@ use super::unit::{Quantity, Unit};
 use crate::change::{Change, center, change_pct};
 use crate::input::InputError;
 use crate::machine_readable::direction_name;
-use crate::noise::{self, mean, quantile};
+use crate::noise::{self, mean, quantile, sorted};
 use crate::states::States;
 
 /// All that a run reports, its own figures first.
@@ -161,13 +161,20 @@ impl Samples {
 /// That of any three of the runs, in the mean. The ends of many runs lie further out than those of few, and published
 /// ones are of three: each quarter that is published of lu is half way between the numbers beside it.
 fn quantile_of_three(runs: &[f64], at: f64) -> f64 {
-    let mut threes = Vec::new();
-    for (first, a) in runs.iter().enumerate() {
-        for (second, b) in runs.iter().enumerate().skip(first + 1) {
-            threes.extend(runs[second + 1..].iter().map(|c| quantile(&[*a, *b, *c], at)));
-        }
+    let sorted = sorted(runs);
+    let Some(others) = sorted.len().checked_sub(1).filter(|others| *others >= 2) else {
+        return quantile(runs, at);
+    };
+    let pairs = |of: usize| (of * of.saturating_sub(1) / 2) as f64;
+    let mut three = [0.0; 3];
+    for (below, run) in sorted.iter().enumerate() {
+        let above = others - below;
+        // In how many threes it is the least, the middle and the greatest.
+        let threes = [pairs(above), (below * above) as f64, pairs(below)];
+        three.iter_mut().zip(threes).for_each(|(sum, times)| *sum += times * run);
     }
-    if threes.is_empty() { quantile(runs, at) } else { mean(&threes) }
+    let all = pairs(others) * (others + 1) as f64 / 3.0;
+    quantile(&three.map(|sum| sum / all), at)
 }
 
 /// What 1 in the simulator's unit is in the row's; `None` where that is normalised.
