@@ -114,7 +114,7 @@ EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample $(CASES) --run
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md; CASES=2 takes more than an hour on 2 slow CPUs, FULL=1 many
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: an hour on 2 slow CPUs, with CASES=2 nearly two, with FULL=1 many
 	$(RUN) reproduce $(STUDIES) $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.
