@@ -51,8 +51,8 @@ impl Clocks {
             cores.retain(|cpus| !cpus.is_empty());
             Package { cores, busy: 0, clock: FULL_CLOCK }
         };
-        let packages = (0..machine.nr_packages()).map(package).collect();
-        (all_busy_pct < 100).then_some(Self { packages, all_busy_pct })
+        let packages = || (0..machine.nr_packages()).map(package).collect();
+        (all_busy_pct < 100).then(|| Self { packages: packages(), all_busy_pct })
     }
 
     /// Looks how many cores are busy: the packages whose clock is another now.

@@ -161,13 +161,13 @@ impl Samples {
 /// That of any three of the runs, in the mean. The ends of many runs lie further out than those of few, and published
 /// ones are of three: each quarter that is published of lu is half way between the numbers beside it.
 fn quantile_of_three(runs: &[f64], at: f64) -> f64 {
-    let sorted = sorted(runs);
-    let Some(others) = sorted.len().checked_sub(1).filter(|others| *others >= 2) else {
+    if runs.len() < 3 {
         return quantile(runs, at);
-    };
+    }
+    let others = runs.len() - 1;
     let pairs = |of: usize| (of * of.saturating_sub(1) / 2) as f64;
     let mut three = [0.0; 3];
-    for (below, run) in sorted.iter().enumerate() {
+    for (below, run) in sorted(runs).iter().enumerate() {
         let above = others - below;
         // In how many threes it is the least, the middle and the greatest.
         let threes = [pairs(above), (below * above) as f64, pairs(below)];
