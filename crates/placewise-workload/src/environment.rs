@@ -1,7 +1,7 @@
-//! Environment files: the cgroups that the tasks of a workload are in, and what changes while they
-//! run.
+//! What the tasks of a workload run in: the cgroup of a session, or what an environment file says, the cgroups that
+//! they are in and what changes while they run.
 //!
-//! TOML, with the names and formats of cgroup v2's own files: `cpu.max = "20000 100000"`. It is
+//! Such a file is TOML, with the names and formats of cgroup v2's own files: `cpu.max = "20000 100000"`. It is
 //! read without a workload, and then applied to one, whose tasks and cgroups it names.
 //!
 //! An entry says all there is to say of a cgroup, and a task is in one: what is named twice in a
@@ -19,9 +19,17 @@ use crate::error::{WorkloadError, quoted, suggestion};
 use crate::file::read_text;
 use crate::program::{Cgroup, CgroupId, Change, Nanos, Quota, Setting, Workload};
 
+/// What a workload runs in.
+#[derive(Debug)]
+pub enum Environment {
+    /// [`Workload::in_session`].
+    Session,
+    File(EnvironmentOfFile),
+}
+
 /// What an environment file says.
 #[derive(Debug)]
-pub struct Environment {
+pub struct EnvironmentOfFile {
     file: String,
     cgroups: Vec<At<CgroupEntry>>,
     changes: Vec<At<ChangeEntry>>,
@@ -102,12 +110,36 @@ const DEFAULT_PERIOD_US: u64 = 100_000;
 const LATEST: Duration = Duration::from_secs(3_600);
 
 impl Environment {
-    pub fn read(path: &Path) -> Result<Self, WorkloadError> {
-        Self::from_text(&path.display().to_string(), &read_text(path)?)
+    /// What a workload runs in that is in none.
+    pub const NONE: &str = "none";
+
+    /// `none`, `session`, or the path of an environment file.
+    pub fn load(name: &str) -> Result<Option<Self>, WorkloadError> {
+        let path = Path::new(name);
+        Ok(match name {
+            Self::NONE => None,
+            "session" => Some(Self::Session),
+            _ => Some(Self::from_text(name, &read_text(path)?)?),
+        })
     }
 
     /// Reads the text of an environment file, which is called `file` in messages.
     pub fn from_text(file: &str, text: &str) -> Result<Self, WorkloadError> {
+        EnvironmentOfFile::from_text(file, text).map(Self::File)
+    }
+
+    /// What `workload` is in it.
+    pub fn around(&self, mut workload: Workload) -> Result<Workload, WorkloadError> {
+        match self {
+            Self::Session => return Ok(workload.in_session()),
+            Self::File(file) => file.apply(&mut workload)?,
+        }
+        Ok(workload)
+    }
+}
+
+impl EnvironmentOfFile {
+    fn from_text(file: &str, text: &str) -> Result<Self, WorkloadError> {
         let read: EnvironmentFile =
             toml::from_str(text).map_err(|error| syntax_error(text, &error).within(file))?;
         let environment = Self {
@@ -140,7 +172,7 @@ impl Environment {
     }
 
     /// Puts the tasks of `workload` into the cgroups, and has the changes happen.
-    pub fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
+    fn apply(&self, workload: &mut Workload) -> Result<(), WorkloadError> {
         let wrong = |line: usize| {
             move |problem: String| WorkloadError::new(format!("line {line}"), problem)
         };
@@ -385,10 +417,29 @@ mod tests {
     use crate::case::Case;
 
     fn applied(text: &str) -> Result<Workload, String> {
-        let mut workload = crate::build("lu", &Case::default()).expect("lu is a workload");
         let environment = Environment::from_text("a.toml", text).map_err(|it| it.to_string())?;
-        environment.apply(&mut workload).map_err(|it| it.to_string())?;
-        Ok(workload)
+        environment.around(plain("lu")).map_err(|it| it.to_string())
+    }
+
+    fn plain(name: &str) -> Workload {
+        crate::build(name, &Case::default()).expect("it is a workload")
+    }
+
+    /// Fails if only what is named were in it, or if the cgroups of a workload were put into another one.
+    #[test]
+    fn a_session_is_one_cgroup_for_what_brings_none_along() {
+        let load = |name| Environment::load(name).expect("it is known");
+        assert!(load("none").is_none());
+        let session = load("session").expect("it changes something");
+        let netperf = session.around(plain("netperf")).expect("it has tasks");
+        let first = netperf.programs.iter().map(|it| it.cgroup).position(|it| it == Some(0));
+        assert_eq!((netperf.cgroups.len(), first), (1, Some(0)));
+        assert!(
+            netperf.programs[1..].iter().all(|it| it.cgroup.is_none()),
+            "who is forked inherits it"
+        );
+        let lu = session.around(plain("lu")).expect("it has tasks");
+        assert_eq!(lu.cgroups, plain("lu").cgroups);
     }
 
     #[test]

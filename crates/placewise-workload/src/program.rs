@@ -562,6 +562,15 @@ impl Metric {
 }
 
 impl Workload {
+    /// As a login session runs it: in a cgroup of its own, be it of autogroup or of systemd, unless it brings some along.
+    pub fn in_session(mut self) -> Self {
+        if self.cgroups.is_empty() {
+            self.cgroups.push(Cgroup::new("session", None, Cgroup::DEFAULT_SHARES));
+            self.programs[0].cgroup = Some(0);
+        }
+        self
+    }
+
     /// A workload without objects and metrics.
     pub fn new(name: impl Into<String>, programs: Vec<Program>, window: Window) -> Self {
         Self {

@@ -204,10 +204,9 @@ fn assert_sound(text: &str) -> bool {
 
 /// Read and put on lu, whatever else lu may be missing: sound, or refused in one line.
 fn assert_environment_sound(text: &str) -> bool {
-    let mut workload = build("lu", &Case::default()).unwrap();
-    let applied = Environment::from_text("fuzz", text).and_then(|it| it.apply(&mut workload));
-    match applied {
-        Ok(()) => {
+    let lu = build("lu", &Case::default()).unwrap();
+    match Environment::from_text("fuzz", text).and_then(|it| it.around(lu)) {
+        Ok(workload) => {
             assert_eq!(workload.check(), Ok(()), "{text}");
             assert!(workload.changes.is_sorted_by_key(|change| change.at), "{text}");
             let mut names: Vec<&str> = workload.cgroups.iter().map(|it| &*it.name).collect();

@@ -43,7 +43,8 @@ pub struct CompareArgs {
     #[arg(long = "case", value_name = "CASE")]
     pub cases: Vec<String>,
 
-    /// Cgroups of the tasks, and what changes while they run: an environment file (TOML), or `none`
+    /// Cgroups of the tasks, and what changes while they run: an environment file (TOML), `session`
+    /// for one cgroup as a login session has it, or `none`
     /// (repeatable) [default: none]
     #[arg(long = "environment", value_name = "FILE")]
     pub environments: Vec<String>,

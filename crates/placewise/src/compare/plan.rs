@@ -25,9 +25,8 @@ use crate::uncertain;
 
 pub const DEFAULT_KERNEL: &str = "v6.0";
 
-/// What `--policy` says of a kernel as it is, and `--environment` of the root cgroup.
+/// What `--policy` says of a kernel as it is.
 const BASELINE: &str = "baseline";
-const NO_ENVIRONMENT: &str = "none";
 
 pub struct Plan {
     /// The first is what the others are compared with.
@@ -146,11 +145,11 @@ impl PlannedCase {
         for workloads in &mut self.workloads {
             let plain = workloads.remove(0);
             for environment in environments {
-                let mut workload = plain.clone();
-                if let Some(environment) = environment {
-                    environment.apply(&mut workload)?;
-                }
-                workloads.push(workload);
+                let workload = plain.clone();
+                workloads.push(match environment {
+                    Some(environment) => environment.around(workload)?,
+                    None => workload,
+                });
             }
         }
         Ok(())
@@ -269,15 +268,12 @@ fn kernels(
 }
 
 fn environment_names(named: &[String]) -> Vec<String> {
-    if named.is_empty() { vec![NO_ENVIRONMENT.to_owned()] } else { named.to_vec() }
+    if named.is_empty() { vec![Environment::NONE.to_owned()] } else { named.to_vec() }
 }
 
 fn environments(named: &[String]) -> anyhow::Result<Vec<Option<Environment>>> {
-    let read = |name: &String| match name.as_str() {
-        NO_ENVIRONMENT => Ok(None),
-        path => Ok(Some(Environment::read(Path::new(path))?)),
-    };
-    environment_names(named).iter().map(read).collect()
+    let load = |name: &String| Ok(Environment::load(name)?);
+    environment_names(named).iter().map(load).collect()
 }
 
 /// The kernel that a workload was recorded under, if it was, and how that preempted.

@@ -286,9 +286,7 @@ impl PlanFile {
     fn blame(&self, entry: &Spanned<WorkloadEntry>, error: &anyhow::Error) -> Wrong {
         let problem = format!("{error:#}").replace("--", "");
         let machine = |it: &&Spanned<String>| placewise_machine::load(it.get_ref()).is_err();
-        let environment = |it: &&Spanned<String>| {
-            it.get_ref() != "none" && Environment::read(Path::new(it.get_ref())).is_err()
-        };
+        let environment = |it: &&Spanned<String>| Environment::load(it.get_ref()).is_err();
         let kernel = |it: &&Spanned<String>| own_policy::parse(it.get_ref(), "baseline").is_err();
         let decides = |policy: &str| {
             let kernels = self.kernels.iter().map(|kernel| kernel.get_ref().as_str());
