@@ -6,10 +6,13 @@ use placewise_workload::program::{CgroupId, Workload};
 
 use crate::state::affinity::Affinity;
 use crate::state::cfs_bandwidth::CfsBandwidth;
+use crate::state::shared_line::SharedLine;
 
 pub struct Confinement {
     pub affinity: Affinity,
     pub cfs_bandwidth: CfsBandwidth,
+    /// The line that the load of each task group is in.
+    pub loads: Vec<SharedLine>,
 }
 
 impl Confinement {
@@ -17,6 +20,7 @@ impl Confinement {
         Confinement {
             affinity: Affinity::new(workload, machine),
             cfs_bandwidth: CfsBandwidth::new(workload, machine.cpus.len()),
+            loads: vec![SharedLine::new(machine.nr_caches()); 1 + workload.cgroups.len()],
         }
     }
 }

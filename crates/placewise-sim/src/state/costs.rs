@@ -182,6 +182,11 @@ impl<'a> CostModel<'a> {
         u64::from(lines) * self.line_to(to).from(from)
     }
 
+    /// How long a line takes between two CPUs of one cache.
+    pub fn line_within_cache(&self) -> Time {
+        self.figures.cache_line_ns.llc
+    }
+
     /// The lines that come with a lock to `by`, which asks for it at `asked`: these, and what it takes that others wait.
     #[inline]
     pub fn lock_lines(&self, lock: &FifoLock, lines: u32, asked: Time, by: CpuId) -> Time {

@@ -24,6 +24,7 @@ pub mod numa_balancing;
 pub mod objects;
 pub mod occupancy;
 pub mod programs;
+pub mod shared_line;
 pub mod shared_list;
 pub mod speed;
 pub mod sync;

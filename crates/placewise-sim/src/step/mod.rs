@@ -22,6 +22,7 @@ mod select;
 mod shared_runq;
 mod stopper;
 mod sync;
+mod task_groups;
 mod timers;
 mod wake_list;
 mod wakeup;

@@ -97,6 +97,7 @@ impl Engine<'_> {
             false
         };
         if !stays {
+            self.weigh_groups(cpu, task, cpu, self.rq_clock(cpu));
             self.return_runtime(cpu, task);
         }
         self.throttle_exhausted(cpu, task);

@@ -327,6 +327,7 @@ impl Engine<'_> {
         let target = self.scheduler.cpu_of(wakee);
         self.lock_list(target, by);
         self.enqueue(wakee, Enqueue::Wakeup);
+        self.weigh_groups(target, wakee, by, self.now);
         self.tasks[wakee].lines_on = (by != target).then_some(by);
         self.check_preempt(target, wakee, (by, self.enqueued_by(context, wakee)));
         self.scheduler.policy.sample_avg_idle(target.into(), self.now);

@@ -1,11 +1,11 @@
 //! Task groups: who gets how much of a CPU, and that nobody is lost on the way.
 
-use placewise_machine::CpuSet;
+use placewise_machine::{ByDistance, BySide, CpuSet};
 use placewise_sim::{Outcome, Scenario, SimError, simulate};
-use placewise_workload::program::{Cgroup, FOREVER, Op, Program, Workload};
+use placewise_workload::program::{Cgroup, ChannelKind, FOREVER, Object, Op, Program, Workload};
 use proptest::prelude::*;
 
-use crate::common::{Setup, benchmark, main_of, programs};
+use crate::common::{Setup, benchmark, counter, figure, main_of, programs};
 use crate::properties::{MACHINES, config, kernel, part, workload};
 use crate::trace::parse;
 
@@ -44,6 +44,71 @@ pub fn ran(outcome: &Outcome, comm: &str) -> Vec<f64> {
 /// CPU time of the first tasks of all programs of that name.
 fn ran_in_all(outcome: &Outcome, comm: &str) -> f64 {
     ran(outcome, comm).iter().sum()
+}
+
+/// Pairs that find other CPUs idle at each message, where no line but the load of their cgroup takes time: what they get
+/// done in a session, to what they do in the root cgroup.
+fn in_session_to_outside(kernel: &str, line_ns: u64) -> f64 {
+    let rate = |workload| {
+        let mut setup = Setup::new("zen3-2s-nps1", kernel, "baseline", workload);
+        let costs = &mut setup.machine.costs;
+        (costs.wakeup_lines, costs.rq_lock_lines, costs.balance_lines_per_cpu) = (0, 0, 0);
+        costs.tcp_lines = BySide { write: 0, read: 0 };
+        costs.cache_line_ns = ByDistance {
+            smt: line_ns,
+            cluster: None,
+            llc: line_ns,
+            package: line_ns,
+            remote: line_ns,
+        };
+        figure(&setup.run(), "throughput")
+    };
+    let pairs = benchmark("netperf", "threads=160,warmup_ms=5,window_ms=10");
+    rate(pairs.clone().in_session()) / rate(pairs)
+}
+
+/// Fails if all CPUs had that number for nothing, or if it took that where each writes it once in a millisecond.
+#[test]
+fn the_load_of_a_cgroup_comes_to_one_cpu_after_the_other() {
+    let [free, dear] = [0, 400].map(|line_ns| in_session_to_outside("v6.6", line_ns));
+    let limited = in_session_to_outside("v6.12", 400);
+    assert!(free > 0.9 && dear < 0.6 && limited > 0.9, "{free}, {dear}, and {limited}");
+}
+
+/// Three tasks on CPU 1, each woken after 20 ms by one on another CPU, beside a hog there, in a session or in the root
+/// cgroup; a line of its load takes 100 us, and no other takes time.
+fn woken_beside_a_hog(in_session: bool) -> Outcome {
+    let repeat = Op::Repeat { counter: 0, times: FOREVER, to: 0 };
+    let on = |cpu, name, op| Program {
+        cpus: Some(CpuSet::single(cpu)),
+        ..Program::new(name, vec![op, repeat, Op::Exit])
+    };
+    let mut all = vec![main_of(7), hog("hog", 1)];
+    for waker in 0..3 {
+        let channel = Object::shared(waker);
+        let pause = Op::Sleep { ns: 20_000_000, random_pct: 0 };
+        let mut waker = on(2 + waker as usize, "waker", pause);
+        waker.ops.insert(1, Op::Send { channel, bytes: 1 });
+        all.extend([waker, on(1, "wakee", Op::Receive { channel, bytes: 1 })]);
+    }
+    let workload = programs(all, 500);
+    let workload = Workload { channels: vec![ChannelKind::KernelQueue; 3], ..workload };
+    let workload = if in_session { workload.in_session() } else { workload };
+    let mut setup = Setup::new("uma-8", "v6.0", "set:WAKEUP_PREEMPTION=0", workload);
+    let costs = &mut setup.machine.costs;
+    (costs.wakeup_lines, costs.rq_lock_lines, costs.channel_lines) = (0, 0, 0);
+    costs.cache_line_ns.llc = 100_000;
+    setup.run()
+}
+
+/// Fails if who takes a task off a run queue had the load for nothing, or if the lock of the queue were free while it
+/// comes to who has put one there.
+#[test]
+fn the_load_of_a_cgroup_comes_to_whoever_changes_a_run_queue_under_its_lock() {
+    let [inside, outside] = [true, false].map(woken_beside_a_hog);
+    let lost = (ran_in_all(&outside, "hog") - ran_in_all(&inside, "hog")) / 0.1;
+    let waits = [&inside, &outside].map(|outcome| counter(outcome, "rq_lock_wait"));
+    assert!(lost > 10.0 && waits[0] > waits[1] + 500_000.0, "{lost}, {waits:?}");
 }
 
 /// Two cgroups of `shares`, with one task and with three, on one CPU for a while.

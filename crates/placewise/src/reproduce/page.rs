@@ -49,7 +49,8 @@ again and again lets up to one case in seven pass that is noise. What has taken 
 runs unless as many again promise to settle it. Baselines get more until they are known to 25 %, or dear so. The
 warm-up is that of the workload: a transient that outlasts it is in the figures. Nothing runs beside a
 workload: where each CPU that a wakeup looks at first is idle, as with one worker of schbench, no policy
-that is about busy ones changes a decision, and the change is exactly 0.";
+that is about busy ones changes a decision, and the change is exactly 0. Tasks are in the root cgroup, not in that of
+a login session, for whose load CPUs wait before v6.7 ([environments](environment.md#what-happens)).";
 
 /// The files of the page, which appear together with what is in them.
 pub struct Page {

@@ -55,6 +55,20 @@ fn examples_run_as_they_say() {
     assert!(stat(hierarchy, "scavenger_nr_throttled") > stat(hierarchy, "batch_nr_throttled"));
 }
 
+/// Fails if `session` were looked for among files, or were the root cgroup.
+#[test]
+fn a_session_is_an_environment() {
+    let args = "compare --machine zen3-2s-nps1 --kernel v6.4 --workload netperf --quick --runs 1 \
+        --case threads=200 --policy shared-runq --environment none --environment session";
+    let result = run(&args.split_whitespace().map(String::from).collect::<Vec<_>>());
+    let rows = result["rows"].as_array().unwrap();
+    let rate = |environment| {
+        let row = rows.iter().find(|row| row["environment"] == environment).unwrap();
+        row["mean"].as_f64().unwrap()
+    };
+    assert!(rate("session") < 0.8 * rate("none"), "{} of {}", rate("session"), rate("none"));
+}
+
 #[test]
 fn the_documentation_lists_the_examples() {
     let text = fs::read_to_string(root().join("docs/environment.md")).unwrap();
