@@ -119,6 +119,7 @@ impl<'a> Build<'a> {
             semaphores: self.nr_closing(),
             timers: self.timers.len() as u32,
             cgroups: self.cgroups(),
+            has_waits_for_load: true,
             metrics: vec![Metric::Time { units: 0 }],
             parts,
             ..Workload::new(name, programs, window)

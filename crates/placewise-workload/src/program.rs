@@ -423,6 +423,8 @@ pub struct Workload {
     pub semaphores: Vec<u32>,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
+    /// For how long CPUs waited for the load of a cgroup is in what its tasks compute, as it is where that was recorded.
+    pub has_waits_for_load: bool,
     /// In the order of their times.
     pub changes: Vec<Change>,
     pub window: Window,
@@ -586,6 +588,7 @@ impl Workload {
             semaphores: Vec::new(),
             timers: 0,
             cgroups: Vec::new(),
+            has_waits_for_load: false,
             changes: Vec::new(),
             window,
             metrics: Vec::new(),

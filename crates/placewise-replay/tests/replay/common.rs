@@ -25,6 +25,7 @@ pub struct Lab {
     pub machine: Machine,
     pub kernel: Policy,
     pub workload: Workload,
+    pub seed: u64,
 }
 
 impl Lab {
@@ -35,14 +36,15 @@ impl Lab {
             machine: load(machine).expect("the machine is known"),
             kernel: Policy::parse(kernel, "baseline").expect("the kernel is known"),
             workload: build(name, &case).expect("the case is valid"),
+            seed: 7,
         }
     }
 
     /// A trace of a run of it, in a file of this name.
     pub fn trace(&self, name: &str) -> PathBuf {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{name}.txt"));
-        let Lab { machine, kernel: policy, workload } = self;
-        let scenario = Scenario { machine, policy, workload, seed: 7 };
+        let Lab { machine, kernel: policy, workload, seed } = self;
+        let scenario = Scenario { machine, policy, workload, seed: *seed };
         let header = Header { topology: TraceTopology::of(machine), ..Header::default() };
         let mut writer = FtraceWriter::new(Vec::new(), machine.cpus.len()).with_header(&header);
         simulate(&scenario, Some(&mut writer)).expect("the run ends well");
@@ -73,9 +75,15 @@ pub fn row<'a>(rows: &'a [Compared], figure: &str) -> &'a Compared {
 
 /// Nearer than what is said to be trusted.
 pub fn is_like_the_recording(name: &str, validation: &Validation) {
-    print(validation);
-    for row in &validation.all {
-        let Some(error) = row.error else { continue };
+    are_like_the_recordings(name, std::slice::from_ref(validation));
+}
+
+/// In the mean of them, nearer than what is said to be trusted.
+pub fn are_like_the_recordings(name: &str, validations: &[Validation]) {
+    validations.iter().for_each(print);
+    for (at, row) in validations[0].all.iter().enumerate() {
+        let errors: Vec<f64> = validations.iter().filter_map(|it| it.all[at].error).collect();
+        let error = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
         let most = match row.figure {
             "throughput" => 5.0,
             "latency_p99" => 15.0,
@@ -84,7 +92,8 @@ pub fn is_like_the_recording(name: &str, validation: &Validation) {
         };
         assert!(error.abs() <= most, "{name}: {} is {error:.1} off", row.figure);
     }
-    assert!(validation.is_trusted && validation.blamed.is_none(), "{name}");
+    let is_trusted = |it: &Validation| it.is_trusted && it.blamed.is_none();
+    assert!(validations.iter().all(is_trusted), "{name}");
 }
 
 /// For people.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use placewise_replay::{AtEnd, Draw, Model, RecordedTask, Recording, Step, validate};
 use placewise_workload::program::{Nanos, Wake};
 
-use crate::common::{CASES, Lab, is_like_the_recording};
+use crate::common::{CASES, Lab, are_like_the_recordings};
 
 const US: u64 = 1_000;
 
@@ -389,18 +389,22 @@ fn clients_that_are_forked_call_the_servers_that_theirs_were() {
     assert_eq!(called.iter().flatten().collect::<BTreeSet<_>>().len(), PAIRS as usize);
 }
 
-/// As fast, as far, and as soon answered.
+/// As fast, as far, and as soon answered. Models of single runs as short as these are some percent off by chance, to
+/// either side: what counts is the mean of six.
 #[test]
-fn the_model_of_a_simulated_run_is_like_the_run() {
+fn models_of_simulated_runs_are_like_the_runs() {
     for (name, case) in CASES {
-        let lab = Lab::new("zen3-2s-nps1", "v6.0", name, case);
-        let (recording, recorded) = lab.read(&format!("model-{name}"));
-        let cpus = lab.machine.online().len();
-        let model = Model::of(&recording, cpus);
-        let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
-        let mut drawn = model.draw(&draw, cpus);
-        let recorded = recorded.stretched(&model.shares(&drawn));
-        let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
-        is_like_the_recording(name, &validation.expect("the replay ends well"));
+        let of_seed = |seed| {
+            let lab = Lab { seed, ..Lab::new("zen3-2s-nps1", "v6.0", name, case) };
+            let (recording, recorded) = lab.read(&format!("model-{name}"));
+            let cpus = lab.machine.online().len();
+            let model = Model::of(&recording, cpus);
+            let draw = Draw { length_ns: model.length_ns(), scale: Vec::new() };
+            let mut drawn = model.draw(&draw, cpus);
+            let recorded = recorded.stretched(&model.shares(&drawn));
+            let validation = validate(&mut drawn, &recorded, &lab.machine, &lab.kernel);
+            validation.expect("the replay ends well")
+        };
+        are_like_the_recordings(name, &[1, 2, 3, 4, 5, 6].map(of_seed));
     }
 }

@@ -15,6 +15,9 @@ impl Engine<'_> {
     /// `by` has put a task on the run queue of `cpu`, or taken it off, when the clock there said `at`; the time is owed.
     #[inline]
     pub(super) fn weigh_groups(&mut self, cpu: CpuId, task: TaskId, by: CpuId, at: Time) {
+        if self.workload.has_waits_for_load {
+            return;
+        }
         let mut group = self.scheduler.policy.task[task].task_group;
         while group != ROOT_TASK_GROUP {
             self.weigh_group(group as usize, cpu, by, at);
