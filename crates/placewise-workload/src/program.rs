@@ -423,7 +423,7 @@ pub struct Workload {
     pub semaphores: Vec<u32>,
     pub timers: u32,
     pub cgroups: Vec<Cgroup>,
-    /// For how long CPUs waited for the load of a cgroup is in what its tasks compute, as it is where that was recorded.
+    /// What tasks compute includes how long CPUs waited for the load of their cgroups, as recorded tasks did.
     pub has_waits_for_load: bool,
     /// In the order of their times.
     pub changes: Vec<Change>,

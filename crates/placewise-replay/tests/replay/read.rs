@@ -166,6 +166,7 @@ fn tasks_are_in_the_cgroups_and_autogroups_that_the_header_names() {
     let of = |name| task(&recording, name).1.cgroup;
     assert_eq!([of("a"), of("b"), of("c")], [Some(2), Some(0), Some(2)]);
     let workload = recording.workload("w", &free("uma-8"), Begins::Anywhere);
+    assert!(workload.has_waits_for_load);
     let parents: Vec<Option<u32>> = workload.cgroups.iter().map(|it| it.parent).collect();
     assert_eq!(parents, [None, None, Some(1)]);
     let shares: Vec<u32> = workload.cgroups.iter().map(|it| it.shares).collect();

@@ -77,7 +77,7 @@ fn the_load_of_a_cgroup_comes_to_one_cpu_after_the_other() {
 
 /// Three tasks on CPU 1, each woken after 20 ms by one on another CPU, beside a hog there, in a session or in the root
 /// cgroup; a line of its load takes 100 us, and no other takes time.
-fn woken_beside_a_hog(in_session: bool) -> Outcome {
+fn woken_beside_a_hog(in_session: bool, has_waits_for_load: bool) -> Outcome {
     let repeat = Op::Repeat { counter: 0, times: FOREVER, to: 0 };
     let on = |cpu, name, op| Program {
         cpus: Some(CpuSet::single(cpu)),
@@ -92,7 +92,8 @@ fn woken_beside_a_hog(in_session: bool) -> Outcome {
         all.extend([waker, on(1, "wakee", Op::Receive { channel, bytes: 1 })]);
     }
     let workload = programs(all, 500);
-    let workload = Workload { channels: vec![ChannelKind::KernelQueue; 3], ..workload };
+    let channels = vec![ChannelKind::KernelQueue; 3];
+    let workload = Workload { channels, has_waits_for_load, ..workload };
     let workload = if in_session { workload.in_session() } else { workload };
     let mut setup = Setup::new("uma-8", "v6.0", "set:WAKEUP_PREEMPTION=0", workload);
     let costs = &mut setup.machine.costs;
@@ -105,10 +106,18 @@ fn woken_beside_a_hog(in_session: bool) -> Outcome {
 /// comes to who has put one there.
 #[test]
 fn the_load_of_a_cgroup_comes_to_whoever_changes_a_run_queue_under_its_lock() {
-    let [inside, outside] = [true, false].map(woken_beside_a_hog);
+    let [inside, outside] = [true, false].map(|inside| woken_beside_a_hog(inside, false));
     let lost = (ran_in_all(&outside, "hog") - ran_in_all(&inside, "hog")) / 0.1;
     let waits = [&inside, &outside].map(|outcome| counter(outcome, "rq_lock_wait"));
     assert!(lost > 10.0 && waits[0] > waits[1] + 500_000.0, "{lost}, {waits:?}");
+}
+
+/// Fails if recorded tasks, whose computing has these waits in it, waited once more.
+#[test]
+fn the_load_of_a_cgroup_is_not_waited_for_again() {
+    let [inside, outside] = [true, false].map(|inside| woken_beside_a_hog(inside, true));
+    let lost = (ran_in_all(&outside, "hog") - ran_in_all(&inside, "hog")) / 0.1;
+    assert!(lost.abs() < 0.5 && counter(&inside, "rq_lock_wait") == 0.0, "{lost}");
 }
 
 /// Two cgroups of `shares`, with one task and with three, on one CPU for a while.
