@@ -106,15 +106,14 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
-# All rows and many runs with FULL=1; else CASES cases of each experiment, with more than four runs only where
-# these are cheap or promise a verdict.
+# All rows and up to 24 runs with FULL=1; else CASES cases of each experiment and up to four.
 # One series: STUDIES='studies/sis-util_*'.
 CASES = 1
-EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample $(CASES) --runs 2 --budget 8 --events 4)
+EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample $(CASES) --runs 2 --budget 4)
 STUDIES = studies/*.csv
 
 .PHONY: accuracy
-accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: an hour on 2 slow CPUs, with CASES=2 nearly two, with FULL=1 many
+accuracy: compiler ## predict the published results in studies/ and write docs/ACCURACY.md: an hour on 2 slow CPUs, with CASES=2 two, with FULL=1 many
 	$(RUN) reproduce $(STUDIES) $(EFFORT) --page docs >/dev/null
 
 # As distributions have it: PREFIX is where it will be, DESTDIR where it is put for now.

@@ -11,9 +11,7 @@
 
 use placewise_sim::Better;
 
-use crate::noise::{
-    Interval, error_of_difference, interval_of_median, mean, median, width_after_as_many_runs_again,
-};
+use crate::noise::{Interval, error_of_difference, interval_of_median, mean, median};
 use crate::states::States;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,14 +71,6 @@ impl Change {
     pub fn is_known(&self, precision: f64) -> bool {
         let is_small = |interval: Interval| interval.is_within(-precision, precision);
         self.is_significant() == Some(true) || self.interval.is_some_and(is_small)
-    }
-
-    /// As it would be if as many runs again, beside the `runs` that there are, said the same.
-    pub fn after_as_many_runs_again(&self, runs: usize) -> Self {
-        let width = width_after_as_many_runs_again(runs);
-        let towards = |end: f64| self.pct + (end - self.pct) * width;
-        let narrowed = |it: Interval| Interval::between(towards(it.low), towards(it.high));
-        Self { interval: self.interval.and_then(narrowed), ..*self }
     }
 }
 
@@ -199,17 +189,6 @@ mod tests {
         let change = higher(&[1.0; 5], &[1.0, 1.0, 1.0, 1.0, 500.0]);
         assert_eq!(change.is_significant(), Some(false));
         assert!(change.interval.unwrap().low < -100.0);
-    }
-
-    #[test]
-    fn as_many_runs_again_narrow_the_interval() {
-        let change = Change { pct: 4.0, interval: Interval::between(-6.0, 24.0) };
-        let width = width_after_as_many_runs_again(2);
-        let after = change.after_as_many_runs_again(2);
-        let expected = Interval::between(4.0 - 10.0 * width, 4.0 + 20.0 * width);
-        assert_eq!((after.pct, after.interval), (4.0, expected));
-        let one_run = Change { pct: 4.0, interval: None };
-        assert_eq!(one_run.after_as_many_runs_again(1), one_run);
     }
 
     /// One of seven runs of the baseline is in a state of its own: the means would say that the policy

@@ -8,7 +8,7 @@
 //! Limits: Welch's test takes the runs as normally distributed, and nothing allows for
 //! looking at the runs several times while they are added.
 
-use std::f64::consts::{FRAC_2_PI, SQRT_2};
+use std::f64::consts::FRAC_2_PI;
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -59,13 +59,6 @@ pub fn error_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
 pub fn error_of_mean(samples: &[f64]) -> Option<f64> {
     let runs = samples.len() as f64;
     Some(critical_t(runs - 1.0) * (sample_variance(samples)? / runs).sqrt())
-}
-
-/// How wide the interval of a difference is after as many runs again that vary as much, to what it is after
-/// `runs` of each: by Welch's test of samples that vary alike. The fewer there are, the more they narrow it.
-pub fn width_after_as_many_runs_again(runs: usize) -> f64 {
-    let critical_t = |runs: usize| critical_t(2.0 * (runs as f64 - 1.0));
-    critical_t(2 * runs) / critical_t(runs) / SQRT_2
 }
 
 /// A seed that is high under one policy is high under the other: the runs are the same, or correlate
@@ -198,18 +191,6 @@ mod tests {
         let any_order = [3.0, 5.0, 1.0, 2.0, 4.0];
         assert_error(&[1.0, 2.0, 3.0, 4.0, 5.0], &any_order, 2.306);
         assert_error(&[0.0; 5], &any_order, 2.776 * 0.5f64.sqrt());
-    }
-
-    /// Twice the samples, spread as much.
-    #[test]
-    fn as_many_runs_again_narrow_an_interval_as_welchs_test_has_it() {
-        let spread = 1.5f64.sqrt();
-        let (two, four) =
-            ([9.0, 11.0], [10.0 - spread, 10.0 - spread, 10.0 + spread, 10.0 + spread]);
-        let other = |samples: &[f64]| -> Vec<f64> { samples.iter().rev().copied().collect() };
-        let error = |samples: &[f64]| error_of_difference(samples, &other(samples)).unwrap();
-        assert!((error(&four) / error(&two) - width_after_as_many_runs_again(2)).abs() < 1e-6);
-        assert!(width_after_as_many_runs_again(2) < width_after_as_many_runs_again(4));
     }
 
     /// The differences 1, 1.1 and 0.9 have a variance of 0.01; t of two degrees of freedom is 4.303.

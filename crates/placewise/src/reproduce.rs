@@ -76,11 +76,6 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     effort: Effort,
 
-    /// With --precision, what has taken N million simulated events gets more than four runs only while as many
-    /// again promise to settle it
-    #[arg(long, value_name = "N", requires = "precision", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000_000))]
-    events: Option<u64>,
-
     /// Leave out rows without a published value, which ask for a prediction only, and normalised
     /// ones that no change is relative to
     #[arg(long)]
@@ -146,7 +141,6 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<()> {
     let runs = Runs {
         runs: args.runs,
         effort: &args.effort,
-        events: args.events.map(|millions| millions * 1_000_000),
         seed: args.seed,
         jobs: args.jobs,
         resume: args.resume.as_deref(),

@@ -2,9 +2,9 @@
 //! the outcomes.
 //!
 //! All scenarios get the first runs. Those of a published change that is judged get more until its
-//! verdict is settled, if asked for: dear ones up to four, and then only while as many runs again promise to settle
-//! it. So do those of a baseline that scatters, until it is known or dear, and with it what is compared with it: a
-//! change is one of as many runs. What cannot be simulated is left out with the reason, never guessed.
+//! verdict is settled, if asked for. So do those of a baseline that scatters, until it is known, and with it what is
+//! compared with it: a change is one of as many runs. What cannot be simulated is left out with the reason, never
+//! guessed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::kept::Kept;
 use super::measured::{self, Figures, Samples};
-use super::plan::{EVENTS, Plan};
+use super::plan::Plan;
 use super::study::{self, Published};
 use super::verdict::Question;
 use crate::change::Change;
@@ -50,10 +50,6 @@ pub struct Row {
     pub states: Option<States>,
 }
 
-/// So many runs tell how much they scatter: of two, t has so few degrees of freedom that an interval reaches nine
-/// spreads to either side, of four 1.6. How much runs of dear cases scatter was in view, no outcome.
-const TELLING_RUNS: usize = 3;
-
 /// A baseline is known when it is this near, in percent: it is judged by its factor, which is near if it is below 1.5.
 const NEAR_PCT: f64 = 25.0;
 
@@ -61,8 +57,6 @@ const NEAR_PCT: f64 = 25.0;
 pub struct Runs<'a> {
     pub runs: u32,
     pub effort: &'a Effort,
-    /// A scenario that has taken so many events is dear.
-    pub events: Option<u64>,
     pub seed: u64,
     pub jobs: Option<usize>,
     /// Where finished ones go, and come from.
@@ -114,20 +108,16 @@ impl Predictions {
             for (scenario, outcome) in self.plan.simulate(&wanted, runs.seed, runs.jobs, kept)? {
                 figures[scenario].push(outcome);
             }
-            open = runs
-                .effort
-                .precision
-                .map(|pct| self.open(&figures, pct, runs.events))
-                .unwrap_or_default();
+            open = runs.effort.precision.map(|pct| self.open(&figures, pct)).unwrap_or_default();
             next = runs.effort.more(more.end);
         }
         Ok(figures)
     }
 
     /// The scenarios that get more runs.
-    fn open(&self, figures: &OfScenarios, precision: f64, dear: Option<u64>) -> BTreeSet<usize> {
-        let mut open = self.unknown(figures, precision, dear);
-        let scattered = self.scattered(figures, dear);
+    fn open(&self, figures: &OfScenarios, precision: f64) -> BTreeSet<usize> {
+        let mut open = self.unknown(figures, precision);
+        let scattered = self.scattered(figures);
         let compared = |row: &usize| {
             let baseline = self.baselines[*row].unwrap_or(*row);
             self.published[*row].value.is_some()
@@ -139,34 +129,23 @@ impl Predictions {
     }
 
     /// The scenarios of baselines that were published as figures, and whose own are not known yet.
-    fn scattered(&self, figures: &OfScenarios, dear: Option<u64>) -> BTreeSet<usize> {
+    fn scattered(&self, figures: &OfScenarios) -> BTreeSet<usize> {
         let scattered = |row: &usize| {
             self.published[*row].is_baseline_figure()
                 && self.samples(*row, figures).is_ok_and(|of| !of.is_known_within(NEAR_PCT))
         };
-        let goes_on = |at: &usize| {
-            figures[*at].len() < TELLING_RUNS
-                || dear.is_none_or(|dear| events(&figures[*at]) < dear)
-        };
         let rows = (0..self.published.len()).filter(scattered);
-        rows.filter_map(|row| self.planned[row].as_ref().ok().copied()).filter(goes_on).collect()
+        rows.filter_map(|row| self.planned[row].as_ref().ok().copied()).collect()
     }
 
-    /// The scenarios of changes that are judged and whose verdict is not settled yet; dear ones, which
-    /// have taken `dear` events, once their runs are telling only if it would be after as many runs again.
-    fn unknown(&self, figures: &OfScenarios, precision: f64, dear: Option<u64>) -> BTreeSet<usize> {
-        let is_dear = |at: &usize| dear.is_some_and(|dear| events(&figures[*at]) >= dear);
+    /// The scenarios of changes that are judged and whose verdict is not settled yet.
+    fn unknown(&self, figures: &OfScenarios, precision: f64) -> BTreeSet<usize> {
         let scenarios = |row: usize| {
             let baseline = self.baselines[row]?;
             let question = Question::of(&self.published[row], Some(&self.published[baseline]))?;
             let change = self.change(row, &self.samples(row, figures).ok()?, figures)?;
             let both = [self.planned[row].clone().ok()?, self.planned[baseline].clone().ok()?];
-            let is_settled = |change: &Change| question.is_settled(change, precision);
-            let runs = both.iter().map(|at| figures[*at].len()).min()?;
-            let is_promising =
-                || runs < TELLING_RUNS || is_settled(&change.after_as_many_runs_again(runs));
-            let goes_on = !is_settled(&change) && (!both.iter().any(is_dear) || is_promising());
-            goes_on.then_some(both)
+            (!question.is_settled(&change, precision)).then_some(both)
         };
         (0..self.published.len()).filter_map(scenarios).flatten().collect()
     }
@@ -201,12 +180,6 @@ impl Predictions {
         }
         row
     }
-}
-
-/// Of all runs of a scenario.
-fn events(runs: &[Result<Figures, SimError>]) -> u64 {
-    let figures = runs.iter().flatten().flatten();
-    figures.filter(|figure| figure.metric == EVENTS).map(|figure| figure.value as u64).sum()
 }
 
 impl Row {
@@ -254,8 +227,7 @@ mod tests {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let judged = Published { change_pct, ..of("short-task") };
         let effort = Effort::new(Some(1e-9), Some(budget));
-        let runs =
-            Runs { runs: 1, effort: &effort, events: None, seed: 1, jobs: Some(1), resume: None };
+        let runs = Runs { runs: 1, effort: &effort, seed: 1, jobs: Some(1), resume: None };
         let alone =
             row("s", "uma-8", "hackbench", "groups=2;fds=2;warmup_ms=1;window_ms=2", "baseline");
         let rows =
@@ -275,22 +247,8 @@ mod tests {
         assert_eq!(until_known[2..], [1, 1]);
     }
 
-    /// Whether a decisive row gets more runs, its runs having taken five events each.
-    fn goes_on(baseline: &[f64], other: &[f64], dear: Option<u64>) -> bool {
-        let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
-        let published =
-            vec![of("baseline"), Published { change_pct: Some(20.0), ..of("short-task") }];
-        let mut plan = Plan::default();
-        let planned = published.iter().map(|row| plan.add(row)).collect();
-        let baselines = study::baselines(published.iter());
-        let predictions = Predictions { published, planned, baselines, plan };
-        let figures: OfScenarios =
-            [baseline, other].iter().map(|times| times.iter().map(run).collect()).collect();
-        !predictions.unknown(&figures, 1.0, dear).is_empty()
-    }
-
     /// The runs of a case's baseline and of a policy, none of whose changes is judged, whose baselines take so long.
-    fn runs_beside(times: &[f64], dear: Option<u64>) -> BTreeSet<usize> {
+    fn runs_beside(times: &[f64]) -> BTreeSet<usize> {
         let of = |policy| row("s", "uma-8", "hackbench", QUICK, policy);
         let other = row("s", "uma-8", "hackbench", "groups=2", "baseline");
         let published = [of("baseline"), of("short-task"), other];
@@ -300,34 +258,19 @@ mod tests {
         let baselines = study::baselines(published.iter());
         let predictions = Predictions { published, planned, baselines, plan };
         let runs = |times: &[f64]| times.iter().map(run).collect();
-        predictions.open(&vec![runs(times), runs(&[1.0; 4]), runs(&[1.0; 4])], 1.0, dear)
+        predictions.open(&vec![runs(times), runs(&[1.0; 4]), runs(&[1.0; 4])], 1.0)
     }
 
     fn run(time: &f64) -> Result<Figures, SimError> {
         let time =
             Figure { metric: "time".into(), value: *time, unit: "s", better: Some(Better::Lower) };
-        let events = Figure { metric: EVENTS.into(), value: 5.0, unit: "count", better: None };
-        Ok(vec![time, events])
+        Ok(vec![time])
     }
 
     #[test]
     fn a_baseline_that_scatters_gets_more_runs_as_does_what_is_compared_with_it() {
         let both = BTreeSet::from([0, 1]);
-        assert_eq!(runs_beside(&[10.0, 10.1], None), BTreeSet::new(), "it is known");
-        assert_eq!(runs_beside(&[10.0, 14.0, 8.0, 12.0], None), both);
-        assert_eq!(runs_beside(&[10.0, 14.0, 8.0, 12.0], Some(20)), BTreeSet::new(), "it is dear");
-        assert_eq!(runs_beside(&[10.0, 14.0], Some(10)), both, "two runs do not tell");
-    }
-
-    #[test]
-    fn what_is_dear_gets_more_runs_only_if_they_promise_to_settle_it() {
-        let baseline = [10.0, 11.0, 10.0, 11.0];
-        let (promising, hopeless) = ([10.2, 10.1, 9.3, 9.2], [10.4, 10.3, 11.0, 11.4]);
-        assert!(goes_on(&baseline, &promising, Some(20)));
-        assert!(!goes_on(&baseline, &hopeless, Some(20)));
-        assert!(goes_on(&baseline, &hopeless, Some(21)) && goes_on(&baseline, &hopeless, None));
-        assert!(!goes_on(&baseline, &[5.0; 4], None), "it is settled");
-        let two = |runs: [f64; 4]| goes_on(&baseline[..2], &runs[..2], Some(1));
-        assert!(two(hopeless), "two runs promise nothing and rule out nothing");
+        assert_eq!(runs_beside(&[10.0, 10.1]), BTreeSet::new(), "it is known");
+        assert_eq!(runs_beside(&[10.0, 14.0, 8.0, 12.0]), both);
     }
 }
