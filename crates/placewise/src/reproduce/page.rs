@@ -45,12 +45,10 @@ Most runs simulate a short window, 0.6 s for hackbench and up to 40 s for schben
 stands for the whole run of the benchmark on hardware; lu is run whole, or for 10 minutes. Runs are added
 while a verdict is not settled: to a decisive row while the 95 % interval of its prediction has 0 in it
 and is not within the precision either, to a null while it is neither quiet nor loud throughout. Looking
-again and again lets up to one case in seven pass that is noise. What has taken many events gets no more than four
-runs unless as many again promise to settle it. Baselines get more until they are known to 25 %, or dear so. The
+again and again lets up to one case in seven pass that is noise. Baselines get more until they are known to 25 %. The
 warm-up is that of the workload: a transient that outlasts it is in the figures. Nothing runs beside a
 workload: where each CPU that a wakeup looks at first is idle, as with one worker of schbench, no policy
-that is about busy ones changes a decision, and the change is exactly 0. Tasks are in the root cgroup, not in that of
-a login session, for whose load CPUs wait before v6.7 ([environments](environment.md#what-happens)).";
+that is about busy ones changes a decision, and the change is exactly 0.";
 
 /// The files of the page, which appear together with what is in them.
 pub struct Page {

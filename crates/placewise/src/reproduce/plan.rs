@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use placewise_machine::Machine;
 use placewise_policy::{Policy, own};
-use placewise_sim::{Figure, Scenario, SimError, simulate};
+use placewise_sim::{Scenario, SimError, simulate};
 use placewise_workload as workload;
 use placewise_workload::program::Workload;
 
@@ -17,9 +17,6 @@ use crate::parallel;
 
 /// Everything about a scenario but the seed, by name.
 type Key = [String; 5];
-
-/// The figure that says what a run took.
-pub const EVENTS: &str = "events";
 
 /// The scenarios there are, each once.
 #[derive(Default)]
@@ -58,7 +55,8 @@ impl Plan {
         if let Some(place) = self.places.get(&key) {
             return Ok(*place);
         }
-        let workload = workload::build(&row.ran_as.workload, &case).map_err(text)?;
+        // What was published was started from a login session.
+        let workload = workload::build(&row.ran_as.workload, &case).map_err(text)?.in_session();
         let policy = self.policy(row)?;
         let load = || placewise_machine::load(&row.ran_as.machine).map_err(text);
         let machine = self.machines.entry(row.ran_as.machine.clone()).or_insert_with(load);
@@ -115,9 +113,7 @@ impl Plan {
 /// All that one run reports.
 pub fn figures(scenario: &Scenario) -> Result<Figures, SimError> {
     let outcome = simulate(scenario, None)?;
-    let events = outcome.statistics.events as f64;
-    let events = Figure { metric: EVENTS.into(), value: events, unit: "count", better: None };
-    Ok([outcome.figures, outcome.statistics.figures, vec![events]].concat())
+    Ok([outcome.figures, outcome.statistics.figures].concat())
 }
 
 fn figures_kept(scenario: &Scenario, kept: &Kept) -> anyhow::Result<Result<Figures, SimError>> {
@@ -211,6 +207,14 @@ mod tests {
             let at = plan.add(row).unwrap();
             assert!(plan.scenarios[at].workload.window.warm_up >= acts_after, "{:?}", row.ran_as);
         }
+    }
+
+    #[test]
+    fn what_was_published_ran_in_a_session() {
+        let mut plan = Plan::default();
+        let at = plan.add(&published("groups=1", "time", "baseline")).unwrap();
+        let Workload { cgroups, programs, .. } = &plan.scenarios[at].workload;
+        assert_eq!((cgroups.len(), programs[0].cgroup), (1, Some(0)));
     }
 
     /// A row of each machine in the studies, with the window cut short.

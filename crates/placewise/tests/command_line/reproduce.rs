@@ -47,7 +47,7 @@ fn refused(study: &str) -> String {
     stderr
 }
 
-/// The figure that `placewise compare` prints is the prediction.
+/// The figure that `placewise compare` prints is the prediction, where it has a login session, too.
 #[test]
 fn predictions_are_the_figures_of_compare() {
     let report = json(&SCHEDPIPE);
@@ -55,6 +55,7 @@ fn predictions_are_the_figures_of_compare() {
         .unwrap()
         .args(["compare", "--machine=uma-8", "--workload=schedpipe", "--case=window_ms=5"])
         .args(["--policy=baseline", "--policy=short-task", "--runs=1", "--format=json"])
+        .arg("--environment=session")
         .output()
         .unwrap();
     let compare: Value = serde_json::from_slice(&compare.stdout).unwrap();
