@@ -106,7 +106,8 @@ lint: compiler ## formatting and warnings, Rust and C; dependencies; what the se
 	then systemd-analyze security --offline=true --threshold=30 --no-pager dist/scx_placewise.service | tail -1; \
 	else echo "skipped: what the service may do: systemd-analyze is not installed"; fi
 
-# All rows and up to 24 runs with FULL=1; else CASES cases of each experiment and up to four.
+# All rows and up to 24 runs with FULL=1; else CASES cases of each experiment and up to four: of four effects that had
+# eight on a page before, none got its sign from the last four, which told two wrong signs from none.
 # One series: STUDIES='studies/sis-util_*'.
 CASES = 1
 EFFORT = --precision 1 $(if $(FULL),--runs 3 --budget 24,--sample $(CASES) --runs 2 --budget 4)

@@ -55,7 +55,7 @@ impl Plan {
         if let Some(place) = self.places.get(&key) {
             return Ok(*place);
         }
-        // What was published was started from a login session.
+        // It is taken to have been started from a login session.
         let workload = workload::build(&row.ran_as.workload, &case).map_err(text)?.in_session();
         let policy = self.policy(row)?;
         let load = || placewise_machine::load(&row.ran_as.machine).map_err(text);
